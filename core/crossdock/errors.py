@@ -1,0 +1,91 @@
+"""What can go wrong, grouped by what the engine does about it.
+
+CrossdockError
+├── ConfigError            a person must edit a file or a command (exit 2)
+├── StateError             the state is missing, locked, newer, or another platform's (exit 3)
+├── RefusedError           taken in, it could do harm: a short, growing or damaged file (exit 4)
+├── RecordError            one record is bad: it becomes a dead letter, the run carries on
+├── RemoteError            the other system failed (exit 3)
+│   ├── UnauthorizedError  it does not accept who we are; asking again is pointless
+│   └── UnavailableError   it may answer later
+└── InternalError          a promise of ours is broken: a tally that does not balance (exit 70)
+"""
+
+from __future__ import annotations
+
+
+class CrossdockError(Exception):
+    """Base of every error a user may meet.
+
+    Args:
+        message: What happened, as a sentence without the place.
+        where: The place: ``file:line:column``, a config path, a host.
+        hint: What to do about it.
+    """
+
+    exit_code = 70
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.message}" if self.where else self.message
+        return f"{text}\n  {self.hint}" if self.hint else text
+
+
+class ConfigError(CrossdockError):
+    """A person must edit a file or a command."""
+
+    exit_code = 2
+
+
+class StateError(CrossdockError):
+    """The state is missing, locked, newer than this crossdock, or belongs to another platform."""
+
+    exit_code = 3
+
+
+class RefusedError(CrossdockError):
+    """An input is refused as a whole because taking it could do harm; nothing of it has entered."""
+
+    exit_code = 4
+
+
+class RecordError(CrossdockError):
+    """One record cannot be mapped or delivered.
+
+    Args:
+        code: Reason from the closed list `crossdock.records.Reason`.
+        message: What is wrong, without personal data.
+        pointer: Where in the record or draft: a column name or a JSON pointer.
+    """
+
+    exit_code = 1
+
+    def __init__(self, code: str, message: str, *, pointer: str | None = None) -> None:
+        super().__init__(message, where=pointer)
+        self.code = code
+        self.pointer = pointer
+
+
+class RemoteError(CrossdockError):
+    """Another system failed."""
+
+    exit_code = 3
+
+
+class UnauthorizedError(RemoteError):
+    """The other system does not accept our credentials, host key or tenant."""
+
+
+class UnavailableError(RemoteError):
+    """The other system cannot be reached or does not work now; it may later."""
+
+
+class InternalError(CrossdockError):
+    """A promise of crossdock itself is broken."""
+
+    exit_code = 70

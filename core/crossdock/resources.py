@@ -1,0 +1,349 @@
+"""The platform's seven resources: drafts, where a field may hold a reference, and wire models.
+
+Only the invoice is documented (platform-spec section 2), and it has exactly the documented fields. The fields of the
+others are assumptions (design section 9). On the wire names are camelCase; numbers are exact (law 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+
+from iso3166 import countries_by_alpha2
+from iso4217 import Currency as Iso4217
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictStr,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
+
+MAX_DIGITS_BEFORE_POINT = 15
+MAX_DIGITS_AFTER_POINT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Another record, named by its own key instead of by the platform's id.
+
+    Attributes:
+        resource: What it is.
+        key: Its record key in text form (`crossdock.records.key_text`).
+        namespace: Where *key* is unique; None for the namespace of the record that refers to it.
+    """
+
+    resource: ResourceName
+    key: str
+    namespace: str | None = None
+
+
+def _exact(value: object) -> Decimal:
+    """Check a number for money and quantities: exact, finite, at most 15 digits before and 4 after the point."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("must be an exact number")  # noqa: TRY004  pydantic turns only ValueError into a finding
+    number = Decimal(value)
+    if not number.is_finite():
+        raise ValueError("must be finite")
+    _, digits, exponent = number.normalize().as_tuple()
+    assert isinstance(exponent, int)
+    if -exponent > MAX_DIGITS_AFTER_POINT:
+        raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the point")
+    if len(digits) + exponent > MAX_DIGITS_BEFORE_POINT:
+        raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the point")
+    return number
+
+
+@cache
+def minor_unit(code: str) -> int | None:
+    """Digits after the point of an ISO 4217 currency; None where the standard gives none (gold, test codes).
+
+    Raises:
+        ValueError: If *code* is not in ISO 4217.
+    """
+    exponent: int | None = Iso4217(code).exponent
+    return exponent
+
+
+def _currency(code: str) -> str:
+    try:
+        minor_unit(code)
+    except ValueError:
+        raise ValueError(f"{code!r} is no ISO 4217 currency code") from None
+    return code
+
+
+def _country(code: str) -> str:
+    if code not in countries_by_alpha2:
+        raise ValueError(f"{code!r} is no ISO 3166-1 alpha-2 country code")
+    return code
+
+
+Exact = Annotated[
+    Decimal,
+    BeforeValidator(_exact),
+    WithJsonSchema({"type": "number", "description": "Exact: at most 15 digits before and 4 after the point."}),
+]
+Currency = Annotated[StrictStr, Field(pattern="^[A-Z]{3}$", examples=["EUR"]), AfterValidator(_currency)]
+Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), AfterValidator(_country)]
+Code = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+Text = Annotated[StrictStr, Field(min_length=1, max_length=500)]
+LongText = Annotated[StrictStr, Field(max_length=10_000)]
+PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=64)]
+ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=500)]
+Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]
+
+Ref = Reference | PlatformId
+R = TypeVar("R")  # what stands for another record: PlatformId on the wire, Ref in a draft
+
+
+class ResourceModel(BaseModel):
+    """Base of all drafts and wire models: frozen, unknown fields refused, camelCase outside."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        hide_input_in_errors=True,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
+    )
+
+    def payload(self) -> dict[str, Any]:
+        """The members as they go on the wire; what is None is left out, a `Reference` stays one."""
+        return {
+            field.alias or name: _plain(value)
+            for name, field in type(self).model_fields.items()
+            if (value := getattr(self, name)) is not None
+        }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, ResourceModel):
+        return value.payload()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _check_minor_unit(currency: str | None, prices: list[tuple[str, Decimal | None]]) -> None:
+    """Amounts may have more decimals than the minor unit (unit prices do), but none where there is no minor unit."""
+    if currency is None or minor_unit(currency) != 0:
+        return
+    for place, price in prices:
+        if price is not None and price != price.to_integral_value():
+            raise ValueError(f"{place}: {currency} has no decimals")
+
+
+class Address(ResourceModel):
+    line1: Personal
+    line2: Personal | None = None
+    city: Personal
+    region: Personal | None = None
+    postal_code: Personal | None = None
+    country: Country
+
+
+class Item(ResourceModel, Generic[R]):
+    """One line of an invoice or order."""
+
+    product_id: R
+    quantity: Exact
+    unit_price: Exact
+    """Price per unit, in the currency of the document."""
+
+
+class Line(Item[PlatformId]):
+    """One line on the wire."""
+
+
+class LineDraft(Item[Ref]):
+    """One line before its reference is resolved."""
+
+
+L = TypeVar("L", Line, LineDraft)
+
+
+class _Lines(ResourceModel, Generic[R, L]):
+    customer_id: R
+    currency: Currency
+    items: Annotated[tuple[L, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _no_impossible_decimals(self) -> Self:
+        prices = [(f"items/{n}/unitPrice", line.unit_price) for n, line in enumerate(self.items)]
+        _check_minor_unit(self.currency, prices)
+        return self
+
+
+class InvoiceFields(_Lines[R, L], Generic[R, L]):
+    auto_post_ledger: StrictBool | None = None
+    """Post the invoice to the general ledger in the same operation. Left out unless set: its default is not shown."""
+
+
+class CustomerFields(ResourceModel):
+    name: Personal
+    email: Personal | None = None
+    phone: Personal | None = None
+    tax_id: Personal | None = None
+    currency: Currency | None = None
+    billing_address: Address | None = None
+    shipping_address: Address | None = None
+
+
+class ProductFields(ResourceModel):
+    sku: Code
+    name: Text
+    description: LongText | None = None
+    unit_of_measure: Code | None = None
+    barcode: Code | None = None
+    unit_price: Exact | None = None
+    currency: Currency | None = None
+    active: StrictBool = True
+
+    @model_validator(mode="after")
+    def _no_impossible_decimals(self) -> Self:
+        _check_minor_unit(self.currency, [("unitPrice", self.unit_price)])
+        return self
+
+
+class OrderFields(_Lines[R, L], Generic[R, L]):
+    placed_at: AwareDatetime
+    status: Code | None = None
+    shipping_address: Address | None = None
+
+
+class InventoryLotFields(ResourceModel, Generic[R]):
+    product_id: R
+    lot_number: Code
+    bin_id: R | None = None
+    quantity: Exact
+    unit_of_measure: Code | None = None
+    status: Code | None = None
+    received_on: date | None = None
+    expires_on: date | None = None
+
+
+class WarehouseBinFields(ResourceModel):
+    code: Code
+    warehouse: Code
+    zone: Code | None = None
+    capacity: Exact | None = None
+    active: StrictBool = True
+
+
+class LedgerAccountFields(ResourceModel, Generic[R]):
+    code: Code
+    name: Text
+    type: Literal["asset", "liability", "equity", "revenue", "expense"]
+    currency: Currency | None = None
+    parent_id: R | None = None
+
+
+class External(ResourceModel):
+    """What carries our own name for it, unique in tenant and resource. The documented invoice input has none."""
+
+    external_id: ExternalId
+
+
+class InvoiceDraft(InvoiceFields[Ref, LineDraft]):
+    """An invoice before its references are resolved."""
+
+
+class CustomerDraft(CustomerFields):
+    """A customer as a mapping makes it."""
+
+
+class ProductDraft(ProductFields):
+    """A product as a mapping makes it."""
+
+
+class OrderDraft(OrderFields[Ref, LineDraft]):
+    """An order before its references are resolved."""
+
+
+class InventoryLotDraft(InventoryLotFields[Ref]):
+    """An inventory lot before its references are resolved."""
+
+
+class WarehouseBinDraft(WarehouseBinFields):
+    """A warehouse bin as a mapping makes it."""
+
+
+class LedgerAccountDraft(LedgerAccountFields[Ref]):
+    """A ledger account before its references are resolved."""
+
+
+class Invoice(InvoiceFields[PlatformId, Line]):
+    """Invoice creation input (platform-spec section 2)."""
+
+
+class Customer(External, CustomerFields):
+    """Customer input (assumed)."""
+
+
+class Product(External, ProductFields):
+    """Product input (assumed)."""
+
+
+class Order(External, OrderFields[PlatformId, Line]):
+    """Order input (assumed)."""
+
+
+class InventoryLot(External, InventoryLotFields[PlatformId]):
+    """Inventory lot input (assumed)."""
+
+
+class WarehouseBin(External, WarehouseBinFields):
+    """Warehouse bin input (assumed)."""
+
+
+class LedgerAccount(External, LedgerAccountFields[PlatformId]):
+    """Ledger account input (assumed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """One resource: its models and what may be done with it.
+
+    Attributes:
+        name: The name in configs and in the state.
+        draft: What a mapping makes.
+        wire: What the platform takes.
+        write_once: True where a delivered record is never changed (law 2).
+    """
+
+    name: ResourceName
+    draft: type[ResourceModel]
+    wire: type[ResourceModel]
+    write_once: bool = False
+
+    @property
+    def has_external_id(self) -> bool:
+        return issubclass(self.wire, External)
+
+
+RESOURCES: Mapping[ResourceName, ResourceType] = {
+    kind.name: kind
+    for kind in (  # in the order of their references: parents first
+        ResourceType("ledger_account", LedgerAccountDraft, LedgerAccount),
+        ResourceType("customer", CustomerDraft, Customer),
+        ResourceType("product", ProductDraft, Product),
+        ResourceType("warehouse_bin", WarehouseBinDraft, WarehouseBin),
+        ResourceType("inventory_lot", InventoryLotDraft, InventoryLot),
+        ResourceType("order", OrderDraft, Order),
+        ResourceType("invoice", InvoiceDraft, Invoice, write_once=True),
+    )
+}

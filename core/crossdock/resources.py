@@ -6,7 +6,7 @@ others are assumptions (design section 9). On the wire names are camelCase; numb
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -138,7 +138,7 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _check_minor_unit(currency: str | None, prices: list[tuple[str, Decimal | None]]) -> None:
+def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal | None]]) -> None:
     """Amounts may have more decimals than the minor unit (unit prices do), but none where there is no minor unit."""
     if currency is None or minor_unit(currency) != 0:
         return

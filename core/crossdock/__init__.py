@@ -1,0 +1,82 @@
+"""crossdock moves records from legacy warehouses, shops and 3PLs onto an enterprise platform.
+
+This is what connector authors import; each name is loaded when it is first used, so that commands start fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crossdock.config import ConfigModel, SecretRef
+    from crossdock.connector import Connector, Context, Finding, Settings, Stream
+    from crossdock.declared import DeclaredStream, StreamConfig
+    from crossdock.errors import ConfigError, CrossdockError, RecordError, RefusedError, RemoteError
+    from crossdock.mapping.columns import Filter, Repair
+    from crossdock.records import RawBatch, Record
+    from crossdock.resources import (
+        CustomerDraft,
+        InventoryLotDraft,
+        InvoiceDraft,
+        LedgerAccountDraft,
+        OrderDraft,
+        ProductDraft,
+        Reference,
+        WarehouseBinDraft,
+    )
+
+_HOMES = {
+    "crossdock.config": ("ConfigModel", "SecretRef"),
+    "crossdock.connector": ("Connector", "Context", "Finding", "Settings", "Stream"),
+    "crossdock.declared": ("DeclaredStream", "StreamConfig"),
+    "crossdock.errors": ("ConfigError", "CrossdockError", "RecordError", "RefusedError", "RemoteError"),
+    "crossdock.mapping.columns": ("Filter", "Repair"),
+    "crossdock.records": ("RawBatch", "Record"),
+    "crossdock.resources": (
+        "CustomerDraft",
+        "InventoryLotDraft",
+        "InvoiceDraft",
+        "LedgerAccountDraft",
+        "OrderDraft",
+        "ProductDraft",
+        "Reference",
+        "WarehouseBinDraft",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ConfigError",
+    "ConfigModel",
+    "Connector",
+    "Context",
+    "CrossdockError",
+    "CustomerDraft",
+    "DeclaredStream",
+    "Filter",
+    "Finding",
+    "InventoryLotDraft",
+    "InvoiceDraft",
+    "LedgerAccountDraft",
+    "OrderDraft",
+    "ProductDraft",
+    "RawBatch",
+    "Record",
+    "RecordError",
+    "Reference",
+    "RefusedError",
+    "RemoteError",
+    "Repair",
+    "SecretRef",
+    "Settings",
+    "Stream",
+    "StreamConfig",
+    "WarehouseBinDraft",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'crossdock' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)

@@ -8,6 +8,7 @@ CrossdockError
 ├── RemoteError            the other system failed (exit 3)
 │   ├── UnauthorizedError  it does not accept who we are; asking again is pointless
 │   └── UnavailableError   it may answer later
+├── StoppedError           a person or the machine asked for an end (exit 130)
 └── InternalError          a promise of ours is broken: a tally that does not balance (exit 70)
 """
 
@@ -69,6 +70,12 @@ class RecordError(CrossdockError):
         super().__init__(message, where=pointer)
         self.code = code
         self.pointer = pointer
+        self.line: int | None = None
+
+    def at(self, line: int) -> RecordError:
+        """The same error, with the line of the row that it speaks of."""
+        self.line = line
+        return self
 
 
 class RemoteError(CrossdockError):
@@ -83,6 +90,12 @@ class UnauthorizedError(RemoteError):
 
 class UnavailableError(RemoteError):
     """The other system cannot be reached or does not work now; it may later."""
+
+
+class StoppedError(CrossdockError):
+    """The run was asked to end before its work was done; everything it did is kept."""
+
+    exit_code = 130
 
 
 class InternalError(CrossdockError):

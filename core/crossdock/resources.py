@@ -57,11 +57,13 @@ def _exact(value: object) -> Decimal:
     number = Decimal(value)
     if not number.is_finite():
         raise ValueError("must be finite")
-    _, digits, exponent = number.normalize().as_tuple()
+    _, digits, exponent = number.as_tuple()  # normalize() would round to the context's 28 digits
     assert isinstance(exponent, int)
-    if -exponent > MAX_DIGITS_AFTER_POINT:
+    significant = "".join(map(str, digits)).rstrip("0")
+    exponent += len(digits) - len(significant)
+    if significant and -exponent > MAX_DIGITS_AFTER_POINT:
         raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the point")
-    if len(digits) + exponent > MAX_DIGITS_BEFORE_POINT:
+    if significant and len(significant) + exponent > MAX_DIGITS_BEFORE_POINT:
         raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the point")
     return number
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -98,11 +98,14 @@ def loads(body: bytes | str) -> JsonValue:
     """Read JSON; numbers with a point or exponent come as `Decimal`, others as `int`.
 
     Raises:
-        ValueError: If *body* is not UTF-8 JSON, repeats a member name, or holds NaN or an infinity.
+        ValueError: If *body* is not UTF-8 JSON, repeats a member name, or holds NaN, an infinity or half a character.
     """
     try:
         text = body if isinstance(body, str) else body.decode()
-        return json.loads(text, parse_float=Decimal, parse_constant=_refuse, object_pairs_hook=_members)
+        value = json.loads(text, parse_float=_exact, parse_constant=_refuse, object_pairs_hook=_members)
+        if "\\ud" in text or "\\uD" in text:
+            dumps(value)  # an escape may hide half a character, which no UTF-8 can carry
+        return value
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -114,6 +117,13 @@ def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"member {twice!r} stands twice in one object")
     return members
+
+
+def _exact(digits: str) -> Decimal:
+    try:
+        return Decimal(digits)
+    except InvalidOperation as error:
+        raise ValueError("a number has too large an exponent") from error
 
 
 def _refuse(name: str) -> JsonValue:

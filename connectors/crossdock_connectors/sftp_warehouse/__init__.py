@@ -1,0 +1,13 @@
+"""Legacy warehouses that export files to an SFTP server."""
+
+from crossdock import Connector
+from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings
+from crossdock_connectors.sftp_warehouse.streams import check, streams
+
+CONNECTOR = Connector(
+    name="sftp_warehouse",
+    title="Warehouse with file exports on SFTP",
+    settings=SftpWarehouseSettings,
+    streams=streams,
+    check=check,
+)

@@ -1,0 +1,70 @@
+"""What a warehouse that drops files on an SFTP server is configured with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from crossdock import ConfigModel, Filter, Repair, SecretRef, Settings, StreamConfig
+from crossdock.sources import DelimitedFormat
+
+
+class SourceConfig(ConfigModel):
+    """Files of one layout that several streams read, once in a run."""
+
+    files: str
+    """Folder and name pattern, such as ``out/LOT_*.txt``; the folder is relative to the login folder."""
+    format: DelimitedFormat = DelimitedFormat()
+    columns: Mapping[str, Repair] = {}
+    """Repairs by column, for all its streams."""
+    skip: Mapping[str, Filter] = {}
+    """Rows to leave out, for all its streams, before their own filters."""
+
+
+class WarehouseStreamConfig(StreamConfig):
+    """A stream and its files: either of its own, or those of a shared source."""
+
+    source: str | None = None
+    """A source of this connection."""
+    files: str | None = None
+    format: DelimitedFormat | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.source is None) == (self.files is None):
+            raise ValueError("give either source or files")
+        if self.source is not None and self.format is not None:
+            raise ValueError("the format belongs to the source")
+        return self
+
+
+class SftpWarehouseSettings(Settings):
+    """A warehouse that exports files to an SFTP server."""
+
+    kind: Literal["sftp_warehouse"]
+    host: str
+    port: Annotated[int, Field(ge=1, le=65535)] = 22
+    user: str
+    password: SecretRef | None = None
+    private_key: SecretRef | None = None
+    """The key itself, usually ``file:~/.ssh/NAME``."""
+    passphrase: SecretRef | None = None
+    host_key: str | tuple[str, ...]
+    """Fingerprint of the server's key as ``ssh-keygen -lf`` prints it: ``SHA256:...``."""
+    timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    """How long the server may be silent."""
+    settle_s: Annotated[float, Field(ge=0)] = 2.0
+    """How long a young file must keep its size and time before it is read."""
+    sources: Mapping[str, SourceConfig] = {}
+    streams: Annotated[Mapping[str, WarehouseStreamConfig], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.password is None and self.private_key is None:
+            raise ValueError("give a password or a private_key")
+        for name, stream in self.streams.items():
+            if stream.source is not None and stream.source not in self.sources:
+                raise ValueError(f"streams.{name}.source: there is no source {stream.source!r}")
+        return self

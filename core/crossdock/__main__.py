@@ -1,0 +1,5 @@
+"""``python -m crossdock``."""
+
+from crossdock.cli.main import main
+
+main()

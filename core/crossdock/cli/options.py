@@ -1,0 +1,54 @@
+"""Options that several commands share, and how a run is asked to end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+def config_option(command: F) -> F:
+    """``-C`` after the command too, where hands look for it."""
+    return click.option(
+        "-C", "--config", type=click.Path(path_type=Path), default=None, help="The config file.", callback=_config
+    )(command)
+
+
+def _config(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+    assert isinstance(ctx.obj, Path)
+    return value or ctx.obj
+
+
+def example(*lines: str) -> str:
+    """The example at the end of a command's help, kept as it is written."""
+    return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
+
+
+@contextmanager
+def interruptible() -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, so that a run ends in order; a second signal ends it at once."""
+    asked = threading.Event()
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        name = signal.Signals(number).name
+        click.echo(f"\n{name}: finishing what is on its way; once more ends at once", err=True)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,107 @@
+"""``crossdock plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli.options import as_json, config_option, example
+
+if TYPE_CHECKING:
+    from crossdock.delivery.operations import Operation
+    from crossdock.state import DeadLetter, Intent, WaitingRecord
+
+
+@click.command(epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode"))
+@click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 when there is something to do.")
+@click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Operations to show.")
+@config_option
+@as_json
+def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, limit: int, as_json: bool) -> int:
+    """Show what a sync would do: every create and changed field. Calls nothing at the platform, writes nothing."""
+    from crossdock.cli import terminal
+    from crossdock.clock import SystemClock
+    from crossdock.sync import preview, project
+
+    listing = _Listing(limit)
+    sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend)
+    loaded = project.load(config)
+    with terminal.progress(wanted=not as_json) as progress:
+        planned = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress)
+    for name, error in planned.errors.items():
+        click.echo(f"crossdock: {name}: {error}", err=True)
+    if as_json:
+        document = {
+            "operations": dict(planned.operations),
+            "streams": {name: tally.as_json() for name, tally in planned.tallies.items()},
+            "shown": listing.shown,
+            "errors": {name: str(error) for name, error in planned.errors.items()},
+        }
+        terminal.print_json(document)
+    else:
+        listing.show(terminal.out(), planned.operations.total())
+    if planned.errors:
+        return planned.exit_code
+    return 10 if detailed_exitcode and planned.operations else 0
+
+
+class _Listing:
+    """The first operations, and everything that would be refused or would wait, as lines."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.shown: list[dict[str, Any]] = []
+        self._counts: dict[str, int] = {}
+
+    def operation(self, operation: Operation) -> None:
+        before = operation.binding.payload if operation.binding else {}
+        changes = {name: {"before": before.get(name), "after": value} for name, value in operation.changes.items()}
+        self._add(operation.kind, operation.stream, operation.record.key, {"changes": changes})
+
+    def refused(self, letter: DeadLetter) -> None:
+        detail = {"code": letter.code, "at": f"{letter.source}:{letter.line}", "pointer": letter.pointer}
+        self._add("reject", letter.stream, letter.key, {**detail, "message": letter.message})
+
+    def waiting(self, record: WaitingRecord) -> None:
+        self._add("wait", record.stream, record.key, {"waits_for": record.waits_for})
+
+    def resend(self, intent: Intent) -> None:
+        self._add("resend", intent.stream, intent.key, {"idempotency_key": intent.idempotency_key})
+
+    def _add(self, kind: str, stream: str, key: str, detail: dict[str, Any]) -> None:
+        label = f"{kind} {stream}"
+        self._counts[label] = self._counts.get(label, 0) + 1
+        if len(self.shown) < self._limit:
+            self.shown.append({"do": kind, "stream": stream, "key": key, **detail})
+
+    def show(self, console: Any, operations: int) -> None:
+        for item in self.shown:
+            console.print(f"{item['do']:7}{item['stream']} {item['key']}", markup=False)
+            for line in _details(item):
+                console.print(f"         {line}", markup=False, overflow="ellipsis", no_wrap=True)
+        hidden = sum(self._counts.values()) - len(self.shown)
+        if hidden:
+            console.print(f"... and {hidden:,} more (--limit)")
+        counts = ", ".join(f"{number:,} {label}" for label, number in self._counts.items())
+        console.print(f"plan: {counts}" if counts else "plan: nothing to do")
+        console.print(f"{operations:,} requests")
+
+
+def _details(item: dict[str, Any]) -> list[str]:
+    from crossdock import wire
+
+    if item["do"] == "create":
+        return []
+    if item["do"] == "update":
+        return [
+            f"{name}: {wire.dumps(change['before']).decode()} -> {wire.dumps(change['after']).decode()}"
+            for name, change in item["changes"].items()
+        ]
+    if item["do"] == "wait":
+        return [f"for {w['resource']} {w['namespace']}:{w['key']}" for w in item["waits_for"]]
+    if item["do"] == "reject":
+        return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
+    return [f"under the same idempotency key {item['idempotency_key']}"]

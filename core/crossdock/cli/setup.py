@@ -1,0 +1,95 @@
+"""``crossdock init`` and ``crossdock check``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli.options import as_json, config_option, example
+from crossdock.errors import CrossdockError
+
+if TYPE_CHECKING:
+    from crossdock.connector import Finding
+    from crossdock.sync.project import Connection, Project
+
+
+@click.command(epilog=example("crossdock init -C acme.yaml"))
+@config_option
+def init(config: Path) -> None:
+    """Make the state for this config, pinned to its platform and tenant; or bring an older one up to date."""
+    from crossdock.sync import project
+
+    loaded = project.load(config)
+    made = loaded.init()
+    place = loaded.state_url.render_as_string(hide_password=True)
+    pin = f"tenant {loaded.pin.tenant!r} of {loaded.pin.base_url}"
+    click.echo(f"{'made' if made else 'already there, up to date:'} {place}, for {pin}")
+
+
+@click.command(epilog=example("crossdock check"))
+@config_option
+@as_json
+def check(config: Path, *, as_json: bool) -> int:
+    """Reach everything once and change nothing: state, platform, credentials, sources; and list what is assumed."""
+    from crossdock.cli import terminal
+    from crossdock.sync import project
+
+    loaded = project.load(config)
+    findings = list(_findings(loaded))
+    assumptions = dict(loaded.platform.assumptions())
+    if as_json:
+        found = [{"subject": subject, "ok": item.ok, "text": item.text} for subject, item in findings]
+        terminal.print_json({"findings": found, "assumptions": assumptions})
+    else:
+        console = terminal.out()
+        for subject, item in findings:
+            console.print(f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {item.text}", markup=False)
+        console.print()
+        console.print(terminal.table("Assumed, since it is not documented", ("what", "value"), assumptions.items()))
+    return 0 if all(item.ok for _, item in findings) else 3
+
+
+def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
+    from crossdock.connector import Finding
+    from crossdock.platform import probe
+
+    yield "state", _tried(lambda: loaded.open_state(read_only=True).close(), "there, and of this platform")
+    yield "platform", _tried(lambda: probe.reach(loaded.platform), f"{loaded.platform.base_url} lets us in")
+    rate = loaded.platform.rate
+    yield (
+        "allowance",
+        Finding(ok=True, text=f"{rate.per_minute:,} a minute, burst {rate.burst:,}, both from the config"),
+    )
+    for connection in loaded.connections:
+        yield from ((connection.name, finding) for finding in _connection(connection))
+
+
+def _tried(look: Any, text: str) -> Finding:
+    from crossdock.connector import Finding
+
+    try:
+        look()
+    except CrossdockError as error:
+        return Finding(ok=False, text=str(error))
+    return Finding(ok=True, text=text)
+
+
+def _connection(connection: Connection) -> Iterator[Finding]:
+    from crossdock.clock import SystemClock
+    from crossdock.connector import Context, Finding
+    from crossdock.progress import Silent
+    from crossdock.sources.workplace import Workplace
+    from crossdock.sync.intake import NoIntake
+
+    if connection.connector.check is None:
+        return
+    with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
+        place = Workplace(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder))
+        try:
+            yield from connection.connector.check(Context(connection.settings, connection.name, place))
+        except CrossdockError as error:
+            yield Finding(ok=False, text=str(error))

@@ -1,0 +1,37 @@
+"""``crossdock sync``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from crossdock.cli.options import as_json, config_option, example, interruptible
+
+
+@click.command(epilog=example("crossdock sync", "crossdock sync wms.invoices --json"))
+@click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
+@config_option
+@as_json
+def sync(streams: tuple[str, ...], config: Path, *, as_json: bool) -> int:
+    """Bring what is new or changed to the platform; all streams, or those named.
+
+    Exit codes: 0 all delivered or unchanged; 1 something was rejected or waits; 2 wrong usage or config; 3 could not
+    run to the end; 4 a source was refused for safety; 70 the tally does not balance; 130 interrupted.
+    """
+    from crossdock.cli import terminal
+    from crossdock.clock import SystemClock
+    from crossdock.sync import project, runner
+
+    loaded = project.load(config)
+    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+        report = runner.sync(loaded, list(streams), clock=SystemClock(), progress=progress, interrupt=interrupt)
+    for name, error in report.errors.items():
+        click.echo(f"crossdock: {name + ': ' if name else ''}{error}", err=True)
+    if as_json:
+        terminal.print_json(report.as_json())
+    else:
+        terminal.show_run(terminal.out(), report.as_json())
+        if report.exit_code == 1:
+            click.echo("see 'crossdock records list' for what was rejected, waits or is in doubt", err=True)
+    return report.exit_code

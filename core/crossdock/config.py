@@ -1,0 +1,225 @@
+"""A config file -> models: YAML through its node tree, so that every finding has file, line and column.
+
+Unknown and repeated keys are refused, secrets are references and never literals.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import yaml
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from crossdock.errors import ConfigError
+
+M = TypeVar("M", bound=BaseModel)
+Place = tuple[str | int, ...]
+
+
+class ConfigModel(BaseModel):
+    """Base of everything a config file may say: frozen, unknown keys refused with the nearest known name."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+        arbitrary_types_allowed=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in data:
+                if key not in known and key not in cls.model_fields:
+                    raise PydanticCustomError(
+                        "unknown_key", "{advice}", {"key": key, "advice": unknown(str(key), known)}
+                    )
+        return data
+
+
+def unknown(name: str, known: list[str]) -> str:
+    """Say that *name* is not known, with the nearest known name or all of them."""
+    close = get_close_matches(name, known, n=1)
+    return f"unknown key; did you mean {close[0]!r}?" if close else f"unknown key; known: {', '.join(sorted(known))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A reference to a secret: ``env:NAME`` or ``file:PATH``. The secret itself is read only when it is needed."""
+
+    reference: str
+    folder: Path
+
+    def reveal(self) -> str:
+        """The secret.
+
+        Raises:
+            ConfigError: If the variable is not set, or the file is missing, empty or readable by others.
+        """
+        kind, _, name = self.reference.partition(":")
+        if kind == "env":
+            value = os.environ.get(name)
+            if not value:
+                raise ConfigError(f"the environment variable {name} is not set", hint=f"export {name}=...")
+            return value
+        path = self.folder / Path(name).expanduser()
+        try:
+            if path.stat().st_mode & 0o077:
+                raise ConfigError("others may read this secret", where=str(path), hint=f"chmod 600 {path}")
+            text = path.read_text().strip()
+        except OSError as error:
+            raise ConfigError(f"the secret cannot be read: {error.strerror}", where=str(path)) from error
+        if not text:
+            raise ConfigError("the secret file is empty", where=str(path))
+        return text
+
+
+def _secret(value: Any, info: ValidationInfo) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind not in {"env", "file"} or not name:
+        raise PydanticCustomError(
+            "literal_secret", "a secret is never written here: refer to it by env:NAME or file:PATH"
+        )
+    folder = info.context["folder"] if info.context else Path()
+    return Secret(value, folder)
+
+
+SecretRef = Annotated[Secret, BeforeValidator(_secret), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})]
+
+
+def _path(value: Any, info: ValidationInfo) -> Any:
+    return info.context["folder"] / Path(value).expanduser() if isinstance(value, str) and info.context else value
+
+
+ConfigPath = Annotated[Path, BeforeValidator(_path)]
+"""A path, relative to the config file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed config file.
+
+    Attributes:
+        data: Plain values.
+        places: Line and column, from 1, of the key or item at each path.
+    """
+
+    path: Path
+    data: Any
+    places: Mapping[Place, tuple[int, int]]
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def where(self, place: Place) -> str:
+        """``file:line:column`` of *place*, or of the nearest thing around it."""
+        while place not in self.places:
+            place = place[:-1]
+        line, column = self.places[place]
+        return f"{self.path}:{line}:{column}"
+
+    def check(self, model: type[M], data: Any, place: Place = ()) -> M:
+        """Make a *model* of the values at *place*.
+
+        Raises:
+            ConfigError: With every finding, each with its place.
+        """
+        try:
+            return model.model_validate(data, context={"folder": self.folder})
+        except ValidationError as error:
+            findings = [self._finding(place, item) for item in error.errors(include_url=False, include_input=False)]
+            raise ConfigError("\n".join(dict.fromkeys(findings))) from None
+
+    def _finding(self, place: Place, item: Any) -> str:
+        within = tuple(part for part in item["loc"] if not (isinstance(part, str) and part.startswith("kind=")))
+        key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
+        full = (*place, *within, *(key if isinstance(key, tuple) else (key,)))
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] in {"string_type", "literal_error"} and "secret" not in message:
+            message += " (quote numbers and words such as yes and no)" if item["type"] == "string_type" else ""
+        return f"{self.where(full)}: {'.'.join(map(str, full))}: {message}"
+
+
+def read(path: Path) -> Document:
+    """Read a config file.
+
+    Raises:
+        ConfigError: If it is missing, is no YAML mapping, or repeats a key.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise ConfigError("there is no such config file", where=str(path), hint="name one with -C FILE") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the config file cannot be read: {error}", where=str(path)) from error
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            raise ConfigError("a config file is a mapping of sections", where=str(path))
+        places: dict[Place, tuple[int, int]] = {(): (1, 1)}
+        data = _Reader(path, loader, places).value(node, ())
+    except InvalidOperation:
+        raise ConfigError("a number must be finite digits", where=str(path)) from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise ConfigError(f"is no YAML: {getattr(error, 'problem', None) or error}", where=where) from None
+    finally:
+        loader.dispose()
+    return Document(path, data, places)
+
+
+class _Reader:
+    def __init__(self, path: Path, loader: yaml.SafeLoader, places: dict[Place, tuple[int, int]]) -> None:
+        self._path, self._loader, self._places = path, loader, places
+
+    def value(self, node: yaml.Node, place: Place) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            for number, item in enumerate(node.value):
+                self._mark((*place, number), item)
+            return [self.value(item, (*place, number)) for number, item in enumerate(node.value)]
+        if node.tag == "tag:yaml.org,2002:float":
+            return Decimal(node.value.replace("_", ""))  # exact, and no way in for .inf and .nan
+        return self._loader.construct_object(node)
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Hashable, Any]:
+        result: dict[Hashable, Any] = {}
+        for key_node, value_node in node.value:
+            key = self._loader.construct_object(key_node)
+            here = f"{self._path}:{key_node.start_mark.line + 1}:{key_node.start_mark.column + 1}"
+            if not isinstance(key, str):
+                raise ConfigError("a key must be text: quote it", where=here)
+            if key in result:
+                raise ConfigError(f"the key {key!r} stands here twice", where=here)
+            self._mark((*place, key), key_node)
+            result[key] = self.value(value_node, (*place, key))
+        return result
+
+    def _mark(self, place: Place, node: yaml.Node) -> None:
+        self._places[place] = (node.start_mark.line + 1, node.start_mark.column + 1)

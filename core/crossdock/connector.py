@@ -1,0 +1,159 @@
+"""What connector authors write against: Connector, Stream, Settings, Context."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from crossdock import wire
+from crossdock.config import ConfigModel
+from crossdock.mapping.columns import Filter, Repair
+from crossdock.records import RawBatch, Record
+from crossdock.resources import RESOURCES, ResourceModel, ResourceName
+from crossdock.sources.workplace import Workplace
+
+Mode = Literal["snapshot", "incremental", "append"]
+
+
+class Settings(ConfigModel):
+    """What one connection is configured with; a connector adds its own fields."""
+
+    kind: str
+    namespace: str | None = None
+    """Where this connection's record keys are unique; its name without it. Connections that share keys share one."""
+
+
+S = TypeVar("S", bound=Settings)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Context(Generic[S]):
+    """What a stream is given when it reads.
+
+    Attributes:
+        settings: Of the connection.
+        connection: Its name.
+        place: Clock, progress, folders, and what was taken in before.
+    """
+
+    settings: S
+    connection: str
+    place: Workplace
+    _shared: dict[object, Any] = field(default_factory=dict)
+
+    def shared(self, name: object, make: Callable[[], T]) -> T:
+        """What *make* gives, made once in a run and shared by the streams of the connection."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        value: T = self._shared[name]
+        return value
+
+
+class Stream(ABC, Generic[S]):
+    """One kind of record of a connector. Facts are attributes; only reading and mapping are methods.
+
+    Attributes:
+        name: In configs, commands and reports.
+        resource: What its records become.
+        mode: ``snapshot`` always lists everything, ``incremental`` what changed since a cursor, ``append`` brings some
+            records, new or changed, and absence means nothing.
+        key: The columns that name a record.
+        group_by: The key columns again, where several rows of one file or page make one record; else empty.
+        order_by: Columns that say which of several rows (or groups) of one key is the newest, compared as text;
+            without them the last one read is.
+        columns: Repairs by column, before anything else looks at it.
+        skip: Filters by name; a row counts under the first that matches.
+        uses: The columns whose change makes a record changed; None for all of them.
+        fingerprint: ``xxh3_64`` misses a change once in about 2**64 changes; ``xxh3_128`` never in practice.
+        mapping_version: To be raised with every change of `to_resource`, so that records are looked at again.
+    """
+
+    name: str
+    resource: ResourceName
+    key: Sequence[str]
+    mode: Mode = "incremental"
+    group_by: Sequence[str] = ()
+    order_by: Sequence[str] = ()
+    columns: Mapping[str, Repair] = {}
+    skip: Mapping[str, Filter] = {}
+    uses: Sequence[str] | None = None
+    fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
+    mapping_version: str = "1"
+
+    @abstractmethod
+    def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch]:
+        """Read. *since* is the cursor of the last batch that was settled, None at first.
+
+        Raises:
+            RemoteError: If the source fails.
+            RefusedError: If what it gives must not be taken.
+        """
+
+    @abstractmethod
+    def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
+        """Map: a draft of the stream's resource, or its members. No I/O, no clock, no settings.
+
+        Raises:
+            RecordError: If the record cannot be mapped; it becomes a dead letter.
+        """
+
+    def finished(self, ctx: Context[S]) -> None:
+        """Called once every record that was read is settled, or kept in the state."""
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same rows could give another record or another draft."""
+        facts = {
+            "resource": self.resource,
+            "key": list(self.key),
+            "group_by": list(self.group_by),
+            "order_by": list(self.order_by),
+            "columns": {name: repair.model_dump(exclude_none=True) for name, repair in self.columns.items()},
+            "skip": {name: rule.model_dump(exclude_none=True) for name, rule in self.skip.items()},
+            "uses": None if self.uses is None else sorted(self.uses),
+            "fingerprint": self.fingerprint,
+            "mapping": self.mapping_version,
+        }
+        return hashlib.sha256(wire.dumps(facts)).hexdigest()[:32]
+
+    def draft(self, record: Record) -> ResourceModel:
+        """The draft that `to_resource` makes, checked against the resource's rules.
+
+        Raises:
+            RecordError: See `to_resource`.
+            pydantic.ValidationError: If its members break a rule.
+        """
+        made = self.to_resource(record)
+        return made if isinstance(made, ResourceModel) else RESOURCES[self.resource].draft.model_validate(made)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of ``crossdock check``: *text* says what was looked at and found."""
+
+    ok: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connector(Generic[S]):
+    """A kind of external system.
+
+    Attributes:
+        name: The ``kind`` in configs, and the name of the entry point.
+        settings: Its settings model.
+        streams: Its streams for one connection's settings.
+        check: Looks whether the system can be reached and read with these settings; yields findings, raises nothing
+            but `CrossdockError`.
+    """
+
+    name: str
+    title: str
+    settings: type[S]
+    streams: Callable[[S], Sequence[Stream[S]]]
+    check: Callable[[Context[S]], Iterator[Finding]] | None = None
+    group: ClassVar[str] = "crossdock.connectors"

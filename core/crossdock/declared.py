@@ -1,0 +1,86 @@
+"""Streams written in a config file: the same facts and functions that a stream in code has."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from crossdock import wire
+from crossdock.config import ConfigModel, unknown
+from crossdock.connector import Mode, Settings, Stream
+from crossdock.mapping.columns import Filter, Repair
+from crossdock.mapping.declarative import Each, Form, RecordMap
+from crossdock.records import Record
+from crossdock.resources import RESOURCES, ResourceModel, ResourceName
+
+S = TypeVar("S", bound=Settings)
+Columns = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class StreamConfig(ConfigModel):
+    """One stream: which rows make a record, and what it becomes."""
+
+    resource: ResourceName
+    mode: Mode
+    key: Columns
+    """The columns that name a record."""
+    group_by: Columns | None = None
+    """Rows of one file with the same key make one record, such as an invoice and its lines. The same columns as key."""
+    order_by: Columns | None = None
+    """Where rows of one key compete: the columns that name the newest, compared as text."""
+    columns: Mapping[str, Repair] = {}
+    """Repairs by column, before key, filters and mapping."""
+    skip: Mapping[str, Filter] = {}
+    """Rows to leave out, by the name under which they are counted; the first that matches counts."""
+    fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
+    map: Mapping[str, Form]
+    """How each member of the resource is made."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.group_by is not None and self.group_by != self.key:
+            raise ValueError("group_by and key must name the same columns")
+        self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
+        return self
+
+    def _check_members(self, model: type[ResourceModel], forms: Mapping[str, Any], place: tuple[str, ...]) -> None:
+        known = {field.alias or name: field for name, field in model.model_fields.items()}
+        for name, form in forms.items():
+            if name not in known:
+                advice = unknown(name, list(known))
+                raise PydanticCustomError("unknown_key", "{advice}", {"key": (*place, name), "advice": advice})
+            if isinstance(form, Each) and self.group_by is None:
+                raise ValueError(f"map.{name} makes one item of each row, which needs group_by")
+            if isinstance(form, Each):
+                line = model.model_fields[name].annotation.__args__[0]  # type: ignore[union-attr]  # tuple[Line, ...]
+                self._check_members(line, form.each, (*place, name, "each"))
+        missing = [name for name, field in known.items() if field.is_required() and name not in forms]
+        if missing:
+            raise ValueError(f"{'.'.join(place)} lacks {', '.join(missing)}, which every {self.resource} needs")
+
+
+class DeclaredStream(Stream[S]):
+    """A stream made of its configuration; a connector adds where its rows come from.
+
+    Args:
+        name: In commands and reports.
+        config: Its section of the config file.
+        layout: What else makes the same bytes another record, such as the file's format.
+    """
+
+    def __init__(self, name: str, config: StreamConfig, layout: Mapping[str, Any]) -> None:
+        self.name = name
+        self.resource, self.mode, self.key = config.resource, config.mode, config.key
+        self.group_by, self.order_by = config.group_by or (), config.order_by or ()
+        self.columns, self.skip, self.fingerprint = config.columns, config.skip, config.fingerprint
+        self._map = RecordMap(config.map)
+        self.uses = self._map.columns
+        forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
+        self.mapping_version = hashlib.sha256(wire.dumps({"layout": layout, **forms})).hexdigest()
+
+    def to_resource(self, record: Record) -> Mapping[str, Any]:
+        return self._map(record)

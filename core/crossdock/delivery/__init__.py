@@ -1,0 +1,1 @@
+"""Everything between an operation and its settled fate."""

@@ -1,0 +1,108 @@
+"""What an answer, or its absence, means for an operation: one place, by exact class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+from crossdock import wire
+from crossdock.platform import problems
+from crossdock.platform.problems import Problem
+from crossdock.records import Reason
+from crossdock.transport.http import AmbiguousError, Answer, NotSentError
+
+Class = Literal["delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized"]
+MAX_RETRY_AFTER_S = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The fate of one attempt.
+
+    Attributes:
+        retry_after_s: When the server wants to be asked again; None if it did not say.
+        platform_id: Of a delivered record, where the answer names it.
+        reason: Why it was rejected.
+    """
+
+    kind: Class
+    message: str = ""
+    status: int | None = None
+    retry_after_s: float | None = None
+    platform_id: str | None = None
+    etag: str | None = None
+    reason: Reason | None = None
+    pointer: str | None = None
+
+
+def of_failure(error: NotSentError | AmbiguousError) -> Outcome:
+    """The outcome of an attempt that got no answer."""
+    return Outcome("unavailable" if isinstance(error, NotSentError) else "in_doubt", str(error))
+
+
+def of_answer(answer: Answer) -> Outcome:
+    """The outcome that *answer* tells.
+
+    Only answers that say so mean "not done": a 500, 502, 504 or 408 may come from a gateway after the work was done,
+    and so may a success whose body is broken.
+    """
+    status = answer.status
+    if 200 <= status < 300:
+        return _success(answer)
+    problem = problems.read(status, answer.body)
+    wait = retry_after_s(answer)
+    kind: Class = "in_doubt"
+    if status == 429:
+        kind = "throttled"
+    elif status == 401:
+        kind = "unauthorized"
+    elif status == 503 and wait is not None:
+        kind = "unavailable"
+    elif 400 <= status < 500 and not _is_running(problem, wait):
+        return _rejection(problem)
+    return Outcome(kind, problem.message, status, wait)
+
+
+def _is_running(problem: Problem, wait_s: float | None) -> bool:
+    """True for a time-out, and for a conflict with the first attempt under the same key, which still runs."""
+    return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
+
+
+def _success(answer: Answer) -> Outcome:
+    try:
+        body = wire.loads(answer.body) if answer.body else {}
+    except ValueError:
+        return Outcome("in_doubt", "answered success with a broken body", answer.status)
+    given = body.get("id") if isinstance(body, dict) else None
+    location = answer.headers.get("location", "")
+    platform_id = given if isinstance(given, str) and given else location.rstrip("/").rpartition("/")[2] or None
+    return Outcome("delivered", status=answer.status, platform_id=platform_id, etag=answer.headers.get("etag"))
+
+
+def _rejection(problem: Problem) -> Outcome:
+    reasons: dict[int, Reason] = {403: "forbidden", 409: "conflict"}
+    return Outcome(
+        "rejected",
+        problem.message,
+        problem.status,
+        reason=reasons.get(problem.status, "rejected"),
+        pointer=problem.pointers[0] if problem.pointers else None,
+    )
+
+
+def retry_after_s(answer: Answer) -> float | None:
+    """Seconds that ``Retry-After`` asks for (RFC 9110 section 10.2.3), 0 to 900; None where it is absent or no sense.
+
+    A date is compared with the answer's own ``Date``, so that our clock does not matter.
+    """
+    value = answer.headers.get("retry-after")
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return min(float(value), MAX_RETRY_AFTER_S)
+    try:
+        wait = (parsedate_to_datetime(value) - parsedate_to_datetime(answer.headers.get("date", ""))).total_seconds()
+    except (TypeError, ValueError):
+        return None
+    return min(max(wait, 0.0), MAX_RETRY_AFTER_S)

@@ -1,0 +1,85 @@
+"""What an outcome writes into the state."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from crossdock.delivery.operations import payload_after, payload_fp
+from crossdock.delivery.outcomes import Outcome
+from crossdock.state import Binding, DeadLetter, Intent, Scope, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An intent and what became of it for this run."""
+
+    intent: Intent
+    outcome: Outcome
+
+
+def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datetime) -> None:
+    """Move the intents, and bind, or make dead letters of, their records."""
+    for item in settled:
+        item.intent.http_status = item.outcome.status
+        item.intent.platform_id = item.outcome.platform_id or item.intent.platform_id
+    tx.intents.move([item.intent for item in settled], at=at)
+    delivered = [item for item in settled if item.intent.status == "delivered"]
+    _bind(tx, delivered, run_id=run_id, at=at)
+    letters = [_letter(item) for item in settled if item.intent.status == "rejected"]
+    tx.refused.put(letters, run_id=run_id, at=at)
+    _clear(tx, delivered)
+
+
+def _bind(tx: Transaction, delivered: Sequence[Settled], *, run_id: int, at: datetime) -> None:
+    by_scope: dict[Scope, list[Binding]] = defaultdict(list)
+    for item in delivered:
+        by_scope[item.intent.scope].append(_binding(item))
+    for scope, bindings in by_scope.items():
+        tx.bindings.put(scope, bindings, run_id=run_id, at=at)
+
+
+def _binding(item: Settled) -> Binding:
+    intent, payload = item.intent, payload_after(item.intent)
+    assert intent.platform_id is not None
+    return Binding(
+        key_hash=intent.key_hash,
+        key=intent.key,
+        platform_id=intent.platform_id,
+        record_fp=intent.record_fp,
+        fp_algorithm=intent.fp_algorithm,
+        position=intent.position,
+        payload=payload,
+        payload_fp=payload_fp(payload),
+        etag=item.outcome.etag,
+        counter=intent.counter,
+    )
+
+
+def _letter(item: Settled) -> DeadLetter:
+    intent, outcome = item.intent, item.outcome
+    return DeadLetter(
+        stream=intent.stream,
+        key_hash=intent.key_hash,
+        key=intent.key,
+        record_fp=intent.record_fp,
+        stage="delivery",
+        code=outcome.reason or "rejected",
+        pointer=outcome.pointer,
+        message=outcome.message,
+        raw=intent.raw,
+        mapped=payload_after(intent),
+        source=intent.source,
+        line=intent.line,
+    )
+
+
+def _clear(tx: Transaction, delivered: Sequence[Settled]) -> None:
+    by_stream: dict[str, list[int]] = defaultdict(list)
+    for item in delivered:
+        by_stream[item.intent.stream].append(item.intent.key_hash)
+    for stream, key_hashes in by_stream.items():
+        tx.refused.clear(stream, key_hashes)
+        tx.waiting.clear(stream, key_hashes)

@@ -1,0 +1,75 @@
+"""Text -> values, exact and strict; every failure is a dead letter that names the column, never the cell's content."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from crossdock.errors import RecordError
+
+Row = Mapping[str, str | None]
+
+_DECIMAL = re.compile(r"[+-]?\d{1,15}(\.\d{1,4})?")
+_INTEGER = re.compile(r"[+-]?\d{1,15}")
+
+
+def text(row: Row, column: str) -> str:
+    """The cell as it is.
+
+    Raises:
+        RecordError: If it is empty.
+    """
+    value = row[column]
+    if value is None or value == "":
+        raise RecordError("bad_value", "is empty", pointer=column)
+    return value
+
+
+def decimal(row: Row, column: str, *, decimal_mark: str = ".") -> Decimal:
+    """An exact number of at most 15 digits before and 4 after the mark; no spaces, exponents or thousands marks."""
+    value = text(row, column)
+    plain = value if decimal_mark == "." else value.translate(str.maketrans(f"{decimal_mark}.", f".{decimal_mark}"))
+    if not _DECIMAL.fullmatch(plain):
+        raise RecordError("bad_value", f"is no decimal with mark {decimal_mark!r}", pointer=column)
+    return Decimal(plain)
+
+
+def integer(row: Row, column: str) -> int:
+    """A whole number of at most 15 digits."""
+    value = text(row, column)
+    if not _INTEGER.fullmatch(value):
+        raise RecordError("bad_value", "is no whole number", pointer=column)
+    return int(value)
+
+
+def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
+    """A calendar day written as *layout* says (`datetime.strptime`)."""
+    return _moment(row, column, layout).date()
+
+
+def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timezone: str | None = None) -> datetime:
+    """An instant in UTC. Text without an offset needs *timezone*, the IANA zone its writer lives in."""
+    moment = _moment(row, column, layout)
+    if moment.tzinfo is None:
+        if timezone is None:
+            raise RecordError("bad_value", "has no offset, and no timezone is declared", pointer=column)
+        moment = moment.replace(tzinfo=ZoneInfo(timezone))
+    return moment.astimezone(UTC)
+
+
+def boolean(row: Row, column: str, *, true: str, false: str) -> bool:
+    """One of two declared words."""
+    value = text(row, column)
+    if value not in {true, false}:
+        raise RecordError("bad_value", f"is neither {true!r} nor {false!r}", pointer=column)
+    return value == true
+
+
+def _moment(row: Row, column: str, layout: str) -> datetime:
+    try:
+        return datetime.strptime(text(row, column), layout)  # noqa: DTZ007  the caller knows the zone
+    except ValueError:
+        raise RecordError("bad_value", f"is no date written as {layout!r}", pointer=column) from None

@@ -1,0 +1,238 @@
+"""Mappings written in a config file: each form is one model, compiled once to a function of a record.
+
+They are built on the functions that mapping code uses (`crossdock.mapping.convert`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from crossdock.config import ConfigModel
+from crossdock.errors import RecordError
+from crossdock.mapping import convert
+from crossdock.mapping.convert import Row
+from crossdock.records import Record, key_text
+from crossdock.resources import Reference, ResourceName
+
+Value = Callable[[Row], Any]  # None means: leave the member out
+
+_HOLE = re.compile(r"\{([^{}]+)\}")
+
+
+class FromColumn(ConfigModel):
+    """A column, as text or converted. An empty cell leaves the member out."""
+
+    from_: Annotated[str, Field(alias="from")]
+    as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
+    format: str | None = None
+    """How a date or instant is written, in strptime's terms."""
+    timezone: str | None = None
+    """IANA zone of an instant without offset."""
+    decimal_mark: Literal[".", ","] = "."
+    true: str = "true"
+    false: str = "false"
+    empty: str | None = None
+    """A text that also means nothing is there, such as 00000000."""
+
+    def compile(self) -> Value:
+        column, empty, read = self.from_, self.empty, self._reader()
+
+        def value(row: Row) -> Any:
+            cell = row[column]
+            return None if cell is None or cell in {"", empty} else read(row)
+
+        return value
+
+    def _reader(self) -> Value:
+        column = self.from_
+        match self.as_:
+            case "text":
+                return lambda row: row[column]
+            case "decimal":
+                return lambda row: convert.decimal(row, column, decimal_mark=self.decimal_mark)
+            case "integer":
+                return lambda row: convert.integer(row, column)
+            case "date":
+                return lambda row: convert.day(row, column, layout=self.format or "%Y-%m-%d")
+            case "instant":
+                layout = self.format or "%Y-%m-%dT%H:%M:%S%z"
+                return lambda row: convert.instant(row, column, layout=layout, timezone=self.timezone)
+            case "boolean":
+                return lambda row: convert.boolean(row, column, true=self.true, false=self.false)
+
+    def columns(self) -> Iterator[str]:
+        yield self.from_
+
+
+class Const(ConfigModel):
+    """Always the same value."""
+
+    const: str | bool | int | Decimal
+
+    def compile(self) -> Value:
+        return lambda _row: self.const
+
+    def columns(self) -> Iterator[str]:
+        yield from ()
+
+
+class Template(ConfigModel):
+    """Text with columns in braces: ``Customer {CUSTNO}``. A column must not be empty."""
+
+    template: str
+
+    def compile(self) -> Value:
+        def value(row: Row) -> str:
+            return _HOLE.sub(lambda hole: convert.text(row, hole[1]), self.template)
+
+        return value
+
+    def columns(self) -> Iterator[str]:
+        yield from _HOLE.findall(self.template)
+
+
+class RefTo(ConfigModel):
+    """Another record, by its key columns. Empty key columns leave the member out."""
+
+    ref: ResourceName
+    key: str | tuple[str, ...]
+    namespace: str | None = None
+    """Where that key is unique; the connection's own namespace without it."""
+
+    def compile(self) -> Value:
+        names = tuple(self.columns())
+
+        def value(row: Row) -> Reference | None:
+            parts = [row[name] or "" for name in names]
+            return Reference(self.ref, key_text(parts), self.namespace) if any(parts) else None
+
+        return value
+
+    def columns(self) -> Iterator[str]:
+        yield from (self.key,) if isinstance(self.key, str) else self.key
+
+
+def _form(value: Any) -> str | None:
+    if isinstance(value, str):
+        return "column"
+    if isinstance(value, Mapping):
+        return next((form for form in ("from", "const", "template", "ref", "each", "object") if form in value), "from")
+    return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), None)
+
+
+Simple = Annotated[
+    Annotated[str, Tag("column")]
+    | Annotated[FromColumn, Tag("from")]
+    | Annotated[Const, Tag("const")]
+    | Annotated[Template, Tag("template")]
+    | Annotated[RefTo, Tag("ref")]
+    | Annotated["Nested", Tag("object")],
+    Discriminator(_form),
+]
+
+
+class Nested(ConfigModel):
+    """An object of members, such as an address; left out where all of them are."""
+
+    object: Mapping[str, Simple]
+
+    def compile(self) -> Value:
+        members = _members(self.object)
+        return lambda row: members(row) or None
+
+    def columns(self) -> Iterator[str]:
+        yield from _columns(self.object)
+
+
+class Each(ConfigModel):
+    """One object for every row of a grouped record, in the order of the rows."""
+
+    each: Mapping[str, Simple]
+
+
+Form = Annotated[
+    Annotated[str, Tag("column")]
+    | Annotated[FromColumn, Tag("from")]
+    | Annotated[Const, Tag("const")]
+    | Annotated[Template, Tag("template")]
+    | Annotated[RefTo, Tag("ref")]
+    | Annotated[Nested, Tag("object")]
+    | Annotated[Each, Tag("each")],
+    Discriminator(_form),
+]
+_FORMS: dict[type[ConfigModel], str] = {
+    FromColumn: "from",
+    Const: "const",
+    Template: "template",
+    RefTo: "ref",
+    Nested: "object",
+    Each: "each",
+}
+
+
+def _compile(form: Any) -> Value:
+    value: Value = (FromColumn(from_=form) if isinstance(form, str) else form).compile()
+    return value
+
+
+def _members(forms: Mapping[str, Any]) -> Callable[[Row], dict[str, Any]]:
+    compiled = [(name, _compile(form)) for name, form in forms.items()]
+
+    def build(row: Row) -> dict[str, Any]:
+        return {name: member for name, value in compiled if (member := value(row)) is not None}
+
+    return build
+
+
+def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
+    for form in forms.values():
+        if isinstance(form, str):
+            yield form
+        elif isinstance(form, Each):
+            yield from _columns(form.each)
+        else:
+            yield from form.columns()
+
+
+class RecordMap:
+    """A compiled ``map:`` section.
+
+    Args:
+        forms: Member name on the wire -> how it is made.
+    """
+
+    def __init__(self, forms: Mapping[str, Any]) -> None:
+        self._single = _members({name: form for name, form in forms.items() if not isinstance(form, Each)})
+        self._agreeing = tuple(_columns({n: f for n, f in forms.items() if not isinstance(f, Each)}))
+        self._each = [(name, _members(form.each)) for name, form in forms.items() if isinstance(form, Each)]
+        self.columns = tuple(dict.fromkeys(_columns(forms)))
+
+    def __call__(self, record: Record) -> dict[str, Any]:
+        """The members of a draft.
+
+        Raises:
+            RecordError: If a cell does not convert, or rows of the record disagree outside ``each``.
+        """
+        members = self._located(record, 0, self._single)
+        for column in self._agreeing if len(record.rows) > 1 else ():
+            first = record.row[column]
+            for number, row in enumerate(record.rows):
+                if row[column] != first:
+                    raise RecordError("rows_disagree", "differs between the rows of one record", pointer=column).at(
+                        record.lines[number]
+                    )
+        for name, build in self._each:
+            members[name] = [self._located(record, number, build) for number in range(len(record.rows))]
+        return members
+
+    @staticmethod
+    def _located(record: Record, number: int, build: Callable[[Row], dict[str, Any]]) -> dict[str, Any]:
+        try:
+            return build(record.rows[number])
+        except RecordError as error:
+            raise error.at(record.lines[number]) from None

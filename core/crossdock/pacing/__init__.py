@@ -1,0 +1,1 @@
+"""Spending a token bucket well: it answers how long to wait, and never sleeps."""

@@ -1,0 +1,31 @@
+"""How long work tells what it does, without knowing who looks on."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """A listener to long work; every call is quick."""
+
+    def begin(self, stage: str, total: int | None) -> None:
+        """A stage begins; *total* is None where its size is not known."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Some of the stage is done."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line."""
+
+
+class Silent:
+    """Nobody looks on."""
+
+    def begin(self, stage: str, total: int | None) -> None:
+        """Ignore it."""
+
+    def advance(self, steps: int = 1) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""

@@ -1,0 +1,108 @@
+"""What travels: raw rows with their provenance, keys as text, and why a record was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import quote
+
+import polars as pl
+
+from crossdock import wire
+
+Reason = Literal[
+    "key_missing",  # a row without its key columns
+    "rows_disagree",  # rows of one record differ where they must agree
+    "bad_value",  # a cell is not what the mapping declares
+    "invalid_draft",  # the mapped record breaks a rule of its resource
+    "changed_after_delivery",  # a write-once record reads differently now
+    "rejected",  # the target says the record is wrong
+    "forbidden",  # the target does not let our credential write this record
+    "conflict",  # the target has another record of this name
+]
+REASONS: frozenset[str] = frozenset(get_args(Reason))
+
+LINE = "_line"  # line or position in its file or page, from 1
+JSON = "_json"  # canonical text of a record that came as JSON
+
+
+def key_text(parts: Sequence[str]) -> str:
+    """The text form of a record key: each part percent-encoded (RFC 3986 unreserved stay), joined by ``|``."""
+    return "|".join(quote(part, safe="") for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """Some rows of one file or page, as they came.
+
+    Attributes:
+        source: Name of the file or page, for provenance.
+        rows: Text columns and `LINE` (UInt64); in a file's case possibly the path of an Arrow file that holds them.
+        cursor: Where an incremental stream goes on once this batch and all before it are settled.
+    """
+
+    source: str
+    rows: pl.DataFrame | Path
+    cursor: str | None = None
+
+    @classmethod
+    def json(
+        cls, items: Iterable[dict[str, Any]], *, source: str, key: Sequence[str], cursor: str | None = None
+    ) -> RawBatch:
+        """Rows from JSON objects: the columns *key* as text, and the whole object as canonical text.
+
+        Raises:
+            KeyError: If an object lacks a key member.
+        """
+        listed = list(items)
+        columns = {name: [_key_part(item[name]) for item in listed] for name in key}
+        columns[JSON] = [wire.dumps(item).decode() for item in listed]
+        frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+        return cls(source, frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64}), cursor)
+
+    def load(self) -> pl.DataFrame:
+        return pl.read_ipc(self.rows) if isinstance(self.rows, Path) else self.rows
+
+
+def _key_part(value: object) -> str | None:
+    return value if isinstance(value, str) or value is None else wire.dumps(value).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One external item: its rows, and where they stood.
+
+    Attributes:
+        rows: One mapping of column to text for each row, in the order of the source.
+        lines: The line of each row in *source*.
+    """
+
+    key: str
+    rows: tuple[dict[str, str | None], ...]
+    source: str
+    lines: tuple[int, ...]
+
+    @property
+    def row(self) -> dict[str, str | None]:
+        """The first row; all there is of a record that is not grouped."""
+        return self.rows[0]
+
+    def json(self) -> Any:
+        """The object that came, of a record that came as JSON."""
+        return wire.loads(self.row[JSON] or "null")
+
+    def raw(self) -> dict[str, Any]:
+        """A compact form that the state keeps, and `restored` reads."""
+        columns = list(self.row)
+        return {
+            "columns": columns,
+            "rows": [[row[name] for name in columns] for row in self.rows],
+            "lines": list(self.lines),
+        }
+
+    @classmethod
+    def restored(cls, key: str, source: str, raw: dict[str, Any]) -> Record:
+        rows = tuple(dict(zip(raw["columns"], cells, strict=True)) for cells in raw["rows"])
+        return cls(key, rows, source, tuple(raw["lines"]))

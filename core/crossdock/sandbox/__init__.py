@@ -1,0 +1,10 @@
+"""The platform of the specification, emulated on this machine: strict where it speaks, honest where it does not.
+
+It shares nothing with the client but the wire models and the errors, so that one mistake cannot cancel out.
+"""
+
+from crossdock.sandbox.app import Sandbox
+from crossdock.sandbox.server import SandboxServer, serve
+from crossdock.sandbox.settings import SandboxSettings
+
+__all__ = ["Sandbox", "SandboxServer", "SandboxSettings", "serve"]

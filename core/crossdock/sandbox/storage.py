@@ -1,0 +1,111 @@
+"""The sandbox's own SQLite file, and its one writer: grouped commits, each write a savepoint of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+Work = Callable[[sqlite3.Connection], Any]
+
+MAX_GROUP = 256
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS credentials (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, key_hash BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS stored (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, resource TEXT NOT NULL, external_id TEXT,
+    updated_at TEXT NOT NULL, changed INTEGER NOT NULL, body TEXT NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS stored_external ON stored (tenant, resource, external_id)
+    WHERE external_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS stored_changed ON stored (tenant, resource, updated_at, changed);
+CREATE TABLE IF NOT EXISTS effects (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, tenant TEXT NOT NULL, credential TEXT NOT NULL,
+    request_id TEXT NOT NULL, idempotency_key TEXT, resource TEXT NOT NULL, operation TEXT NOT NULL,
+    id TEXT NOT NULL, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS answers (
+    tenant TEXT NOT NULL, credential TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, fingerprint BLOB NOT NULL,
+    status INTEGER NOT NULL, headers TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tenant, credential, key));
+CREATE INDEX IF NOT EXISTS answers_at ON answers (at);
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a connection that commits only when told to, and then to the disk."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    return connection
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables that are not there yet."""
+    connection.executescript(_SCHEMA)
+
+
+class Writer:
+    """Runs writes one after another; those that arrive while a commit is under way share the next one.
+
+    The statements run on the event loop, because two busy threads would hand the interpreter lock to and fro at every
+    single one. Only the commit, which waits for the disk, runs in a thread, while the loop reads further requests.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._disk = ThreadPoolExecutor(1, thread_name_prefix="sandbox-commit")
+        self._queue: list[tuple[Work, asyncio.Future[Any]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def run(self, work: Work) -> Any:
+        """Run *work* inside a transaction and return its result once that is on the disk.
+
+        What *work* raises is raised here; then nothing of it has happened.
+        """
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.append((work, future))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run_queue())
+        return await future
+
+    def close(self) -> None:
+        self._disk.shutdown()
+        self._connection.close()
+
+    async def _run_queue(self) -> None:
+        try:
+            while self._queue:
+                group, self._queue = self._queue[:MAX_GROUP], self._queue[MAX_GROUP:]
+                await self._run_group(group)
+        finally:
+            self._running = None
+
+    async def _run_group(self, group: list[tuple[Work, asyncio.Future[Any]]]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            results = [self._run_one(work) for work, _ in group]
+            await asyncio.get_running_loop().run_in_executor(self._disk, self._connection.execute, "COMMIT")
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            results = [error] * len(group)
+        for (_, future), result in zip(group, results, strict=True):
+            if future.done():
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    def _run_one(self, work: Work) -> Any:
+        self._connection.execute("SAVEPOINT one")
+        try:
+            return work(self._connection)
+        except Exception as error:  # noqa: BLE001  it belongs to the request, not to the group
+            self._connection.execute("ROLLBACK TO one")
+            return error
+        finally:
+            self._connection.execute("RELEASE one")

@@ -1,0 +1,188 @@
+"""Files -> batches of rows, through gates: nothing that is still being written, damaged, stale or known gets in.
+
+A file is taken in as a whole: it is fetched into the spool, checked to its last line, and only then are its rows seen
+(law 4). Several streams may share one source, which is then read once in a run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from crossdock.errors import RefusedError
+from crossdock.formats.delimited import DelimitedFormat, read_rows
+from crossdock.records import RawBatch
+from crossdock.sources.workplace import Workplace
+from crossdock.state import FileFacts
+from crossdock.transport.files import FileStore, RemoteFile, split_pattern
+
+UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
+SETTLED_AFTER_S = 60  # a file whose age exceeds this is not looked at twice
+_DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
+
+OpenStore = Callable[[], FileStore]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A stream that reads a source: its name in the state, and its version."""
+
+    stream: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakenFile:
+    """An accepted file: *parts* are Arrow files with its rows, in order."""
+
+    facts: FileFacts
+    parts: tuple[Path, ...]
+
+
+class FileSource:
+    """The files of one pattern, of one layout, in one store, for one run.
+
+    Args:
+        files: Folder and name pattern, such as ``out/LOT_*.txt``.
+        open_store: Connects to the store.
+        place: Of this run.
+        settle_s: How long a young file must keep its size and time before it is read.
+        snapshot: True if each file lists everything: then only the newest counts, and it must not be empty.
+        readers: All streams that read this source.
+    """
+
+    def __init__(
+        self,
+        files: str,
+        layout: DelimitedFormat,
+        open_store: OpenStore,
+        place: Workplace,
+        *,
+        settle_s: float,
+        snapshot: bool,
+        readers: Sequence[Reader],
+    ) -> None:
+        self._folder, self._pattern = split_pattern(files)
+        self._layout, self._open_store, self._place, self._settle_s = layout, open_store, place, settle_s
+        self._snapshot, self._readers = snapshot, readers
+        self._files: list[TakenFile] | None = None
+
+    def read(self, reader: Reader) -> Iterator[RawBatch]:
+        """The rows of all files that *reader* has not worked through, by file name.
+
+        Raises:
+            RefusedError: If one file fails a gate; then none is taken in.
+        """
+        done = self._place.intake.done(reader.stream, reader.version)
+        taken = [file for file in self._taken() if file.facts.content_hash not in done]
+        if self._snapshot:
+            self._refuse_stale(reader, taken)
+        for file in taken:
+            for part in file.parts:
+                yield RawBatch(file.facts.name, part)
+        self._place.intake.accept(reader.stream, reader.version, [file.facts for file in taken])
+
+    def finished(self, reader: Reader) -> None:
+        """Every record of *reader* is settled or kept: forget the copies that no other reader needs."""
+        self._place.intake.finish(reader.stream, reader.version)
+        done = [self._place.intake.done(other.stream, other.version) for other in self._readers]
+        for file in self._taken():
+            if all(file.facts.content_hash in files for files in done):
+                (self._place.spool / file.facts.content_hash).unlink(missing_ok=True)
+
+    def _taken(self) -> list[TakenFile]:
+        if self._files is None:
+            self._files = self._take()
+        return self._files
+
+    def _take(self) -> list[TakenFile]:
+        self._place.spool.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._open_store() as store:
+            fetched = [self._fetch(store, file) for file in self._new_files(store)]
+        kept = [facts for facts in self._unfinished() if (self._place.spool / facts.content_hash).is_file()]
+        files = {facts.content_hash: facts for facts in (*kept, *fetched)}
+        return [self._parse(facts) for facts in sorted(files.values(), key=lambda facts: facts.name)]
+
+    def _new_files(self, store: FileStore) -> list[RemoteFile]:
+        listed = self._listed(store)
+        known = [
+            {
+                (facts.name, facts.size, facts.modified_at)
+                for facts in self._place.intake.done(r.stream, r.version).values()
+            }
+            for r in self._readers
+        ]
+        new = [f for f in listed if not all((f.name, f.size, _instant(f.mtime)) in done for done in known)]
+        if self._snapshot:
+            new = sorted(new, key=_stamp)[-1:]
+        newest = max((file.mtime for file in new), default=0)
+        if self._place.clock.now().timestamp() - newest < SETTLED_AFTER_S:
+            self._place.clock.sleep(self._settle_s)
+            again = {file.name: file for file in self._listed(store)}
+            for file in new:
+                if again.get(file.name) != file:
+                    raise RefusedError("is still being written", where=file.path, hint="run again when it is complete")
+        return new
+
+    def _listed(self, store: FileStore) -> list[RemoteFile]:
+        found = store.list(self._folder, self._pattern)
+        return [file for file in found if not file.name.lower().endswith(UNFINISHED_SUFFIXES)]
+
+    def _fetch(self, store: FileStore, file: RemoteFile) -> FileFacts:
+        self._place.progress.begin(f"fetching {file.name}", file.size)
+        partial = self._place.work / "fetched"
+        with partial.open("wb") as sink:
+            store.fetch(file.path, sink, self._place.progress.advance)
+            sink.flush()
+            os.fsync(sink.fileno())
+        with partial.open("rb") as whole:
+            content_hash = hashlib.file_digest(whole, "sha256").hexdigest()
+        partial.replace(self._place.spool / content_hash)
+        return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), _stamp(file), rows=0)
+
+    def _unfinished(self) -> Iterator[FileFacts]:
+        """Files accepted by a run that did not get to their end; the source may have removed them since."""
+        for reader in self._readers:
+            yield from self._place.intake.unfinished(reader.stream, reader.version).values()
+
+    def _parse(self, facts: FileFacts) -> TakenFile:
+        parts, rows = [], 0
+        for number, frame in enumerate(
+            read_rows(self._place.spool / facts.content_hash, self._layout, name=facts.name)
+        ):
+            parts.append(self._place.work / f"{facts.content_hash}-{number}.arrow")
+            frame.write_ipc(parts[-1])
+            rows += frame.height
+        if self._snapshot and not rows:
+            raise RefusedError("is a snapshot without rows", where=facts.name, hint="an empty list is no evidence")
+        counted = FileFacts(facts.name, facts.content_hash, facts.size, facts.modified_at, facts.stamp, rows)
+        return TakenFile(counted, tuple(parts))
+
+    def _refuse_stale(self, reader: Reader, taken: list[TakenFile]) -> None:
+        newest = self._place.intake.newest_stamp(reader.stream)
+        for file in taken:
+            if newest is not None and file.facts.stamp < newest:
+                raise RefusedError(
+                    f"is of {file.facts.stamp}, older than the snapshot of {newest} taken in before",
+                    where=file.facts.name,
+                    hint="ask the sender for a fresh one",
+                )
+
+
+def _instant(mtime: int) -> datetime:
+    return datetime.fromtimestamp(mtime, UTC)
+
+
+def _stamp(file: RemoteFile) -> str:
+    """What orders snapshots: the day in the name if there is one, else the time of modification."""
+    for match in _DAY_IN_NAME.finditer(file.name):
+        try:
+            return date(*map(int, match.groups())).isoformat()
+        except ValueError:
+            continue
+    return _instant(file.mtime).isoformat()

@@ -1,0 +1,47 @@
+"""Where a source works in a run: what it asks of the state, and where it may put things."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from crossdock.clock import Clock
+from crossdock.progress import Progress
+from crossdock.state import FileFacts
+
+
+class IntakeLog(Protocol):
+    """Which files a stream has taken in."""
+
+    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+        """Files worked through under *version*, by content hash."""
+
+    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:
+        """Files accepted and not worked through, by content hash."""
+
+    def newest_stamp(self, stream: str) -> str | None:
+        """The highest stamp of all files ever accepted."""
+
+    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+        """Remember that *files* were accepted as a whole."""
+
+    def finish(self, stream: str, version: str) -> None:
+        """Remember that every record of the accepted files is settled, or kept in the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """What a run gives its sources.
+
+    Attributes:
+        intake: What files were taken in before; that of a plan remembers nothing.
+        spool: Folder where files are kept until every record of theirs is settled; may not exist yet.
+        work: Folder for this run, removed at its end.
+    """
+
+    clock: Clock
+    progress: Progress
+    intake: IntakeLog
+    spool: Path
+    work: Path

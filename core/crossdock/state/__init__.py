@@ -1,0 +1,25 @@
+"""What was delivered, and what is on its way: the checkpoint of every run (law 1)."""
+
+from crossdock.state.backlog import DeadLetter, WaitingRecord
+from crossdock.state.bindings import Binding, Scope
+from crossdock.state.engine import Pin, StateUrl, create, parse_url
+from crossdock.state.intake import FileFacts
+from crossdock.state.intents import Intent
+from crossdock.state.runs import Run
+from crossdock.state.store import State, Transaction
+
+__all__ = [
+    "Binding",
+    "DeadLetter",
+    "FileFacts",
+    "Intent",
+    "Pin",
+    "Run",
+    "Scope",
+    "State",
+    "StateUrl",
+    "Transaction",
+    "WaitingRecord",
+    "create",
+    "parse_url",
+]

@@ -1,0 +1,138 @@
+"""Records that did not get through: dead letters, and those that wait for another record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Table, delete, func, select
+
+from crossdock.state import sql
+from crossdock.state.schema import refused, waiting
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that was refused; *raw* and *mapped* hold its data and are shown only on request."""
+
+    stream: str
+    key_hash: int
+    key: str
+    record_fp: int
+    stage: str
+    code: str
+    pointer: str | None
+    message: str
+    raw: dict[str, Any]
+    mapped: dict[str, Any] | None
+    source: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRecord:
+    """A record that refers to others which are not delivered yet.
+
+    Attributes:
+        waits_for: ``[{resource, namespace, key}, ...]``.
+    """
+
+    stream: str
+    key_hash: int
+    key: str
+    record_fp: int
+    position: str | None
+    waits_for: list[dict[str, str]]
+    raw: dict[str, Any]
+    source: str
+    line: int
+
+
+class Refused:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def put(self, letters: Sequence[DeadLetter], *, run_id: int, at: datetime) -> None:
+        """Write dead letters; one of the same record replaces the older one and remembers the first run."""
+        for stream in {letter.stream for letter in letters}:
+            group = [letter for letter in letters if letter.stream == stream]
+            known = self._known(stream, [letter.key_hash for letter in group])
+            rows = []
+            for letter in group:
+                first_run, attempts = known.get(letter.key_hash, (run_id, 0))
+                facts = {name: getattr(letter, name) for name in DeadLetter.__slots__}
+                story = {"attempts": attempts + 1, "first_run_id": first_run, "run_id": run_id, "refused_at": at}
+                rows.append(facts | story)
+            sql.upsert(self._connection, refused, rows)
+
+    def _known(self, stream: str, key_hashes: list[int]) -> dict[int, tuple[int, int]]:
+        found: dict[int, tuple[int, int]] = {}
+        for part in sql.chunks(key_hashes):
+            query = select(refused.c.key_hash, refused.c.first_run_id, refused.c.attempts).where(
+                refused.c.stream == stream, refused.c.key_hash.in_(part)
+            )
+            found.update((row.key_hash, (row.first_run_id, row.attempts)) for row in self._connection.execute(query))
+        return found
+
+    def fingerprints(self, stream: str) -> list[tuple[int, int]]:
+        """Key hash and record fingerprint of every dead letter of *stream*."""
+        query = select(refused.c.key_hash, refused.c.record_fp).where(refused.c.stream == stream)
+        return [(key_hash, record_fp) for key_hash, record_fp in self._connection.execute(query)]
+
+    def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
+        """Forget dead letters whose record got through after all."""
+        _clear(self._connection, refused, stream, key_hashes)
+
+    def listed(self, *, limit: int) -> list[dict[str, Any]]:
+        """Dead letters with their story, by stream and newest first, at most *limit*."""
+        query = select(refused).order_by(refused.c.stream, refused.c.refused_at.desc(), refused.c.key).limit(limit)
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def count(self) -> dict[tuple[str, str], int]:
+        """Dead letters by stream and reason code."""
+        query = select(refused.c.stream, refused.c.code, func.count()).group_by(refused.c.stream, refused.c.code)
+        return {(stream, code): number for stream, code, number in self._connection.execute(query)}
+
+
+class Waiting:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def put(self, records: Sequence[WaitingRecord], *, run_id: int, at: datetime) -> None:
+        """Write waiting records; one that waited already keeps its *since*."""
+        for stream in {record.stream for record in records}:
+            group = [record for record in records if record.stream == stream]
+            since: dict[int, datetime] = {}
+            for part in sql.chunks([record.key_hash for record in group]):
+                query = select(waiting.c.key_hash, waiting.c.since).where(
+                    waiting.c.stream == stream, waiting.c.key_hash.in_(part)
+                )
+                since.update((key_hash, started) for key_hash, started in self._connection.execute(query))
+            rows = [
+                {name: getattr(record, name) for name in WaitingRecord.__slots__}
+                | {"run_id": run_id, "since": since.get(record.key_hash, at)}
+                for record in group
+            ]
+            sql.upsert(self._connection, waiting, rows)
+
+    def of(self, stream: str) -> list[WaitingRecord]:
+        """Everything that waits in *stream*, longest first."""
+        fields = [waiting.c[name] for name in WaitingRecord.__slots__]
+        query = select(*fields).where(waiting.c.stream == stream).order_by(waiting.c.since, waiting.c.key)
+        return [WaitingRecord(*row) for row in self._connection.execute(query)]
+
+    def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
+        """Forget records that wait no longer."""
+        _clear(self._connection, waiting, stream, key_hashes)
+
+    def listed(self, *, limit: int) -> list[dict[str, Any]]:
+        """Waiting records, longest first, at most *limit*."""
+        query = select(waiting).order_by(waiting.c.since, waiting.c.stream, waiting.c.key).limit(limit)
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
+
+def _clear(connection: Connection, table: Table, stream: str, key_hashes: Sequence[int]) -> None:
+    for part in sql.chunks(key_hashes):
+        connection.execute(delete(table).where(table.c.stream == stream, table.c.key_hash.in_(part)))

@@ -1,0 +1,99 @@
+"""Which of our records is which of the platform's, and what the platform last accepted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from crossdock.state import sql
+from crossdock.state.schema import bindings as table
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where record keys are unique: one target's resource in one namespace."""
+
+    target: str
+    resource: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A record and its twin on the target.
+
+    Attributes:
+        payload: The last accepted payload, wire names, references resolved.
+        counter: How many operations were minted for it; feeds idempotency keys.
+        position: Value of the stream's ``order_by`` columns, None without.
+    """
+
+    key_hash: int
+    key: str
+    platform_id: str
+    record_fp: int
+    fp_algorithm: str
+    position: str | None
+    payload: dict[str, Any]
+    payload_fp: int
+    etag: str | None
+    counter: int
+
+
+_FIELDS = tuple(table.c[name] for name in Binding.__slots__)
+
+
+class Bindings:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
+        """The live bindings among *key_hashes*, by key hash."""
+        found: dict[int, Binding] = {}
+        for part in sql.chunks(key_hashes):
+            query = select(*_FIELDS).where(_within(scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None))
+            found.update((row.key_hash, Binding(*row)) for row in self._connection.execute(query))
+        return found
+
+    def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
+        """Platform ids of the live bindings among *key_hashes*."""
+        found: dict[int, str] = {}
+        for part in sql.chunks(key_hashes):
+            query = select(table.c.key_hash, table.c.platform_id).where(
+                _within(scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None)
+            )
+            found.update((key_hash, platform_id) for key_hash, platform_id in self._connection.execute(query))
+        return found
+
+    def fingerprints(self, scope: Scope) -> Iterator[tuple[int, int, str | None]]:
+        """Key hash, record fingerprint and position of every live binding of *scope*, in no order."""
+        query = select(table.c.key_hash, table.c.record_fp, table.c.position).where(
+            _within(scope), table.c.deleted_at.is_(None)
+        )
+        for row in self._connection.execute(query.execution_options(yield_per=10_000)):
+            yield row.key_hash, row.record_fp, row.position
+
+    def put(self, scope: Scope, items: Iterable[Binding], *, run_id: int, at: datetime) -> None:
+        """Write what the target accepted."""
+        fixed = {**_columns(scope), "run_id": run_id, "updated_at": at, "deleted_at": None}
+        rows = [fixed | {name: getattr(item, name) for name in Binding.__slots__} for item in items]
+        sql.upsert(self._connection, table, rows)
+
+    def count(self) -> dict[str, int]:
+        """Live bindings by resource."""
+        query = select(table.c.resource, func.count()).where(table.c.deleted_at.is_(None)).group_by(table.c.resource)
+        return {resource: number for resource, number in self._connection.execute(query)}
+
+
+def _within(scope: Scope) -> Any:
+    return (
+        (table.c.target == scope.target) & (table.c.resource == scope.resource) & (table.c.namespace == scope.namespace)
+    )
+
+
+def _columns(scope: Scope) -> Mapping[str, str]:
+    return {"target": scope.target, "resource": scope.resource, "namespace": scope.namespace}

@@ -1,0 +1,203 @@
+"""The only door to SQLAlchemy's engines: how the state is made, opened, checked and migrated.
+
+SQLite keeps its defaults from losing data: WAL, ``synchronous=FULL``, foreign keys, and ``BEGIN IMMEDIATE`` for
+writers, since a deferred transaction that turns into a writer loses updates or fails at once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, update
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from crossdock.errors import ConfigError, StateError
+from crossdock.state import schema
+
+StateUrl = URL
+Migration = Callable[[Connection], None]
+MIGRATIONS: tuple[Migration, ...] = ()  # step n takes a state from version n+1 to n+2; never edited once released
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The one platform and tenant that a state belongs to (law 1)."""
+
+    base_url: str
+    tenant: str
+
+
+def parse_url(text: str, folder: Path) -> URL:
+    """Read a state's address; a SQLite path is relative to *folder*.
+
+    Raises:
+        ConfigError: If it is no address of a SQLite file or a PostgreSQL database.
+    """
+    try:
+        url = make_url(text)
+    except ArgumentError as error:
+        raise ConfigError("is no database address", where="state", hint="for example sqlite:///acme.db") from error
+    if url.drivername == "sqlite" and url.database not in {None, "", ":memory:"}:
+        return url.set(database=str(folder / Path(url.database or "").expanduser()))
+    if url.drivername in {"postgresql", "postgresql+psycopg"}:
+        return url.set(drivername="postgresql+psycopg")
+    raise ConfigError(
+        "must be a SQLite file or a PostgreSQL database",
+        where="state",
+        hint="sqlite:///acme.db or postgresql://user@host/database",
+    )
+
+
+def create(url: URL, pin: Pin) -> bool:
+    """Make the state, or bring an existing one of the same platform up to date.
+
+    Returns:
+        True if it was made, False if it was there.
+
+    Raises:
+        StateError: If it belongs to another platform or tenant, or cannot be made.
+    """
+    if url.drivername == "sqlite":
+        Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    engine = _engine(url, read_only=False)
+    try:
+        with translated(url), engine.begin() as connection:
+            made = not inspect(connection).has_table(schema.meta.name)
+            if made:
+                schema.metadata.create_all(connection)
+                facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
+                connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
+            else:
+                _check(connection, url, pin)
+                migrate(connection, MIGRATIONS)
+    finally:
+        engine.dispose()
+    if url.drivername == "sqlite":
+        Path(url.database or "").chmod(0o600)
+    return made
+
+
+def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
+    """Open a state that `create` made.
+
+    Raises:
+        StateError: If there is none, it is another platform's, or this crossdock is too old or too new for it.
+    """
+    if url.drivername == "sqlite" and not Path(url.database or "").is_file():
+        raise _missing(url)
+    engine = _engine(url, read_only=read_only)
+    try:
+        with translated(url), engine.begin() as connection:
+            if not inspect(connection).has_table(schema.meta.name):
+                raise _missing(url)
+            version = _check(connection, url, pin)
+            if version < schema.VERSION:
+                raise StateError(
+                    f"is of version {version}, this crossdock works with {schema.VERSION}",
+                    where=_place(url),
+                    hint="'crossdock init' upgrades it and keeps what it knows",
+                )
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
+    """Bring the tables from their version to the last step's, in the caller's transaction."""
+    version = int(_facts(connection)["version"])
+    for step in steps[version - 1 :]:
+        step(connection)
+        version += 1
+    connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value=str(version)))
+
+
+@contextmanager
+def translated(url: URL) -> Iterator[None]:
+    """Turn the database library's failures into `StateError`, without SQL and without values."""
+    try:
+        yield
+    except (DBAPIError, NoSuchModuleError, ModuleNotFoundError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+        if isinstance(cause, ModuleNotFoundError):
+            raise StateError(
+                "PostgreSQL needs its driver", where=_place(url), hint="pip install 'crossdock[postgres]'"
+            ) from error
+        reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+        hint = "is another crossdock at work on it?" if "locked" in reason else None
+        raise StateError(f"the state cannot be used: {reason}", where=_place(url), hint=hint) from None
+
+
+def _engine(url: URL, *, read_only: bool) -> Engine:
+    try:
+        if url.drivername == "sqlite":
+            return _sqlite_engine(url, read_only=read_only)
+        options = "-c default_transaction_read_only=on" if read_only else ""
+        return create_engine(
+            url, hide_parameters=True, pool_pre_ping=True, connect_args={"options": options, "connect_timeout": 10}
+        )
+    except ModuleNotFoundError as error:
+        raise StateError(
+            "PostgreSQL needs its driver", where=_place(url), hint="pip install 'crossdock[postgres]'"
+        ) from error
+
+
+def _sqlite_engine(url: URL, *, read_only: bool) -> Engine:
+    if read_only:
+        url = url.set(database=f"file:{url.database}", query={"mode": "ro", "uri": "true"})
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": 5.0})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        if not read_only:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _facts(connection: Connection) -> dict[str, str]:
+    return {name: value for name, value in connection.execute(select(schema.meta.c.name, schema.meta.c.value))}
+
+
+def _check(connection: Connection, url: URL, pin: Pin) -> int:
+    facts = _facts(connection)
+    kept = Pin(facts["base_url"], facts["tenant"])
+    if kept != pin:
+        raise StateError(
+            f"belongs to tenant {kept.tenant!r} of {kept.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
+            where=_place(url),
+            hint="each platform and tenant has a state of its own: change 'state:' or 'platform:' in the config",
+        )
+    version = int(facts["version"])
+    if version > schema.VERSION:
+        raise StateError(
+            f"is of version {version}, newer than this crossdock knows ({schema.VERSION})",
+            where=_place(url),
+            hint="use the crossdock that wrote it, or a later one",
+        )
+    return version
+
+
+def _missing(url: URL) -> StateError:
+    return StateError(
+        "there is no state here",
+        where=_place(url),
+        hint="'crossdock init' makes it; if there was one, restore it: an empty state would send everything again",
+    )
+
+
+def _place(url: URL) -> str:
+    return url.render_as_string(hide_password=True)

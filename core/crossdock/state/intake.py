@@ -1,0 +1,66 @@
+"""Which files a stream has taken in, by content, under which version of its layout and mapping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select, update
+
+from crossdock.state import sql
+from crossdock.state.schema import intake as table
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """One version of one file.
+
+    Attributes:
+        content_hash: SHA-256 of its bytes as they came, hex.
+        stamp: What orders snapshots: the date in the name, or else the time of modification; text that sorts.
+        rows: Data rows in it.
+    """
+
+    name: str
+    content_hash: str
+    size: int
+    modified_at: datetime
+    stamp: str
+    rows: int
+
+
+_FACTS = tuple(table.c[name] for name in FileFacts.__slots__)
+
+
+class Intake:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+        """Files that *stream* has worked through under *version*, by content hash."""
+        return self._select(stream, version, "done")
+
+    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:
+        """Files that were accepted and not worked through, by content hash."""
+        return self._select(stream, version, "accepted")
+
+    def newest_stamp(self, stream: str) -> str | None:
+        """The highest stamp of all files that *stream* ever accepted."""
+        return self._connection.execute(select(func.max(table.c.stamp)).where(table.c.stream == stream)).scalar()
+
+    def accept(self, stream: str, version: str, files: list[FileFacts], *, run_id: int, at: datetime) -> None:
+        fixed = {"stream": stream, "version": version, "status": "accepted", "accepted_at": at, "run_id": run_id}
+        rows = [fixed | {name: getattr(facts, name) for name in FileFacts.__slots__} for facts in files]
+        sql.upsert(self._connection, table, rows)
+
+    def finish(self, stream: str, version: str) -> None:
+        """Every record of the files accepted so far is settled, or kept in the state."""
+        self._connection.execute(
+            update(table)
+            .where(table.c.stream == stream, table.c.version == version, table.c.status == "accepted")
+            .values(status="done")
+        )
+
+    def _select(self, stream: str, version: str, status: str) -> dict[str, FileFacts]:
+        query = select(*_FACTS).where(table.c.stream == stream, table.c.version == version, table.c.status == status)
+        return {row.content_hash: FileFacts(*row) for row in self._connection.execute(query)}

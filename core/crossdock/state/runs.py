@@ -1,0 +1,95 @@
+"""Runs and what they remember between each other: cursors, and how far a bucket is spent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from crossdock.state import sql
+from crossdock.state.schema import buckets, cursors, runs
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution. *status*: running, done, incomplete (stopped before its end), failed."""
+
+    id: int
+    job: str | None
+    business_date: str
+    started_at: datetime
+    finished_at: datetime | None
+    status: str
+    requests: int
+    throttled: int
+    tally: dict[str, Any] | None
+    error: str | None
+
+
+_FIELDS = tuple(runs.c[name] for name in Run.__slots__)
+
+
+class Runs:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def start(self, *, business_date: str, owner: str, at: datetime) -> int:
+        """Open a manual run and return its id."""
+        row = {"business_date": business_date, "owner": owner, "started_at": at, "status": "running"}
+        result = self._connection.execute(insert(runs).values(row))
+        assert result.inserted_primary_key is not None
+        return int(result.inserted_primary_key[0])
+
+    def finish(
+        self,
+        run_id: int,
+        *,
+        status: str,
+        requests: int,
+        throttled: int,
+        tally: dict[str, Any],
+        error: str | None,
+        at: datetime,
+    ) -> None:
+        changes = {
+            "status": status,
+            "requests": requests,
+            "throttled": throttled,
+            "tally": tally,
+            "error": error,
+            "finished_at": at,
+        }
+        self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
+
+    def listed(self, *, limit: int) -> list[Run]:
+        """Newest first."""
+        return [Run(*row) for row in self._connection.execute(select(*_FIELDS).order_by(runs.c.id.desc()).limit(limit))]
+
+    def get(self, run_id: int) -> Run | None:
+        row = self._connection.execute(select(*_FIELDS).where(runs.c.id == run_id)).first()
+        return None if row is None else Run(*row)
+
+
+class Cursors:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, stream: str) -> str | None:
+        return self._connection.execute(select(cursors.c.value).where(cursors.c.stream == stream)).scalar()
+
+    def put(self, stream: str, value: str, *, run_id: int) -> None:
+        sql.upsert(self._connection, cursors, [{"stream": stream, "value": value, "run_id": run_id}])
+
+
+class Buckets:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, name: str) -> datetime | None:
+        """The instant until which the bucket's tokens are spent (GCRA's theoretical arrival time)."""
+        return self._connection.execute(select(buckets.c.spent_until).where(buckets.c.name == name)).scalar()
+
+    def put(self, name: str, spent_until: datetime) -> None:
+        sql.upsert(self._connection, buckets, [{"name": name, "spent_until": spent_until}])

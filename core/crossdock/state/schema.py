@@ -1,0 +1,190 @@
+"""The tables of the state: what was delivered, what is on its way, what was refused, what waits.
+
+Columns that later work needs (fence, lease, due, counter, namespace) are here from the first version, so that nobody's
+state needs surgery. Times are UTC instants, hashes unsigned 128 bits, payloads exact JSON.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from crossdock.state.types import ExactJson, Hash, UtcDateTime
+
+VERSION = 1
+
+metadata = MetaData()
+_Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
+
+
+def _record_key() -> list[Column[object]]:
+    """Which record: unique within a target, a resource and a namespace (design section 2, binding)."""
+    return [
+        Column("target", String(64), primary_key=True),
+        Column("resource", String(32), primary_key=True),
+        Column("namespace", String(128), primary_key=True),
+        Column("key_hash", Hash, primary_key=True),
+    ]
+
+
+def _provenance() -> list[Column[object]]:
+    return [Column("source", Text, nullable=False), Column("line", BigInteger, nullable=False)]
+
+
+meta = Table(
+    "crossdock_meta",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column("job", String(128)),
+    Column("due", UtcDateTime),
+    Column("business_date", String(10), nullable=False),
+    Column("owner", String(128), nullable=False),
+    Column("fence", BigInteger, nullable=False, default=1),
+    Column("lease_until", UtcDateTime),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("finished_at", UtcDateTime),
+    Column("status", String(16), nullable=False),
+    Column("requests", BigInteger, nullable=False, default=0),
+    Column("throttled", BigInteger, nullable=False, default=0),
+    Column("tally", ExactJson),
+    Column("error", Text),
+    UniqueConstraint("job", "due"),
+)
+
+bindings = Table(
+    "bindings",
+    metadata,
+    *_record_key(),
+    Column("key", Text, nullable=False),
+    Column("platform_id", String(128), nullable=False, index=True),
+    Column("record_fp", Hash, nullable=False),
+    Column("fp_algorithm", String(16), nullable=False),
+    Column("position", Text),
+    Column("payload", ExactJson, nullable=False),
+    Column("payload_fp", Hash, nullable=False),
+    Column("etag", Text),
+    Column("counter", BigInteger, nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("deleted_at", UtcDateTime),
+)
+
+intents = Table(
+    "intents",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("stream", String(192), nullable=False),
+    Column("target", String(64), nullable=False),
+    Column("resource", String(32), nullable=False),
+    Column("namespace", String(128), nullable=False),
+    Column("key_hash", Hash, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("operation", String(16), nullable=False),
+    Column("counter", BigInteger, nullable=False),
+    Column("idempotency_key", String(64), nullable=False, unique=True),
+    Column("method", String(8), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("body", LargeBinary),
+    Column("before", ExactJson),
+    Column("after", ExactJson),
+    Column("record_fp", Hash, nullable=False),
+    Column("fp_algorithm", String(16), nullable=False),
+    Column("position", Text),
+    Column("raw", ExactJson, nullable=False),
+    *_provenance(),
+    Column("status", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False, default=0),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("first_sent_at", UtcDateTime),
+    Column("settled_at", UtcDateTime),
+    Column("http_status", Integer),
+    Column("platform_id", String(128)),
+    Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
+    Index("ix_intents_status", "status"),
+)
+
+intake = Table(
+    "intake",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("content_hash", String(64), primary_key=True),
+    Column("version", String(64), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_at", UtcDateTime, nullable=False),
+    Column("stamp", String(32), nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("accepted_at", UtcDateTime, nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+)
+
+refused = Table(
+    "refused",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("key_hash", Hash, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("record_fp", Hash, nullable=False),
+    Column("stage", String(16), nullable=False),
+    Column("code", String(32), nullable=False),
+    Column("pointer", Text),
+    Column("message", Text, nullable=False),
+    Column("raw", ExactJson, nullable=False),
+    Column("mapped", ExactJson),
+    *_provenance(),
+    Column("attempts", Integer, nullable=False, default=1),
+    Column("first_run_id", ForeignKey("runs.id"), nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("refused_at", UtcDateTime, nullable=False),
+)
+
+waiting = Table(
+    "waiting",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("key_hash", Hash, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("record_fp", Hash, nullable=False),
+    Column("position", Text),
+    Column("waits_for", ExactJson, nullable=False),
+    Column("raw", ExactJson, nullable=False),
+    *_provenance(),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+)
+
+cursors = Table(
+    "cursors",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("value", Text, nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+)
+
+buckets = Table(
+    "buckets",
+    metadata,
+    Column("name", String(256), primary_key=True),
+    Column("spent_until", UtcDateTime, nullable=False),
+)

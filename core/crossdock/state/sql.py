@@ -1,0 +1,28 @@
+"""The few statements that the dialects spell differently, or that every table needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+CHUNK = 500  # parameters of one IN list: far below both databases' limits, large enough to be few
+
+T = TypeVar("T")
+
+
+def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert *rows*, or overwrite those whose primary key is there. All rows name the same columns."""
+    if not rows:
+        return
+    insert = postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+    keys = [column.name for column in table.primary_key]
+    changes = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=changes), list(rows))
+
+
+def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

@@ -1,0 +1,143 @@
+"""First pass over what a stream read: which rows make which record, and which record of a key wins.
+
+Only hashes, positions and places are held; the rows stay on disk until the second pass asks for the changed ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from crossdock.connector import Stream
+from crossdock.records import LINE, RawBatch, Record
+from crossdock.state import DeadLetter
+from crossdock.sync import fingerprint
+from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, prepare
+from crossdock.sync.tally import Tally
+
+UNIT = "_unit"
+_WINNERS = {
+    KEY_HASH: fingerprint.HASH,
+    FP: fingerprint.HASH,
+    LINE: pl.UInt64,
+    "rows": pl.UInt32,
+    POSITION: pl.String,
+    UNIT: pl.UInt32,
+}
+
+
+class Census:
+    """What one stream read in a run.
+
+    Attributes:
+        winners: One row a record: ``_key_hash``, ``_fp``, ``_line`` (its first), ``rows`` (how many), ``_position``,
+            ``_unit`` (index of the batches that hold it).
+        cursor: Of the last batch that had one.
+        keyless: Rows without a key, as dead letters.
+    """
+
+    def __init__(self, stream: Stream[Any], name: str, work: Path) -> None:
+        self._stream, self._name, self._work = stream, name, work
+        self._units: list[list[RawBatch]] = []
+        self.winners = pl.DataFrame(schema=_WINNERS)
+        self.cursor: str | None = None
+        self.keyless: list[DeadLetter] = []
+
+    def take(self, batches: Iterable[RawBatch], tally: Tally, read: Callable[[int], None]) -> None:
+        """Count every row, and find the winner of each key.
+
+        Args:
+            read: Told how many rows each batch had.
+        """
+        for name in self._stream.skip:
+            tally.rows_filtered[name] = 0
+        for unit in self._split(batches):
+            parts = [self._narrow(batch, tally, read) for batch in unit]
+            candidates = pl.concat(parts).with_columns(pl.lit(len(self._units) - 1, dtype=pl.UInt32).alias(UNIT))
+            self._compete(candidates, tally)
+        tally.rows_in_records += int(self.winners["rows"].sum())
+        tally.count("read", self.winners.height)
+
+    def _split(self, batches: Iterable[RawBatch]) -> Iterator[list[RawBatch]]:
+        """Batches that must be looked at together: one source's where rows are grouped, else each alone."""
+        kept = (self._keep(number, batch) for number, batch in enumerate(batches))
+        if not self._stream.group_by:
+            for batch in kept:
+                self._units.append([batch])
+                yield self._units[-1]
+            return
+        for _, same_source in groupby(kept, key=lambda batch: batch.source):
+            self._units.append(list(same_source))
+            yield self._units[-1]
+
+    def _keep(self, number: int, batch: RawBatch) -> RawBatch:
+        self.cursor = batch.cursor or self.cursor
+        if isinstance(batch.rows, Path):
+            return batch
+        path = self._work / f"{self._name}-{number}.arrow"
+        batch.rows.write_ipc(path)
+        return RawBatch(batch.source, path)
+
+    def _narrow(self, batch: RawBatch, tally: Tally, read: Callable[[int], None]) -> pl.DataFrame:
+        frame = prepare(self._stream, batch)
+        tally.rows_read += frame.height
+        read(frame.height)
+        for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
+            tally.rows_filtered[name] += number
+        frame = frame.filter(pl.col(SKIP).is_null())
+        keyless = frame.filter(pl.col(KEY).is_null())
+        if keyless.height:
+            tally.rows_rejected += keyless.height
+            self.keyless += [self._letter(batch.source, row) for row in keyless.iter_rows(named=True)]
+        narrow = frame.filter(pl.col(KEY).is_not_null()).select(KEY_HASH, FP, LINE, POSITION)
+        return narrow if self._stream.group_by else narrow.with_columns(pl.lit(1, dtype=pl.UInt32).alias("rows"))
+
+    def _compete(self, candidates: pl.DataFrame, tally: Tally) -> None:
+        if self._stream.group_by:
+            candidates = fingerprint.of_groups(candidates, KEY_HASH, FP, self._stream.fingerprint)
+        # Ties of order_by are broken by content, so that the winner does not depend on how rows came in files.
+        order = [POSITION, FP] if self._stream.order_by else [UNIT, LINE]
+        both = pl.concat([self.winners, candidates.select(list(_WINNERS)).cast(_WINNERS)]).sort(order)  # type: ignore[arg-type]  # polars types schemas invariantly
+        last = pl.col(KEY_HASH).is_last_distinct()
+        tally.rows_superseded += int(both.filter(~last)["rows"].sum())
+        self.winners = both.filter(last)
+
+    def records(self, chosen: pl.DataFrame) -> Iterator[tuple[Record, dict[str, Any]]]:
+        """Second pass: the records of *chosen*, some of `winners`, each with its row of *chosen*, in source order."""
+        for (unit,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
+            assert isinstance(unit, int)
+            on = [KEY_HASH] if self._stream.group_by else [KEY_HASH, LINE]
+            found = pl.concat([self._wanted(batch, wanted, on) for batch in self._units[unit]])
+            source = self._units[unit][0].source
+            facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
+            for (key_hash,), rows in found.sort(LINE).group_by(KEY_HASH, maintain_order=True):
+                yield self._record(source, rows), facts[key_hash]
+
+    def _wanted(self, batch: RawBatch, wanted: pl.DataFrame, on: list[str]) -> pl.DataFrame:
+        frame = prepare(self._stream, batch).filter(pl.col(SKIP).is_null())
+        return frame.join(wanted.select(on), on=on, how="semi", maintain_order="left")
+
+    def _record(self, source: str, rows: pl.DataFrame) -> Record:
+        text = rows.drop(KEY, KEY_HASH, SKIP, FP, POSITION, LINE)
+        return Record(rows[KEY][0], tuple(text.to_dicts()), source, tuple(rows[LINE].to_list()))
+
+    def _letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
+        text = {name: row[name] for name in row if name not in {KEY, KEY_HASH, SKIP, FP, POSITION, LINE}}
+        return DeadLetter(
+            stream=self._name,
+            key_hash=row[FP],
+            key="",
+            record_fp=row[FP],
+            stage="key",
+            code="key_missing",
+            pointer=next((name for name in self._stream.key if not row[name]), None),
+            message="is empty, so the row names no record",
+            raw=Record("", (text,), source, (row[LINE],)).raw(),
+            mapped=None,
+            source=source,
+            line=row[LINE],
+        )

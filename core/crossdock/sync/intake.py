@@ -1,0 +1,60 @@
+"""The intake that a sync remembers, and the one that a plan only looks into."""
+
+from __future__ import annotations
+
+from crossdock.clock import Clock
+from crossdock.state import FileFacts, State
+
+
+class NoIntake:
+    """Knows no file and remembers none: for a look that reads nothing."""
+
+    def done(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
+        return {}
+
+    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
+        return {}
+
+    def newest_stamp(self, stream: str) -> str | None:  # noqa: ARG002  nothing depends on it
+        return None
+
+    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+        """Forget it."""
+
+    def finish(self, stream: str, version: str) -> None:
+        """Forget it."""
+
+
+class PlanIntake(NoIntake):
+    """Answers from the state and remembers nothing."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+        with self._state.begin() as tx:
+            return tx.intake.done(stream, version)
+
+    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:
+        with self._state.begin() as tx:
+            return tx.intake.unfinished(stream, version)
+
+    def newest_stamp(self, stream: str) -> str | None:
+        with self._state.begin() as tx:
+            return tx.intake.newest_stamp(stream)
+
+
+class StateIntake(PlanIntake):
+    """Answers from the state, and writes into it."""
+
+    def __init__(self, state: State, clock: Clock, run_id: int) -> None:
+        super().__init__(state)
+        self._clock, self._run_id = clock, run_id
+
+    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+        with self._state.begin() as tx:
+            tx.intake.accept(stream, version, files, run_id=self._run_id, at=self._clock.now())
+
+    def finish(self, stream: str, version: str) -> None:
+        with self._state.begin() as tx:
+            tx.intake.finish(stream, version)

@@ -1,0 +1,184 @@
+"""Records -> decisions: one generator that plan and sync share, in chunks, never a list in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from pydantic import ValidationError
+
+from crossdock.delivery.operations import Operation, payload_fp
+from crossdock.errors import RecordError
+from crossdock.platform.target import PlatformTarget, difference
+from crossdock.records import Record
+from crossdock.resources import RESOURCES
+from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
+from crossdock.sync.project import BoundStream
+from crossdock.sync.references import References, found_in
+from crossdock.sync.tally import Tally
+
+CHUNK = 200  # records decided on together: their look-ups share statements
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A record to decide on, with its hashes."""
+
+    record: Record
+    key_hash: int
+    record_fp: int
+    position: str | None
+
+
+@dataclass(slots=True)
+class Decided:
+    """A chunk of decisions, and what they leave in the state besides operations."""
+
+    stream: str
+    run_id: int
+    at: datetime
+    operations: list[Operation] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
+    waits: list[WaitingRecord] = field(default_factory=list)
+    suppressed: list[Binding] = field(default_factory=list)
+    bound: BoundStream | None = None
+
+    @property
+    def size(self) -> int:
+        """How many records were decided on."""
+        return len(self.operations) + len(self.letters) + len(self.waits) + len(self.suppressed)
+
+    def write(self, tx: Transaction) -> None:
+        tx.refused.put(self.letters, run_id=self.run_id, at=self.at)
+        tx.waiting.put(self.waits, run_id=self.run_id, at=self.at)
+        through = [binding.key_hash for binding in self.suppressed]
+        if self.bound and through:
+            tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
+            tx.refused.clear(self.stream, through)
+        tx.waiting.clear(self.stream, [*through, *(letter.key_hash for letter in self.letters)])
+
+
+class Planner:
+    """Decides what is to be done about the records of one stream."""
+
+    def __init__(
+        self,
+        bound: BoundStream,
+        state: State,
+        references: References,
+        tally: Tally,
+        *,
+        run_id: int,
+        target: PlatformTarget,
+    ) -> None:
+        self._bound, self._state, self._references, self._tally = bound, state, references, tally
+        self._run_id, self._target = run_id, target
+        self._clock = bound.context.place.clock
+
+    def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
+        """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
+        while chunk := list(islice(reads, CHUNK)):
+            yield self._decide(chunk)
+
+    def _decide(self, chunk: Sequence[Read]) -> Decided:
+        decided = Decided(self._bound.name, self._run_id, self._clock.now(), bound=self._bound)
+        drafts: list[tuple[Read, dict[str, Any]]] = []
+        for read in chunk:
+            try:
+                drafts.append((read, self._members(read.record)))
+            except RecordError as error:
+                self._refuse(decided, read, "mapping", error, None)
+        namespace = self._bound.namespace
+        with self._state.begin() as tx:
+            self._references.look_up((r for _, members in drafts for r in found_in(members)), namespace, tx)
+            bindings = tx.bindings.get(self._bound.scope, [read.key_hash for read, _ in drafts])
+        for read, members in drafts:
+            self._decide_one(decided, read, members, bindings.get(read.key_hash))
+        return decided
+
+    def _members(self, record: Record) -> dict[str, Any]:
+        try:
+            return self._bound.stream.draft(record).payload()
+        except ValidationError as error:
+            finding = error.errors(include_url=False, include_input=False)[0]
+            pointer = "/" + "/".join(str(part) for part in finding["loc"])
+            raise RecordError("invalid_draft", finding["msg"].removeprefix("Value error, "), pointer=pointer) from None
+
+    def _decide_one(self, decided: Decided, read: Read, members: dict[str, Any], binding: Binding | None) -> None:
+        bound, record = self._bound, read.record
+        if missing := self._references.missing(members, bound.namespace):
+            decided.waits.append(_waiting(bound.name, read, missing))
+            self._tally.count("carried_on")
+            return
+        after = self._references.resolved(members, bound.namespace)
+        after = self._target.payload(bound.stream.resource, bound.namespace, record.key, after)
+        if binding is None:
+            decided.operations.append(self._operation(read, after, after, None))
+        elif binding.payload_fp == payload_fp(after):
+            self._tally.count("suppressed")
+            news = {"record_fp": read.record_fp, "fp_algorithm": bound.stream.fingerprint, "position": read.position}
+            decided.suppressed.append(replace(binding, **news))  # type: ignore[arg-type]  # mypy cannot type a mapping of fields
+        elif RESOURCES[bound.stream.resource].write_once:
+            error = RecordError("changed_after_delivery", "was delivered with another content, and is written once")
+            self._refuse(decided, read, "plan", error, after)
+        else:
+            decided.operations.append(self._operation(read, after, difference(binding.payload, after), binding))
+
+    def _operation(
+        self, read: Read, after: dict[str, Any], changes: dict[str, Any], binding: Binding | None
+    ) -> Operation:
+        stream = self._bound.stream
+        return Operation(
+            kind="create" if binding is None else "update",
+            stream=self._bound.name,
+            resource=stream.resource,
+            scope=self._bound.scope,
+            record=read.record,
+            key_hash=read.key_hash,
+            record_fp=read.record_fp,
+            fp_algorithm=stream.fingerprint,
+            position=read.position,
+            after=after,
+            changes=changes,
+            binding=binding,
+        )
+
+    def _refuse(
+        self, decided: Decided, read: Read, stage: str, error: RecordError, mapped: dict[str, Any] | None
+    ) -> None:
+        self._tally.count("rejected")
+        record = read.record
+        decided.letters.append(
+            DeadLetter(
+                stream=self._bound.name,
+                key_hash=read.key_hash,
+                key=record.key,
+                record_fp=read.record_fp,
+                stage=stage,
+                code=error.code,
+                pointer=error.pointer,
+                message=error.message,
+                raw=record.raw(),
+                mapped=mapped,
+                source=record.source,
+                line=error.line or record.lines[0],
+            )
+        )
+
+
+def _waiting(stream: str, read: Read, missing: list[dict[str, str]]) -> WaitingRecord:
+    record = read.record
+    return WaitingRecord(
+        stream,
+        read.key_hash,
+        record.key,
+        read.record_fp,
+        read.position,
+        missing,
+        record.raw(),
+        record.source,
+        record.lines[0],
+    )

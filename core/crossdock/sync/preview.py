@@ -1,0 +1,108 @@
+"""A plan: what a sync would do now, told and not done. No call to the platform, and nothing written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from crossdock.clock import Clock
+from crossdock.delivery.operations import Operation
+from crossdock.errors import CrossdockError
+from crossdock.platform.target import PlatformTarget
+from crossdock.progress import Progress
+from crossdock.sources.workplace import Workplace
+from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
+from crossdock.sync.intake import PlanIntake
+from crossdock.sync.plan import Decided, Planner
+from crossdock.sync.project import BoundStream, Project
+from crossdock.sync.reading import Reading
+from crossdock.sync.references import References
+from crossdock.sync.tally import Tally
+from crossdock.sync.work import work_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where a plan's decisions go, one call each."""
+
+    operation: Callable[[Operation], None]
+    refused: Callable[[DeadLetter], None]
+    waiting: Callable[[WaitingRecord], None]
+    resend: Callable[[Intent], None]
+
+
+@dataclass(slots=True)
+class Planned:
+    """What a plan found.
+
+    Attributes:
+        operations: By kind; ``resend`` for what an earlier run left unsettled.
+        errors: What kept a stream from being read, by its name.
+    """
+
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    errors: dict[str, CrossdockError] = field(default_factory=dict)
+    operations: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def exit_code(self) -> int:
+        return max((error.exit_code for error in self.errors.values()), default=0)
+
+
+def plan(project: Project, selection: list[str], sink: Sink, *, clock: Clock, progress: Progress) -> Planned:
+    """Tell *sink* what `crossdock.sync.runner.sync` would do.
+
+    Raises:
+        CrossdockError: If the state cannot be read. What fails at a source is in the result.
+    """
+    with ExitStack() as stack:
+        state = project.open_state(read_only=True)
+        stack.callback(state.close)
+        work = work_folder(stack, None)
+        place = Workplace(clock, progress, PlanIntake(state), work / "spool", work)
+        streams = project.bind(selection, target=PlatformTarget.name, place=place)
+        preview = _Preview(project, state, sink)
+        for bound in streams:
+            preview.stream(bound)
+        return preview.result
+
+
+class _Preview:
+    def __init__(self, project: Project, state: State, sink: Sink) -> None:
+        self._state, self._sink = state, sink
+        self._known: set[tuple[Scope, int]] = set()
+        self._target = PlatformTarget(project.platform)
+        self._references = References(self._target.name, self._known)
+        self.result = Planned()
+        with state.begin() as tx:
+            self._unsettled = tx.intents.unsettled()
+        for intent in self._unsettled:
+            self._remember("resend", intent.scope, intent.key_hash)
+            sink.resend(intent)
+
+    def stream(self, bound: BoundStream) -> None:
+        tally = self.result.tallies.setdefault(bound.name, Tally())
+        reading = Reading(bound, self._state, tally, 0)
+        try:
+            reading.read([intent for intent in self._unsettled if intent.stream == bound.name])
+        except CrossdockError as error:
+            self.result.errors[bound.name] = error
+            return
+        planner = Planner(bound, self._state, self._references, tally, run_id=0, target=self._target)
+        for decided in planner.decide(reading.records()):
+            self._pour(decided)
+
+    def _pour(self, decided: Decided) -> None:
+        for operation in decided.operations:
+            self._remember(operation.kind, operation.scope, operation.key_hash)
+            self._sink.operation(operation)
+        for letter in decided.letters:
+            self._sink.refused(letter)
+        for record in decided.waits:
+            self._sink.waiting(record)
+
+    def _remember(self, kind: str, scope: Scope, key_hash: int) -> None:
+        self.result.operations[kind] += 1
+        self._known.add((scope, key_hash))

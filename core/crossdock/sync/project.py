@@ -1,0 +1,172 @@
+"""A config file, whole: the platform, the state, the connections and their streams in the order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from crossdock import config, registry
+from crossdock.config import ConfigModel, ConfigPath, Document
+from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.errors import ConfigError
+from crossdock.platform.profile import Profile
+from crossdock.resources import RESOURCES
+from crossdock.sources.workplace import Workplace
+from crossdock.state import Pin, Scope, State, StateUrl, create, parse_url
+
+Name = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+
+class ConfigFile(ConfigModel):
+    """Everything a config file may hold."""
+
+    platform: Profile
+    state: str = "sqlite:///crossdock.db"
+    """``sqlite:///FILE``, relative to this file, or ``postgresql://user@host/database``."""
+    spool: ConfigPath | None = None
+    """Folder where files are kept while they are worked on; beside a SQLite state without it."""
+    connections: Annotated[Mapping[Name, Mapping[str, Any]], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One configured instance of a connector."""
+
+    name: str
+    connector: Connector[Any]
+    settings: Settings
+    streams: tuple[Stream[Any], ...]
+
+    @property
+    def namespace(self) -> str:
+        return self.settings.namespace or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStream:
+    """A stream of a connection, in a run.
+
+    Attributes:
+        name: ``CONNECTION.STREAM``.
+    """
+
+    name: str
+    namespace: str
+    stream: Stream[Any]
+    scope: Scope
+    context: Context[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A loaded config file. Loading it reaches nothing and reads no secret."""
+
+    path: Path
+    platform: Profile
+    state_url: StateUrl
+    spool: Path
+    connections: tuple[Connection, ...]
+
+    @property
+    def pin(self) -> Pin:
+        return Pin(self.platform.base_url, self.platform.tenant)
+
+    def init(self) -> bool:
+        """Make or upgrade the state; see `crossdock.state.create`."""
+        return create(self.state_url, self.pin)
+
+    def open_state(self, *, read_only: bool = False) -> State:
+        return State(self.state_url, self.pin, read_only=read_only)
+
+    def bind(
+        self,
+        selection: Iterable[str],
+        *,
+        target: str,
+        place: Workplace,
+    ) -> list[BoundStream]:
+        """The selected streams, parents first.
+
+        Args:
+            selection: ``CONNECTION`` or ``CONNECTION.STREAM``; all streams where it is empty.
+
+        Raises:
+            ConfigError: If a selected name is not there.
+        """
+        wanted = self._wanted(list(selection))
+        bound = []
+        for connection in self.connections:
+            context: Context[Any] = Context(connection.settings, connection.name, place)
+            for stream in connection.streams:
+                name = f"{connection.name}.{stream.name}"
+                if name in wanted:
+                    scope = Scope(target, stream.resource, connection.namespace)
+                    bound.append(BoundStream(name, connection.namespace, stream, scope, context))
+        order = list(RESOURCES)
+        return sorted(bound, key=lambda item: order.index(item.stream.resource))
+
+    def _wanted(self, selection: list[str]) -> set[str]:
+        names = [f"{connection.name}.{stream.name}" for connection in self.connections for stream in connection.streams]
+        wanted: set[str] = set()
+        for choice in selection or [connection.name for connection in self.connections]:
+            matching = {name for name in names if name == choice or name.partition(".")[0] == choice}
+            if not matching:
+                known = [*(connection.name for connection in self.connections), *names]
+                advice = config.unknown(choice, known).replace(
+                    "unknown key", f"no stream or connection is called {choice!r}"
+                )
+                raise ConfigError(advice, where=str(self.path))
+            wanted |= matching
+        return wanted
+
+
+def load(path: Path) -> Project:
+    """Load a config file.
+
+    Raises:
+        ConfigError: With every finding and its place in the file.
+    """
+    document = config.read(path)
+    file = document.check(ConfigFile, document.data)
+    connections = tuple(_connection(document, name, data) for name, data in file.connections.items())
+    _one_writer_each(document, connections)
+    try:
+        url = parse_url(file.state, document.folder)
+    except ConfigError as error:
+        raise ConfigError(error.message, where=document.where(("state",)), hint=error.hint) from error
+    return Project(path, file.platform, url, file.spool or _default_spool(url, document.folder), connections)
+
+
+def _default_spool(url: StateUrl, folder: Path) -> Path:
+    return Path(f"{url.database}.spool") if url.drivername == "sqlite" else folder / "crossdock.spool"
+
+
+def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Connection:
+    place = ("connections", name)
+    try:
+        connector = registry.load(str(data.get("kind", "")))
+    except ConfigError as error:
+        raise ConfigError(error.message, where=document.where((*place, "kind")), hint=error.hint) from error
+    settings = document.check(connector.settings, data, place)
+    try:
+        return Connection(name, connector, settings, tuple(connector.streams(settings)))
+    except ConfigError as error:
+        raise ConfigError(error.message, where=document.where(place), hint=error.hint) from error
+
+
+def _one_writer_each(document: Document, connections: tuple[Connection, ...]) -> None:
+    writers: dict[tuple[str, str], str] = {}
+    for connection in connections:
+        for stream in connection.streams:
+            name, written = f"{connection.name}.{stream.name}", (stream.resource, connection.namespace)
+            if written in writers:
+                raise ConfigError(
+                    f"{name} and {writers[written]} both write {stream.resource} in namespace {connection.namespace!r}",
+                    where=document.where(("connections", connection.name)),
+                    hint="give one connection a namespace of its own, or make it one stream",
+                )
+            writers[written] = name

@@ -1,0 +1,109 @@
+"""Everything a stream brings to a run: what it reads, what changed of it, and what waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from crossdock.records import Record
+from crossdock.state import Intent, State, WaitingRecord
+from crossdock.sync import delta
+from crossdock.sync.census import Census
+from crossdock.sync.plan import Read
+from crossdock.sync.project import BoundStream
+from crossdock.sync.rows import FP, KEY_HASH, POSITION
+from crossdock.sync.tally import Tally
+
+
+class Reading:
+    """One stream's turn in a run."""
+
+    def __init__(self, bound: BoundStream, state: State, tally: Tally, run_id: int) -> None:
+        self._bound, self._state, self._tally, self._run_id = bound, state, tally, run_id
+        self._waiting: list[WaitingRecord] = []
+        self._census = Census(bound.stream, bound.name, bound.context.place.work)
+        self._delta: delta.Delta | None = None
+
+    def read(self, doubtful: list[Intent]) -> None:
+        """Read the source and compare it with the state; counts all that needs no decision.
+
+        Args:
+            doubtful: Intents of this stream that stay in doubt: their keys are left alone.
+
+        Raises:
+            CrossdockError: If the source fails or is refused; nothing of it has entered.
+        """
+        bound, name = self._bound, self._bound.name
+        with self._state.begin() as tx:
+            self._waiting = tx.waiting.of(name)
+            since = tx.cursors.get(name)
+        progress = bound.context.place.progress
+        progress.begin(f"reading {name}", None)
+        counted = Tally()
+        self._census.take(bound.stream.pull(bound.context, since), counted, progress.advance)
+        self._tally.take_rows(counted)
+        with self._state.begin() as tx:
+            self._delta = delta.compare(
+                self._census.winners,
+                tx,
+                bound.scope,
+                name,
+                waiting=self._waiting,
+                doubtful=doubtful,
+                snapshot=bound.stream.mode == "snapshot",
+            )
+        self._count(self._delta)
+
+    def _count(self, found: delta.Delta) -> None:
+        tally = self._tally
+        tally.count("carried_over", len(self._waiting))
+        tally.count("unchanged", len(found.unchanged))
+        tally.count("rejected", len(found.refused))
+        tally.count("ignored", found.ignored + found.gone)
+        tally.count("gone", found.gone)
+        tally.count("replaced", len(found.replaced))
+        tally.count("carried_on", found.blocked)
+
+    def give_up(self) -> None:
+        """The source failed: what waited goes on waiting."""
+        self._tally.count("carried_over", len(self._waiting))
+        self._tally.count("carried_on", len(self._waiting))
+
+    @property
+    def expected(self) -> int:
+        """How many records `records` will give."""
+        assert self._delta is not None
+        return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced)
+
+    def records(self) -> Iterator[Read]:
+        """What must be decided on: first what waited, longest first, then what was read, in its order."""
+        assert self._delta is not None
+        displaced = set(self._delta.replaced)
+        waited = (
+            Read(Record.restored(w.key, w.source, w.raw), w.key_hash, w.record_fp, w.position)
+            for w in self._waiting
+            if w.key_hash not in displaced
+        )
+        changed = (
+            Read(record, facts[KEY_HASH], facts[FP], facts[POSITION])
+            for record, facts in self._census.records(self._delta.changed)
+        )
+        return chain(waited, changed)
+
+    def finish(self) -> None:
+        """Every record is settled or kept: the source need not be read again, and cured records are no dead letters."""
+        assert self._delta is not None
+        bound = self._bound
+        with self._state.begin() as tx:
+            tx.refused.put(self._census.keyless, run_id=self._run_id, at=bound.context.place.clock.now())
+            refused = {key_hash for key_hash, _ in tx.refused.fingerprints(bound.name)}
+            tx.refused.clear(bound.name, [key for key in self._delta.unchanged if key in refused])
+            unmoved = {*self._delta.unchanged, *self._delta.refused}
+            tx.waiting.clear(bound.name, [key for key in self._delta.replaced if key in unmoved])
+            if self._delta.blocked:
+                return  # the source is read again until the doubt is settled
+            if self._delta.blocked:
+                return  # the source is read again until the doubt is settled
+            if self._census.cursor is not None:
+                tx.cursors.put(bound.name, self._census.cursor, run_id=self._run_id)
+        bound.stream.finished(bound.context)

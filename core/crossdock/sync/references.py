@@ -1,0 +1,88 @@
+"""External keys -> platform ids, for a chunk of drafts at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import polars as pl
+
+from crossdock.resources import Reference
+from crossdock.state import Scope, Transaction
+from crossdock.sync import fingerprint
+
+CACHED = 200_000  # ids kept between chunks: a bound on memory, not on correctness
+
+Target = tuple[Scope, str]  # where and which key
+
+
+def found_in(value: Any) -> Iterator[Reference]:
+    """Every reference in the members of a draft."""
+    if isinstance(value, Reference):
+        yield value
+    elif isinstance(value, dict):
+        for member in value.values():
+            yield from found_in(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from found_in(item)
+
+
+class References:
+    """Looks references up in the bindings; a run keeps one.
+
+    Args:
+        planned: In a plan, which records would have been created; they resolve to a symbol.
+    """
+
+    def __init__(self, target: str, planned: set[tuple[Scope, int]] | None = None) -> None:
+        self._target = target
+        self._planned = planned
+        self._ids: dict[Target, str] = {}
+
+    def place(self, reference: Reference, namespace: str) -> Target:
+        return Scope(self._target, reference.resource, reference.namespace or namespace), reference.key
+
+    def look_up(self, references: Iterable[Reference], namespace: str, tx: Transaction) -> None:
+        """Fetch what `resolved` will ask for."""
+        if len(self._ids) > CACHED:
+            self._ids.clear()
+        unknown: dict[Scope, set[str]] = defaultdict(set)
+        for reference in references:
+            scope, key = self.place(reference, namespace)
+            if (scope, key) not in self._ids:
+                unknown[scope].add(key)
+        for scope, keys in unknown.items():
+            hashes = key_hashes(sorted(keys))
+            ids = tx.bindings.ids(scope, list(hashes.values()))
+            for key, key_hash in hashes.items():
+                if key_hash in ids:
+                    self._ids[scope, key] = ids[key_hash]
+                elif self._planned and (scope, key_hash) in self._planned:
+                    self._ids[scope, key] = f"<{scope.resource} {scope.namespace}:{key}>"
+
+    def missing(self, value: Any, namespace: str) -> list[dict[str, str]]:
+        """The references in *value* that have no id yet, each once."""
+        places = [self.place(reference, namespace) for reference in found_in(value)]
+        return [
+            {"resource": scope.resource, "namespace": scope.namespace, "key": key}
+            for scope, key in dict.fromkeys(places)
+            if (scope, key) not in self._ids
+        ]
+
+    def resolved(self, value: Any, namespace: str) -> Any:
+        """*value* with an id in place of each reference; all of them must be known."""
+        if isinstance(value, Reference):
+            return self._ids[self.place(value, namespace)]
+        if isinstance(value, Mapping):
+            return {name: self.resolved(member, namespace) for name, member in value.items()}
+        return [self.resolved(item, namespace) for item in value] if isinstance(value, list) else value
+
+
+def key_hashes(keys: list[str]) -> dict[str, int]:
+    """The key hash of each of *keys*."""
+    hashes = pl.DataFrame({"key": keys}, schema={"key": pl.String}).select(
+        fingerprint.digest(pl.col("key"), "xxh3_128")
+    )
+    return dict(zip(keys, hashes.to_series().to_list(), strict=True))

@@ -1,0 +1,75 @@
+"""Raw rows -> keyed and filtered rows, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+
+from crossdock.connector import Stream
+from crossdock.errors import RefusedError
+from crossdock.mapping.columns import first_match
+from crossdock.records import JSON, LINE, RawBatch
+from crossdock.sync import fingerprint
+
+KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
+FP, POSITION = "_fp", "_position"
+_PLAIN = r"^[A-Za-z0-9_.~-]*$"  # what percent-encoding leaves alone (RFC 3986, unreserved)
+_BETWEEN = "\x1f"  # sorts below every printable character
+
+
+def prepare(stream: Stream[Any], batch: RawBatch) -> pl.DataFrame:
+    """Repair and filter a batch, and name its records.
+
+    Returns:
+        The rows with their text columns repaired, and: `SKIP` (name of the first filter that matches, or null), `KEY`
+        (text, null where a part of the key is empty), `KEY_HASH`, `FP` and `POSITION` (null without ``order_by``).
+
+    Raises:
+        RefusedError: If a column that the stream needs is not there.
+    """
+    frame = batch.load()
+    text = [name for name in frame.columns if name != LINE]
+    _require(stream, batch.source, text)
+    frame = frame.with_columns(repair.expression(name) for name, repair in stream.columns.items())
+    uses = stream.uses if stream.uses is not None else text
+    used = [JSON] if JSON in text else sorted({*uses, *stream.key})
+    frame = frame.with_columns(
+        first_match(stream.skip).alias(SKIP),
+        _key([frame[name] for name in stream.key]).alias(KEY),
+        fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
+        _position(stream.order_by).alias(POSITION),
+    )
+    return frame.with_columns(fingerprint.digest(pl.col(KEY), "xxh3_128").alias(KEY_HASH))
+
+
+def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:
+    needed = {*stream.columns, *stream.key, *stream.order_by, *(rule.field for rule in stream.skip.values())}
+    needed |= set(stream.uses or ())
+    missing = sorted(needed - set(present))
+    if missing:
+        raise RefusedError(
+            f"has no column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses",
+            where=f"{source}:1",
+            hint=f"it has {', '.join(present)}",
+        )
+
+
+def _key(columns: Sequence[pl.Series]) -> pl.Series:
+    """The columnar form of `crossdock.records.key_text`; null where a part is null or empty."""
+    encoded = pl.DataFrame({str(number): _encoded(column) for number, column in enumerate(columns)})
+    return encoded.select(pl.concat_str(pl.all(), separator="|")).to_series()
+
+
+def _encoded(column: pl.Series) -> pl.Series:
+    column = column.set(column == "", None)
+    odd = column.filter(~column.str.contains(_PLAIN)).unique().drop_nulls().to_list()
+    return column.replace(odd, [quote(value, safe="") for value in odd]) if odd else column
+
+
+def _position(order_by: Sequence[str]) -> pl.Expr:
+    if not order_by:
+        return pl.lit(None, dtype=pl.String)
+    return pl.concat_str([pl.col(name).fill_null("") for name in order_by], separator=_BETWEEN)

@@ -1,0 +1,223 @@
+"""One run of a project: resume, read, decide, deliver, balance."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crossdock.clock import Clock
+from crossdock.delivery.dispatcher import Counters, Dispatcher
+from crossdock.delivery.senders import Senders
+from crossdock.delivery.settling import Settled
+from crossdock.errors import CrossdockError, InternalError, StoppedError
+from crossdock.pacing.allowance import Allowance
+from crossdock.platform.target import PlatformTarget
+from crossdock.progress import Progress
+from crossdock.sources.workplace import Workplace
+from crossdock.state import Intent, State
+from crossdock.sync.intake import StateIntake
+from crossdock.sync.plan import Decided, Planner
+from crossdock.sync.project import BoundStream, Project
+from crossdock.sync.reading import Reading
+from crossdock.sync.references import References
+from crossdock.sync.tally import Tally, Term
+from crossdock.sync.work import work_folder
+
+_TERMS: dict[str, Term] = {
+    "rejected": "rejected",
+    "pending": "carried_on",
+    "in_doubt": "carried_on",
+    "sending": "carried_on",
+}
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did.
+
+    Attributes:
+        tallies: By stream, in the order they ran.
+        errors: What stopped a stream, by its name, or the run, under an empty name.
+    """
+
+    run: int
+    business_date: str
+    seconds: float = 0.0
+    counters: Counters = field(default_factory=Counters)
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    errors: dict[str, CrossdockError] = field(default_factory=dict)
+
+    @property
+    def balanced(self) -> bool:
+        return all(tally.balanced for tally in self.tallies.values())
+
+    @property
+    def status(self) -> str:
+        return "failed" if not self.balanced else "incomplete" if self.errors else "done"
+
+    @property
+    def exit_code(self) -> int:
+        """The gravest of what happened; see design section 6 for their meaning."""
+        if not self.balanced:
+            return InternalError.exit_code
+        codes = {error.exit_code for error in self.errors.values()}
+        for code in (70, 130, 3, 4, 2):
+            if code in codes:
+                return code
+        return 1 if any(tally.unfinished for tally in self.tallies.values()) else 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "run": self.run,
+            "business_date": self.business_date,
+            "status": self.status,
+            "seconds": round(self.seconds, 3),
+            "requests": self.counters.requests,
+            "throttled": self.counters.throttled,
+            "balanced": self.balanced,
+            "streams": {name: tally.as_json() for name, tally in self.tallies.items()},
+            "errors": {name or "run": str(error) for name, error in self.errors.items()},
+        }
+
+
+def sync(
+    project: Project, selection: list[str], *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
+    """Bring the selected streams to the platform.
+
+    Raises:
+        CrossdockError: If the run could not begin. What stops it later is in the report.
+    """
+    with ExitStack() as stack:
+        state = project.open_state()
+        stack.callback(state.close)
+        work = work_folder(stack, project.spool)
+        return _Run(project, state, clock, progress, interrupt).execute(selection, work)
+
+
+class _Run:
+    def __init__(
+        self, project: Project, state: State, clock: Clock, progress: Progress, interrupt: threading.Event
+    ) -> None:
+        self._project, self._state, self._clock = project, state, clock
+        self._progress, self._interrupt = progress, interrupt
+        self._target = PlatformTarget(project.platform)
+        self._references = References(self._target.name)
+
+    def execute(self, selection: list[str], work: Path) -> Report:
+        now = self._clock.now()
+        date = now.astimezone().date().isoformat()
+        started = self._clock.monotonic()
+        owner = f"{socket.gethostname()}:{os.getpid()}"
+        with self._state.begin() as tx:
+            run_id = tx.runs.start(business_date=date, owner=owner, at=now)
+            spent_until = tx.buckets.get(self._target.name)
+        self._report = report = Report(run_id, date)
+        intake = StateIntake(self._state, self._clock, run_id)
+        place = Workplace(self._clock, self._progress, intake, self._project.spool, work)
+        streams = self._project.bind(selection, target=self._target.name, place=place)
+        rate = self._project.platform.rate
+        allowance = Allowance(self._clock, rate.per_minute / 60, rate.burst, spent_until)
+        try:
+            with Senders(self._target, self._project.platform.in_flight) as senders:
+                self._dispatcher = Dispatcher(
+                    self._state,
+                    self._target,
+                    allowance,
+                    senders,
+                    self._clock,
+                    run_id=run_id,
+                    settled=self._settled,
+                    interrupt=self._interrupt,
+                )
+                report.counters = self._dispatcher.counters
+                self._all(streams)
+        finally:
+            report.seconds = self._clock.monotonic() - started
+            self._finish(report)
+        return report
+
+    def _all(self, streams: list[BoundStream]) -> None:
+        try:
+            doubtful = self._resume()
+        except CrossdockError as error:
+            self._report.errors[""] = error
+            return
+        for bound in streams:
+            if self._interrupt.is_set():
+                self._report.errors[""] = StoppedError("stopped before its end", hint="run again to go on")
+                return
+            if not self._one(bound, doubtful):
+                return
+
+    def _resume(self) -> list[Intent]:
+        with self._state.begin() as tx:
+            intents = tx.intents.unsettled()
+        for intent in intents:
+            self._tally(intent.stream).count("carried_over")
+        if intents:
+            self._progress.begin("sending what the last run left", len(intents))
+        doubtful = self._dispatcher.resume(intents)
+        for intent in doubtful:
+            self._tally(intent.stream).count("carried_on")
+        return doubtful
+
+    def _one(self, bound: BoundStream, doubtful: list[Intent]) -> bool:
+        """Run one stream; False if the run must end."""
+        tally = self._tally(bound.name)
+        reading = Reading(bound, self._state, tally, self._report.run)
+        try:
+            reading.read([intent for intent in doubtful if intent.stream == bound.name])
+        except CrossdockError as error:
+            self._report.errors[bound.name] = error
+            reading.give_up()
+            return True
+        planner = Planner(bound, self._state, self._references, tally, run_id=self._report.run, target=self._target)
+        reads = reading.records()
+        self._progress.begin(bound.name, reading.expected)
+        try:
+            self._dispatcher.deliver(self._watched(planner.decide(reads)))
+        except CrossdockError as error:
+            self._report.errors[""] = error
+            tally.count("carried_on", sum(1 for _ in reads))  # they stay in files that are not worked through
+            return False
+        reading.finish()
+        return True
+
+    def _watched(self, chunks: Iterator[Decided]) -> Iterator[Decided]:
+        for chunk in chunks:
+            self._progress.advance(chunk.size - len(chunk.operations))
+            yield chunk
+
+    def _settled(self, item: Settled) -> None:
+        intent = item.intent
+        self._tally(intent.stream).count(_term(intent))
+        self._progress.advance()
+
+    def _tally(self, stream: str) -> Tally:
+        return self._report.tallies.setdefault(stream, Tally())
+
+    def _finish(self, report: Report) -> None:
+        error = next(iter(report.errors.values()), None)
+        with self._state.begin() as tx:
+            tx.runs.finish(
+                report.run,
+                status=report.status,
+                requests=report.counters.requests,
+                throttled=report.counters.throttled,
+                tally={name: tally.as_json() for name, tally in report.tallies.items()},
+                error=str(error) if error else None,
+                at=self._clock.now(),
+            )
+
+
+def _term(intent: Intent) -> Term:
+    if intent.status == "delivered":
+        return "created" if intent.operation == "create" else "updated"
+    return "rejected" if intent.status == "rejected" else "carried_on"

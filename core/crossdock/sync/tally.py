@@ -1,0 +1,84 @@
+"""The two accounts of a run that must balance (law 3). Every term is counted at its own step, none by subtraction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Term = Literal[
+    "carried_over", "read", "gone",
+    "unchanged", "suppressed", "created", "updated", "deleted",
+    "rejected", "replaced", "ignored", "dropped", "carried_on",
+]  # fmt: skip
+IN: tuple[Term, ...] = ("carried_over", "read", "gone")
+DELIVERED: tuple[Term, ...] = ("created", "updated", "deleted")
+OUT: tuple[Term, ...] = (
+    "unchanged",
+    "suppressed",
+    *DELIVERED,
+    "rejected",
+    "replaced",
+    "ignored",
+    "dropped",
+    "carried_on",
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """The accounts of one stream in one run.
+
+    Attributes:
+        rows_filtered: By the name of the filter, in the order of the filters.
+        records: By term of the records' account.
+    """
+
+    rows_read: int = 0
+    rows_filtered: dict[str, int] = field(default_factory=dict)
+    rows_superseded: int = 0
+    rows_rejected: int = 0
+    rows_in_records: int = 0
+    records: Counter[Term] = field(default_factory=Counter)
+
+    def count(self, term: Term, number: int = 1) -> None:
+        self.records[term] += number
+
+    def take_rows(self, other: Tally) -> None:
+        """Add the rows that *other* counted, and the records read from them."""
+        self.rows_read += other.rows_read
+        for name, number in other.rows_filtered.items():
+            self.rows_filtered[name] = self.rows_filtered.get(name, 0) + number
+        self.rows_superseded += other.rows_superseded
+        self.rows_rejected += other.rows_rejected
+        self.rows_in_records += other.rows_in_records
+        self.records.update(other.records)
+
+    @property
+    def delivered(self) -> int:
+        return sum(self.records[term] for term in DELIVERED)
+
+    @property
+    def balanced(self) -> bool:
+        rows = sum(self.rows_filtered.values()) + self.rows_superseded + self.rows_rejected + self.rows_in_records
+        entered = sum(self.records[term] for term in IN)
+        left = sum(self.records[term] for term in OUT)
+        return self.rows_read == rows and entered == left
+
+    @property
+    def unfinished(self) -> bool:
+        """True where something was rejected, waits, or is in doubt."""
+        return bool(self.rows_rejected or self.records["rejected"] or self.records["carried_on"])
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": {
+                "read": self.rows_read,
+                "filtered": dict(self.rows_filtered),
+                "superseded": self.rows_superseded,
+                "rejected": self.rows_rejected,
+                "in_records": self.rows_in_records,
+            },
+            "records": {term: self.records[term] for term in (*IN, *OUT)} | {"delivered": self.delivered},
+            "balanced": self.balanced,
+        }

@@ -1,0 +1,37 @@
+"""The folder of one run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+
+def work_folder(stack: ExitStack, spool: Path | None) -> Path:
+    """A new private folder, inside *spool* or else where temporary files go; removed when *stack* unwinds."""
+    if spool is not None:
+        spool.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _sweep(spool)
+    folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=spool))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _sweep(spool: Path) -> None:
+    """Remove what runs left behind that were killed."""
+    for folder in spool.glob("run-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdecimal() and not _alive(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,46 @@
+"""Time that passes when told to."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+_START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class ManualClock:
+    """A `crossdock.clock.Clock` that stands still until it is advanced; who sleeps advances it. Thread safe.
+
+    Args:
+        start: The first instant, aware.
+    """
+
+    def __init__(self, start: datetime = _START) -> None:
+        if start.tzinfo is None:
+            raise ValueError("a time without zone is no instant")
+        self._start = start.astimezone(UTC)
+        self._passed = timedelta()
+        self._lock = threading.Lock()
+
+    def now(self) -> datetime:
+        with self._lock:
+            return self._start + self._passed
+
+    def monotonic(self) -> float:
+        with self._lock:
+            return self._passed.total_seconds()
+
+    def sleep(self, seconds: float) -> None:
+        if seconds > 0:
+            self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        """Let *seconds* pass.
+
+        Raises:
+            ValueError: If *seconds* is negative; time does not run backwards.
+        """
+        if seconds < 0:
+            raise ValueError("time does not run backwards")
+        with self._lock:
+            self._passed += timedelta(seconds=seconds)

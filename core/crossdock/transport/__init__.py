@@ -1,0 +1,1 @@
+"""Bytes and pages from elsewhere: SFTP, HTTP, a local folder; one door a library."""

@@ -1,0 +1,134 @@
+"""What every place that holds files can do, wherever it is."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import BinaryIO, Protocol, Self
+
+from crossdock.errors import ConfigError, RefusedError
+
+_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, bytes that are no UTF-8, line separators
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A regular file as its store described it at one moment.
+
+    Attributes:
+        name: One safe path component.
+        size: Bytes.
+        mtime: Last change in whole seconds since 1970, by the store's clock.
+        folder: Where it was found; empty for the store's own folder.
+    """
+
+    name: str
+    size: int
+    mtime: int
+    folder: str = ""
+
+    @property
+    def path(self) -> str:
+        """What `FileStore.fetch` and `FileStore.stat` take."""
+        return join(self.folder, self.name)
+
+
+class FileStore(Protocol):
+    """A place that holds files: an SFTP server or a local folder."""
+
+    def list(self, folder: str, pattern: str) -> list[RemoteFile]:
+        """Regular files in *folder* whose name matches *pattern*, by name; no links, no dot files.
+
+        Raises:
+            ConfigError: If there is no such folder.
+            RefusedError: If a name matches that could do harm.
+        """
+
+    def stat(self, path: str) -> RemoteFile:
+        """Describe one regular file; a link is none."""
+
+    def fetch(self, path: str, sink: BinaryIO, progress: Callable[[int], None] | None = None) -> int:
+        """Copy a file to *sink* and count its bytes; *progress* is told the length of each block.
+
+        Raises:
+            RefusedError: If the file changed while it was read, or ended early. *sink* then holds a part of it.
+        """
+
+    def close(self) -> None:
+        """Give everything back; closing twice is no error."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def join(folder: str, name: str) -> str:
+    return name if not folder else f"{folder.rstrip('/')}/{name}"
+
+
+def split_pattern(files: str) -> tuple[str, str]:
+    """Split ``out/INV_*.txt`` into folder and name pattern; the folder may be empty.
+
+    Raises:
+        ConfigError: If the folder has wildcards, or the name is missing or could match nothing.
+    """
+    folder, slash, pattern = files.rpartition("/")
+    if not pattern or any(unicodedata.category(character) in _UNSEEN for character in files):
+        raise ConfigError(f"{files!r} names no files", hint='Write a folder and a name pattern: "out/INV_*.txt".')
+    if any(wildcard in folder for wildcard in "*?["):
+        raise ConfigError(f"{files!r} has wildcards in its folder", hint="Only the file name may have wildcards.")
+    return folder or slash, pattern
+
+
+def is_safe(name: str) -> bool:
+    """Whether *name* can be a file of ours: one component, printable, in UTF-8."""
+    if name in {"", ".", ".."} or "/" in name or "\\" in name:
+        return False
+    return not any(unicodedata.category(character) in _UNSEEN for character in name)
+
+
+def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
+    """The files that match, by name.
+
+    Raises:
+        RefusedError: If a matching name is unsafe. Leaving it out would lose its records without a word.
+    """
+    chosen = [file for file in files if not file.name.startswith(".") and fnmatchcase(file.name, pattern)]
+    for file in chosen:
+        if not is_safe(file.name):
+            raise RefusedError(
+                f"a file that matches {pattern!r} has the unsafe name {file.name!a}",
+                where=where,
+                hint="Have it renamed (plain UTF-8, no slashes or control characters) or narrow the pattern.",
+            )
+    return sorted(chosen, key=lambda file: file.name)
+
+
+def disagreement(before: RemoteFile, read: int, after: RemoteFile) -> str | None:
+    """Why the *read* bytes cannot be the whole file, or None if they can."""
+    if after.size != before.size:
+        verb = "grew" if after.size > before.size else "shrank"
+        return f"{verb} from {before.size} to {after.size} bytes while it was read"
+    if after.mtime != before.mtime:
+        return f"was written or replaced while it was read, {read} of {before.size} bytes in"
+    if read > before.size:
+        return f"grew past its {before.size} bytes while it was read"
+    if read < before.size:
+        return f"ended after {read} of {before.size} bytes"
+    return None
+
+
+def refuse_changed(before: RemoteFile, read: int, after: RemoteFile, where: str) -> None:
+    """Raise RefusedError if size, time and the bytes read do not agree."""
+    if reason := disagreement(before, read, after):
+        raise changed(before.path, reason, where)
+
+
+def changed(path: str, reason: str, where: str) -> RefusedError:
+    return RefusedError(
+        f"file {path!r} {reason}",
+        where=where,
+        hint="Nothing of it was taken in. Run again when the sender has finished writing it.",
+    )

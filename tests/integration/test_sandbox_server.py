@@ -1,0 +1,156 @@
+"""The sandbox over real sockets: hand-written HTTP, restarts, signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from crossdock.errors import ConfigError
+from crossdock.sandbox import SandboxServer, SandboxSettings
+
+CUSTOMERS = "/api/v1/sales/customers"
+PROGRAM = """
+import sys
+from pathlib import Path
+from crossdock.sandbox import serve
+serve(Path(sys.argv[1]), new_key=sys.argv[2:] == ["new"])
+"""
+
+
+@contextmanager
+def process(data_dir: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A sandbox in a process of its own, and its ready line."""
+    command = [sys.executable, "-c", PROGRAM, str(data_dir), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            yield running, json.loads(running.stdout.readline())
+        finally:
+            running.kill()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path_factory.mktemp("sandbox")) as running:
+        yield running
+
+
+def exchange(server: SandboxServer, text: bytes) -> bytes:
+    """Send *text* as it is and read until the server closes."""
+    host, port = server.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as wire:
+        wire.sendall(text)
+        chunks = []
+        while chunk := wire.recv(65536):
+            chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def written(server: SandboxServer, method: str, path: str, body: bytes) -> bytes:
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: platform\r\nAuthorization: Bearer {server.api_key}\r\n"
+        f"x-tenant-slug: {server.tenant}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def made(server: SandboxServer, path: str, body: bytes) -> str:
+    answer = exchange(server, written(server, "POST", path, body))
+    assert answer.startswith(b"HTTP/1.1 201"), answer
+    return str(json.loads(answer.partition(b"\r\n\r\n")[2])["id"])
+
+
+def test_the_documented_request_byte_by_byte(server: SandboxServer) -> None:
+    """The request of the specification, written by hand, is answered with exactly what went in."""
+    customer = made(server, CUSTOMERS, b'{"externalId":"raw","name":"n"}')
+    product = made(server, "/api/v1/catalog/products", b'{"externalId":"raw","sku":"s","name":"n"}')
+    body = (
+        f'{{"customerId": "{customer}", "currency": "EUR", "items": [{{"productId": "{product}", "quantity": 3, '
+        '"unitPrice": 123456789012345.6789}], "autoPostLedger": true}'
+    )
+    answer = exchange(server, written(server, "POST", "/api/v1/finance/invoices", body.encode()))
+    head, _, stored = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 201")
+    assert b'"quantity":3,"unitPrice":123456789012345.6789' in stored
+    sent = json.loads(body, parse_float=Decimal)
+    assert sent.items() <= json.loads(stored, parse_float=Decimal).items()
+    assert f"location: /api/v1/finance/invoices/{json.loads(stored)['id']}".encode() in head.lower()
+
+
+def test_half_a_body_never_enters(server: SandboxServer) -> None:
+    """A request whose client goes away before its body is whole has no effect, and the server goes on."""
+    whole = written(server, "POST", CUSTOMERS, b'{"externalId":"half","name":"n"}')
+    host, port = server.base_url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as wire:
+        wire.sendall(whole[:-5])
+    found = exchange(server, written(server, "GET", f"{CUSTOMERS}?externalId=half", b""))
+    assert found.endswith(b'{"data":[],"nextCursor":null}')
+
+
+def test_a_long_body_is_refused_without_cutting_the_connection(server: SandboxServer) -> None:
+    """A client that sends megabytes too many still reads its 413."""
+    answer = exchange(server, written(server, "POST", CUSTOMERS, b" " * 5_000_000))
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"application/problem+json" in answer
+
+
+def test_data_keys_and_port_survive_a_restart(tmp_path: Path) -> None:
+    """The same directory serves the same data at the same address, and the first key still works."""
+    with SandboxServer(tmp_path) as first:
+        name = made(first, CUSTOMERS, b'{"externalId":"c","name":"n"}')
+    with SandboxServer(tmp_path) as second:
+        headers = {"Authorization": f"Bearer {first.api_key}", "x-tenant-slug": first.tenant}
+        assert second.base_url == first.base_url
+        assert httpx.get(f"{second.base_url}{CUSTOMERS}/{name}", headers=headers).json()["name"] == "n"
+        assert len(httpx.get(f"{second.base_url}/_sandbox/effects").json()["data"]) == 1
+
+
+def test_a_taken_port_is_told(tmp_path: Path, server: SandboxServer) -> None:
+    """The error names the address and what to do."""
+    port = int(server.base_url.rpartition(":")[2])
+    with pytest.raises(ConfigError, match=f"127.0.0.1:{port}.*cannot listen"), SandboxServer(tmp_path, port=port):
+        pytest.fail("two sandboxes listen on one port")
+
+
+def test_answers_can_be_held_back(tmp_path: Path) -> None:
+    """With a delay no answer is faster than it; a key counts as running until its answer leaves."""
+    with SandboxServer(tmp_path, SandboxSettings(delay_s=0.05)) as slow:
+        headers = {"Authorization": f"Bearer {slow.api_key}", "x-tenant-slug": slow.tenant}
+        answer = httpx.get(slow.base_url + CUSTOMERS, headers=headers)
+        assert answer.status_code == 200
+        assert answer.elapsed.total_seconds() >= 0.05
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_tells_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, ending: signal.Signals) -> None:
+    """One ready line with the key at the first start, and exit code 0 on SIGINT and SIGTERM."""
+    with process(tmp_path) as (running, facts):
+        assert set(facts) == {"base_url", "tenant", "api_key"}
+        headers = {"Authorization": f"Bearer {facts['api_key']}", "x-tenant-slug": facts["tenant"]}
+        assert httpx.get(facts["base_url"] + CUSTOMERS, headers=headers).status_code == 200
+        running.send_signal(ending)
+        assert running.wait(10) == 0
+        assert running.stdout is not None
+        assert running.stdout.read() == ""
+
+
+def test_a_later_start_tells_a_key_only_when_asked(tmp_path: Path) -> None:
+    """The key is told once; a new one is made on request."""
+    with process(tmp_path) as (_, first):
+        assert first["api_key"]
+    with process(tmp_path) as (_, second):
+        assert second == {**first, "api_key": None}
+    with process(tmp_path, "new") as (_, third):
+        assert third["api_key"] not in {None, first["api_key"]}

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.servers import require
+
+from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.sftp import SftpServer
+from crossdock.transport.sftp import SftpLogin
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Path:
+    folder = tmp_path / "served"
+    (folder / "out").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def server(served: Path) -> Iterator[SftpServer]:
+    with SftpServer(served) as server:
+        yield server
+
+
+@pytest.fixture
+def login(server: SftpServer) -> SftpLogin:
+    return SftpLogin(
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        host_key=server.fingerprint,
+        timeout_s=10,
+    )
+
+
+@pytest.fixture(scope="session")
+def openssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSshServer]:
+    require(OpenSshServer.available(), "an OpenSSH server")
+    with OpenSshServer(tmp_path_factory.mktemp("openssh")) as server:
+        yield server
+
+
+@pytest.fixture
+def openssh_login(openssh: OpenSshServer) -> SftpLogin:
+    return SftpLogin(
+        host=openssh.host,
+        port=openssh.port,
+        user=openssh.user,
+        private_key=openssh.client_key,
+        host_key=openssh.fingerprint,
+    )
+
+
+@pytest.fixture
+def nothing_left() -> Iterator[None]:
+    """Fail if the test leaves a thread or an open file behind."""
+    before = _held()
+    yield
+    eventually(lambda: _held() <= before)
+
+
+def _held() -> set[str]:
+    files = {f"{name} {target}" for name in Path("/proc/self/fd").iterdir() if (target := _target(name))}
+    return files | {f"thread {thread.name} {thread.ident}" for thread in threading.enumerate()}
+
+
+def _target(descriptor: Path) -> str:
+    try:
+        return str(descriptor.readlink())
+    except OSError:
+        return ""  # the one that lists the folder is closed by now
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 5.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.01)

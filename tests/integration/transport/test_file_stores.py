@@ -1,0 +1,179 @@
+"""What every file store does, on a real OpenSSH server, on the loopback server and on a local folder."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crossdock.errors import ConfigError, RefusedError, RemoteError
+from crossdock.transport.files import FileStore
+from crossdock.transport.folder import FolderStore
+from crossdock.transport.sftp import connect
+
+
+@dataclass
+class Place:
+    """A store, and the folder behind it."""
+
+    store: FileStore
+    folder: Path
+    name: str
+
+    def put(self, name: str, content: bytes = b"x") -> Path:
+        path = self.folder / name
+        path.write_bytes(content)
+        return path
+
+
+@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback", "folder"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    store: FileStore
+    if request.param == "folder":
+        root, store = tmp_path, FolderStore(tmp_path)
+    elif request.param == "openssh":
+        root = request.getfixturevalue("openssh").folder
+        store = connect(request.getfixturevalue("openssh_login"))
+    else:
+        root = request.getfixturevalue("served")
+        store = connect(request.getfixturevalue("login"))
+    with store:
+        name = f"out-{tmp_path.name}"
+        (root / name).mkdir()
+        yield Place(store, root / name, name)
+
+
+def test_lists_matching_regular_files_by_name(place: Place) -> None:
+    """Only regular files that match are listed, sorted, with size and whole seconds."""
+    os.utime(place.put("INV_2.txt", b"abc"), (1_700_000_000, 1_700_000_000))
+    place.put("INV_1.txt")
+    place.put(".INV_0.txt")
+    place.put("LOT_1.txt")
+    (place.folder / "INV_folder.txt").mkdir()
+    (place.folder / "INV_link.txt").symlink_to(place.folder / "INV_1.txt")
+    (place.folder / "INV_dangling.txt").symlink_to("nowhere")
+    os.mkfifo(place.folder / "INV_pipe.txt")
+
+    found = place.store.list(place.name, "INV_*.txt")
+
+    assert [file.name for file in found] == ["INV_1.txt", "INV_2.txt"]
+    assert (found[1].size, found[1].mtime, found[1].path) == (3, 1_700_000_000, f"{place.name}/INV_2.txt")
+
+
+def test_lists_more_files_than_one_answer_holds(place: Place) -> None:
+    """A folder with many files is listed whole."""
+    names = [f"LOT_{number:04}.txt" for number in range(500)]
+    for name in names:
+        place.put(name)
+    assert [file.name for file in place.store.list(place.name, "*")] == names
+
+
+def test_stat_describes_what_list_describes(place: Place) -> None:
+    """A file is the same whether it is listed or asked for."""
+    place.put("a b ü.txt", b"12345")
+    assert [place.store.stat(f"{place.name}/a b ü.txt")] == place.store.list(place.name, "*")
+
+
+@pytest.mark.parametrize("size", [0, 1, 32 * 1024, 32 * 1024 + 1])
+def test_fetches_small_files_exactly(place: Place, size: int) -> None:
+    """Sizes around the block size, and empty files, arrive whole."""
+    content = os.urandom(size)
+    place.put("a.txt", content)
+    sink = io.BytesIO()
+    assert place.store.fetch(f"{place.name}/a.txt", sink) == size
+    assert sink.getvalue() == content
+
+
+def test_fetches_a_large_file_exactly_and_tells_progress(place: Place, tmp_path: Path) -> None:
+    """Twenty megabytes arrive with the same checksum, and the told progress adds up to them."""
+    content = os.urandom(1024 * 1024) * 20
+    place.put("big.txt", content)
+    told: list[int] = []
+    with (tmp_path / "sink").open("w+b") as sink:
+        assert place.store.fetch(f"{place.name}/big.txt", sink, told.append) == len(content)
+        sink.seek(0)
+        assert hashlib.file_digest(sink, "sha256").digest() == hashlib.sha256(content).digest()
+    assert sum(told) == len(content)
+
+
+def test_an_error_of_the_sink_stays_what_it_is(place: Place) -> None:
+    """A full disk is no failure of the store, and the store can be used afterwards."""
+
+    class Full(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    place.put("a.txt", b"x" * 100_000)
+    with pytest.raises(OSError, match="No space left"):
+        place.store.fetch(f"{place.name}/a.txt", Full())
+    assert place.store.fetch(f"{place.name}/a.txt", io.BytesIO()) == 100_000
+
+
+def test_missing_folder_is_named(place: Place) -> None:
+    """A folder that does not exist is an error of the configuration, with its name."""
+    with pytest.raises(ConfigError, match=r"folder '.*no/such' does not exist"):
+        place.store.list("no/such", "*")
+
+
+def test_missing_file_is_named(place: Place) -> None:
+    """A file that does not exist is named, whether asked for or fetched."""
+    with pytest.raises(RemoteError, match=f"file '{place.name}/gone.txt' does not exist"):
+        place.store.stat(f"{place.name}/gone.txt")
+    with pytest.raises(RemoteError, match=f"file '{place.name}/gone.txt' does not exist"):
+        place.store.fetch(f"{place.name}/gone.txt", io.BytesIO())
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
+def test_takes_only_regular_files(place: Place, kind: str) -> None:
+    """Links are not followed, and nothing but a regular file is opened."""
+    path = place.folder / "odd"
+    if kind == "link":
+        path.symlink_to(place.put("target"))
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+    with pytest.raises(RefusedError, match="no regular file"):
+        place.store.stat(f"{place.name}/odd")
+    with pytest.raises(RefusedError, match="no regular file"):
+        place.store.fetch(f"{place.name}/odd", io.BytesIO())
+
+
+@pytest.mark.parametrize(
+    "name", [b"a\n.txt", b"a\x1b[2J.txt", b"a\x7f.txt", b"a\\b.txt", b"\xfc.txt", "a\u2028.txt".encode()]
+)
+def test_a_matching_unsafe_name_refuses_the_listing(place: Place, name: bytes) -> None:
+    """Names with control characters, backslashes or broken UTF-8 are told of, never taken or passed over."""
+    place.put(os.fsdecode(name))
+    with pytest.raises(RefusedError, match="unsafe name") as caught:
+        place.store.list(place.name, "*.txt")
+    assert str(caught.value).isascii()
+    assert place.store.list(place.name, "*.csv") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(lambda path: path.write_bytes(b"x" * 412_000), "grew from 300000 to 412000 bytes", id="grew"),
+        pytest.param(lambda path: path.write_bytes(b"x" * 10), "shrank from 300000 to 10 bytes", id="shrank"),
+        pytest.param(lambda path: os.utime(path, (1, 1)), "was written or replaced", id="written"),
+        pytest.param(lambda path: path.unlink(), "was removed or renamed", id="removed"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_read_is_refused(place: Place, change: object, reason: str) -> None:
+    """Whatever happens to a file between its first and its last byte, it is not taken for whole."""
+    path = place.put("a.txt", b"x" * 300_000)
+    changes = [change]
+
+    def meddle(_: int) -> None:
+        while changes:
+            changes.pop()(path)  # type: ignore[operator]
+
+    with pytest.raises(RefusedError, match=reason) as caught:
+        place.store.fetch(f"{place.name}/a.txt", io.BytesIO(), meddle)
+    assert "a.txt" in str(caught.value)

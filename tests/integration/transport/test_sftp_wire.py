@@ -1,0 +1,153 @@
+"""The SFTP conversation itself, against a peer made of bytes."""
+
+from __future__ import annotations
+
+import random
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossdock.transport import sftp_wire
+from crossdock.transport.sftp_wire import ProtocolError, SftpWire, StatusError
+
+
+class Peer:
+    """Answers reads of *content* out of order, a little at a time, and as short as it likes."""
+
+    def __init__(self, content: bytes, seed: int, end: int | None = None) -> None:
+        self.content = content
+        self.end = len(content) if end is None else end
+        self.random = random.Random(seed)
+        self.sent = bytearray()
+        self.answers: list[bytes] = []
+        self.outgoing = bytearray()
+        self.most_ahead = 0
+
+    def send(self, data: bytes) -> None:
+        self.sent += data
+        while len(self.sent) >= 4 and len(self.sent) >= 4 + int.from_bytes(self.sent[:4]):
+            length = int.from_bytes(self.sent[:4])
+            request = bytes(self.sent[4 : 4 + length])
+            del self.sent[: 4 + length]
+            number = request[1:5]
+            offset, wanted = struct.unpack(">QI", request[-12:])
+            self.answers.append(self.answer(number, offset, wanted))
+        self.most_ahead = max(self.most_ahead, len(self.answers))
+
+    def answer(self, number: bytes, offset: int, wanted: int) -> bytes:
+        data = self.content[offset : min(self.end, offset + wanted)]
+        if not data:
+            return message(sftp_wire.STATUS, number + struct.pack(">I", sftp_wire.END) + text(b"") + text(b""))
+        return message(sftp_wire.DATA, number + text(data[: self.random.randint(1, len(data))]))
+
+    def receive(self, most: int) -> bytes:
+        if not self.outgoing and self.answers:
+            self.outgoing += self.answers.pop(self.random.randrange(len(self.answers)))
+        count = self.random.randint(1, most)
+        received = bytes(self.outgoing[:count])
+        del self.outgoing[:count]
+        return received
+
+
+def message(kind: int, body: bytes) -> bytes:
+    return struct.pack(">IB", len(body) + 1, kind) + body
+
+
+def text(value: bytes) -> bytes:
+    return struct.pack(">I", len(value)) + value
+
+
+def scripted(*answers: bytes) -> SftpWire:
+    """A wire whose peer says *answers*, whatever it is asked, and then hangs up."""
+    said = [*answers, b""]
+    return SftpWire(lambda data: None, lambda most: said.pop(0), lambda: None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    size=st.integers(0, 5000),
+    chunk=st.integers(1, 700),
+    window=st.integers(1, 3000),
+    seed=st.integers(0, 2**32),
+    cut=st.none() | st.integers(0, 5000),
+)
+def test_reads_exactly_what_the_server_has(size: int, chunk: int, window: int, seed: int, cut: int | None) -> None:
+    """However answers are shuffled, cut and split, the bytes come in order and stop where the server's end is."""
+    content = random.Random(seed).randbytes(size)
+    peer = Peer(content, seed, min(size, cut) if cut is not None else None)
+    wire = SftpWire(peer.send, peer.receive, lambda: None)
+    before, sftp_wire.CHUNK = sftp_wire.CHUNK, chunk
+    try:
+        read = b"".join(wire.read(b"h", size, window))
+    finally:
+        sftp_wire.CHUNK = before
+    assert content.startswith(read)
+    assert len(read) == peer.end
+    assert peer.most_ahead <= window // chunk + 3  # a begun block, the last one, and what should not be there
+
+
+@pytest.mark.parametrize("more", [1, 100])
+def test_one_byte_too_many_shows_that_a_file_grew(more: int) -> None:
+    """Reading goes one byte past the size that the caller knew, and no further."""
+    peer = Peer(b"x" * (1000 + more), seed=1)
+    wire = SftpWire(peer.send, peer.receive, lambda: None)
+    assert len(b"".join(wire.read(b"h", 1000, 10_000))) == 1001
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        pytest.param(b"HTTP/1.1 400 Bad", "claims to be 1213486160 bytes", id="something else"),
+        pytest.param(struct.pack(">I", 0), "claims to be 0 bytes", id="empty"),
+        pytest.param(message(103, struct.pack(">I", 1)), "103 is no answer to a read|ends too early", id="kind"),
+        pytest.param(message(103, struct.pack(">I", 1) + text(b"xyz")), "no answer to a read", id="more than asked"),
+        pytest.param(message(103, struct.pack(">II", 1, 9) + b"x"), "ends too early", id="cut"),
+        pytest.param(message(105, struct.pack(">II", 1, 0)), "105 is no answer to a read", id="wrong kind"),
+        pytest.param(message(103, struct.pack(">I", 99) + text(b"x")), "nobody asked for", id="unsolicited"),
+        pytest.param(message(103, b""), "ends too early", id="no number"),
+    ],
+)
+def test_garbage_is_a_protocol_error(answer: bytes, reason: str) -> None:
+    """What is no answer ends the conversation instead of being guessed at."""
+    with pytest.raises(ProtocolError, match=reason):
+        list(scripted(answer).read(b"h", 2, 1000))
+
+
+def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
+    """Any status but the end of the file is a failure, never an end."""
+    failure = message(sftp_wire.STATUS, struct.pack(">II", 1, 4) + text(b"disk\x1b[2J failed") + text(b""))
+    with pytest.raises(StatusError, match=r"disk\[2J failed \(status 4\)"):
+        list(scripted(failure).read(b"h", 2, 1000))
+
+
+@pytest.mark.parametrize("version", [2, 6])
+def test_other_versions_are_refused(version: int) -> None:
+    """A server that speaks another SFTP is told so."""
+    with pytest.raises(ProtocolError, match=f"SFTP version {version}"):
+        scripted(message(sftp_wire.SERVER_VERSION, struct.pack(">I", version))).hello()
+
+
+def test_a_greeting_must_be_one() -> None:
+    """Something else in place of the greeting is a protocol error, a closed door the end."""
+    with pytest.raises(ProtocolError, match="instead of a greeting"):
+        scripted(message(sftp_wire.STATUS, b"\0" * 12)).hello()
+    with pytest.raises(EOFError):
+        scripted().hello()
+
+
+def test_a_listing_that_never_ends_with_nothing_is_refused() -> None:
+    """An empty page of a listing is no page."""
+    handle = message(sftp_wire.HANDLE, struct.pack(">I", 1) + text(b"h"))
+    empty = message(sftp_wire.NAME, struct.pack(">II", 2, 0))
+    with pytest.raises(ProtocolError, match="goes on with nothing"):
+        list(scripted(handle, empty).names(b"."))
+
+
+def test_attributes_may_be_left_out_or_extended() -> None:
+    """What a server leaves out is None; what it adds is passed over."""
+    flags = struct.pack(">I", 0x8000_0008)
+    body = flags + struct.pack(">III", 5, 7, 1) + text(b"vendor") + text(b"value")
+    found = scripted(message(sftp_wire.ATTRS, struct.pack(">I", 1) + body)).lstat(b"a")
+    assert (found.size, found.mode, found.mtime) == (None, None, 7)

@@ -1,0 +1,166 @@
+"""The layout as it is declared, batches, limits, and what refusals do not tell."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from crossdock.errors import RefusedError
+from crossdock.formats import text
+from crossdock.formats.delimited import DelimitedFormat, read_rows
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "spooled"
+
+
+@pytest.mark.parametrize(
+    ("layout", "says"),
+    [
+        pytest.param({"delimiter": ""}, "1 to 8 characters", id="no delimiter"),
+        pytest.param({"delimiter": "123456789"}, "1 to 8 characters", id="long delimiter"),
+        pytest.param({"delimiter": "a\n"}, "no line ends", id="line end in delimiter"),
+        pytest.param({"delimiter": "\x00"}, "control character", id="NUL delimiter"),
+        pytest.param({"delimiter": "\x01|"}, "control character", id="control character not alone"),
+        pytest.param({"delimiter": '"'}, "the quote can stand", id="quote as delimiter"),
+        pytest.param({"quote": "#"}, "quote", id="strange quote"),
+        pytest.param({"encoding": "rot13"}, "is not one of utf-8", id="no text codec"),
+        pytest.param({"encoding": "nonsense"}, "is not one of utf-8", id="unknown encoding"),
+        pytest.param({"header": False}, "needs names", id="neither header nor names"),
+        pytest.param({"names": ()}, "names", id="no columns"),
+        pytest.param({"names": ("A", "A")}, "'A', the second is column 2", id="name twice"),
+        pytest.param({"names": ("_a",)}, "begin with _", id="name of ours"),
+        pytest.param({"trailer": {"prefix": "", "count": 1}}, "prefix", id="empty prefix"),
+        pytest.param({"trailer": {"prefix": "T\n", "count": 1}}, "prefix", id="line end in prefix"),
+        pytest.param({"trailer": {"prefix": '"T', "count": 1}}, "the quote can stand", id="quote in prefix"),
+        pytest.param({"trailer": {"prefix": "T", "count": -1}}, "count", id="negative field"),
+        pytest.param({"delimeter": ","}, "delimeter", id="unknown key"),
+    ],
+)
+def test_impossible_layouts_are_refused(layout: dict[str, Any], says: str) -> None:
+    """A layout that cannot be meant is refused where it is declared."""
+    with pytest.raises(ValidationError, match=says):
+        DelimitedFormat(**layout)
+
+
+@pytest.mark.parametrize("encoding", ["UTF8", "windows-1252", "ISO-8859-1", "utf-8"])
+def test_encodings_have_many_names(encoding: str, path: Path) -> None:
+    """Each usual name of an encoding will do."""
+    path.write_text("A,B\nü,2\n", encoding=encoding)
+    (frame,) = read_rows(path, DelimitedFormat(encoding=encoding), name="f")
+    assert frame.rows() == [("ü", "2", 2)]
+
+
+def test_options_tell_what_they_mean() -> None:
+    """The schema of the layout describes every option."""
+    schema = DelimitedFormat.model_json_schema()
+    told = {**schema["properties"], **schema["$defs"]["Trailer"]["properties"]}
+    assert [name for name, option in told.items() if name != "kind" and not option.get("description")] == []
+
+
+def test_file_without_rows_gives_its_columns(path: Path) -> None:
+    """A header alone gives one empty frame, so that the columns can be checked all the same."""
+    path.write_bytes(b"A,B\n")
+    (frame,) = read_rows(path, DelimitedFormat(), name="f")
+    assert frame.schema == {"A": pl.String(), "B": pl.String(), "_line": pl.UInt64()}
+    assert frame.is_empty()
+
+
+def test_batches_are_no_larger_than_asked(path: Path) -> None:
+    """Frames hold at most the asked number of rows, in file order."""
+    path.write_bytes(b"A\n" + b"".join(b"%d\n" % n for n in range(1000)))
+    frames = list(read_rows(path, DelimitedFormat(), name="f", batch_rows=64, _chunk=500))
+    assert max(frame.height for frame in frames) == 64
+    assert pl.concat(frames)["A"].to_list() == [str(n) for n in range(1000)]
+    assert pl.concat(frames)["_line"].to_list() == list(range(2, 1002))
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("every", [1, 2, 30])
+def test_long_files_keep_their_lines(path: Path, quote: str, end: str, every: int) -> None:
+    """Thousands of rows with line ends, delimiters and quotes in all cells or some keep cells and line numbers."""
+    choose = random.Random(every)
+    cells = ["plain", "two\nlines", "a;b", f"{quote}", "", "\n\n;", "ü€🚚"]
+    rows = [[choose.choice(cells) if n % every == 0 else "x" for _ in range(3)] for n in range(5000)]
+    written, line, expected = [f"A;B;C{end}"], 2, []
+    for row in rows:
+        quoted = [
+            f"{quote}{cell.replace(quote, quote * 2)}{quote}" if every == 1 or cell != "x" else cell for cell in row
+        ]
+        written.append(";".join(quoted) + end)
+        expected.append((*row, line))
+        line += written[-1].count("\n")
+    path.write_text("".join(written), encoding="utf-8", newline="")
+    frames = read_rows(path, DelimitedFormat(delimiter=";", quote=quote), name="f", _chunk=50_000)
+    assert pl.concat(frames).rows() == expected
+
+
+@pytest.mark.parametrize("row", [b"1,2,3\n", b'"1","2","3"\n', b'"1",2,3\n'])
+def test_one_fault_in_many_rows_is_found(path: Path, row: bytes) -> None:
+    """Deep in a large file the fault is still named by its line."""
+    path.write_bytes(b"A,B,C\n" + row * 30_000 + b'1,"2\n' + row * 30_000)
+    with pytest.raises(RefusedError) as refusal:
+        list(read_rows(path, DelimitedFormat(), name="f"))
+    assert str(refusal.value).startswith("f:3000")
+
+
+@pytest.mark.parametrize(
+    "data", [pytest.param(b'A,B\n1,"', id="open quote"), pytest.param(b"A,B\n1,", id="no line end")]
+)
+def test_endless_records_are_refused(path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that does not end is refused before it fills the memory."""
+    monkeypatch.setattr(text, "MAX_RECORD_BYTES", 2000)
+    path.write_bytes(data + b"x" * 100_000)
+    with pytest.raises(RefusedError) as refusal:
+        list(read_rows(path, DelimitedFormat(), name="f", _chunk=500))
+    assert str(refusal.value).startswith("f:2")
+
+
+def test_columns_are_limited(path: Path) -> None:
+    """A header of more columns than any export has is refused, not turned into a frame."""
+    path.write_bytes(",".join(f"C{n}" for n in range(10_001)).encode())
+    with pytest.raises(RefusedError, match="10001 columns"):
+        list(read_rows(path, DelimitedFormat(), name="f"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'1,"canary"canary\n',
+        b'1,can"ary\n',
+        b"canary,canary,canary\n",
+        b"canary\n",
+        b"canary,\x00\n",
+        b"canary,\xff\n",
+        b'canary,"canary\n',
+        b"TRL,canary\n",
+    ],
+)
+def test_refusals_tell_no_contents(path: Path, line: bytes) -> None:
+    """What stands in cells may be personal, and is never repeated."""
+    path.write_bytes(b"A,B\ncanary,canary\n" + line)
+    layout = DelimitedFormat(trailer={"prefix": "TRL", "count": 1})
+    with pytest.raises(RefusedError) as refusal:
+        list(read_rows(path, layout, name="f"))
+    assert "canary" not in str(refusal.value)
+
+
+def test_memory_does_not_grow_with_the_file(path: Path) -> None:
+    """Four times the rows take no more memory of ours."""
+    peaks = []
+    for times in (1, 4):
+        path.write_bytes(b"A,B\n" + b'1,"a,b"\n2,xxxxxxxxxxxxx\n' * (10_000 * times))
+        tracemalloc.start()
+        for _ in read_rows(path, DelimitedFormat(), name="f", _chunk=20_000):
+            pass
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]

@@ -1,0 +1,131 @@
+"""Tables written and damaged at random: the reader agrees with the oracle, or both refuse."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from tests.unit.formats.oracle import OracleRefusalError, parse, table
+
+from crossdock.errors import RefusedError
+from crossdock.formats.delimited import DelimitedFormat, read_rows
+
+SETTINGS = settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
+DELIMITERS = st.sampled_from([",", ";", "|", "\t", "+|", "||", "¦", " ", "a", "\x01"])
+QUOTES = st.sampled_from(['"', "'"])
+SPECIAL = st.sampled_from([*"\"',;|+a \n\tTRL0", "\r\n", "ü", "€", "🚚", "\u2028"])
+TEXT = st.lists(SPECIAL | st.characters(codec="utf-8"), max_size=6).map("".join)
+ODD_BYTES = st.sampled_from(
+    [b'"', b",", b"\n", b"\r", b"\r\n", b"\x00", b"\x1a", b"\xff", b"\xef\xbb\xbf", b'""', b"x"]
+)
+
+
+def allowed(cell: str) -> bool:
+    """Whether a cell may stand in a file at all, in quotes."""
+    return not any(
+        (ord(here) < 32 and here not in "\t\n") or 127 <= ord(here) < 160 or here == "\ufeff"
+        for here in cell.replace("\r\n", "\n")
+    )
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
+    width = draw(st.integers(1, 4))
+    header = [f"C{n}" + draw(st.sampled_from(["", ",", '"', "\n", "'"])) for n in range(width)]
+    row = st.lists(TEXT.filter(allowed), min_size=width, max_size=width)
+    rows = draw(st.lists(row.filter(lambda cells: cells != header), max_size=6))
+    return header, rows
+
+
+def write(records: Sequence[Sequence[str]], delimiter: str, quote: str, end: str, always: bool) -> bytes:
+    """The records as text; quotes only where they are needed unless *always*."""
+
+    def cell(value: str, alone: bool) -> str:
+        special = delimiter in value or any(here in value for here in (quote, "\n", "\r", delimiter[0]))
+        return quote + value.replace(quote, quote * 2) + quote if always or special or (alone and not value) else value
+
+    return "".join(delimiter.join(cell(value, len(row) == 1) for value in row) + end for row in records).encode()
+
+
+def read(data: bytes, layout: DelimitedFormat, chunk: int, batch_rows: int = 50_000) -> list[pl.DataFrame]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        path.write_bytes(data)
+        return list(read_rows(path, layout, name="file", batch_rows=batch_rows, _chunk=chunk))
+
+
+@SETTINGS
+@given(
+    table=tables(),
+    delimiter=DELIMITERS,
+    quote=QUOTES,
+    end=st.sampled_from(["\n", "\r\n"]),
+    always=st.booleans(),
+    sizes=st.tuples(CHUNKS, st.integers(1, 4)),
+)
+def test_what_is_written_is_read(
+    table: tuple[list[str], list[list[str]]],
+    delimiter: str,
+    quote: str,
+    end: str,
+    always: bool,
+    sizes: tuple[int, int],
+) -> None:
+    """Any table of text comes back cell by cell, with the lines that the oracle counts, in batches as asked."""
+    header, rows = table
+    chunk, batch_rows = sizes
+    data = write([header, *rows], delimiter, quote, end, always)
+    records = parse(data, delimiter=delimiter, quote=quote)
+    assert [cells for _, cells in records] == [header, *rows]
+    frames = read(data, DelimitedFormat(delimiter=delimiter, quote=quote), chunk, batch_rows)
+    assert [row for frame in frames for row in frame.rows()] == [(*cells, line) for line, cells in records[1:]]
+    assert all(frame.height <= batch_rows for frame in frames)
+    for frame in frames:
+        assert frame.schema == {**dict.fromkeys(header, pl.String()), "_line": pl.UInt64()}
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A good file with some bytes cut out, put in or moved."""
+    header, rows = draw(tables())
+    data = write([header, *rows], ",", '"', draw(st.sampled_from(["\n", "\r\n"])), draw(st.booleans()))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(data)))
+        end = draw(st.integers(at, min(len(data), at + 3)))
+        data = data[:at] + draw(st.one_of(ODD_BYTES, st.binary(max_size=3), st.just(b""))) + data[end:]
+    return data
+
+
+@SETTINGS
+@given(data=damaged(), chunk=CHUNKS)
+def test_damage_is_never_misread(data: bytes, chunk: int) -> None:
+    """A damaged file gives what the oracle reads in it, or both refuse it."""
+    assume(not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")))
+    try:
+        _, expected = table(data)
+    except OracleRefusalError:
+        with pytest.raises(RefusedError):
+            read(data, DelimitedFormat(), chunk)
+    else:
+        assert [row for frame in read(data, DelimitedFormat(), chunk) for row in frame.rows()] == expected
+
+
+@SETTINGS
+@given(
+    data=st.text(st.sampled_from(list('ab,"\n')), max_size=24).map(lambda text: b"A,B\n" + text.encode()), chunk=CHUNKS
+)
+def test_short_alphabet_is_never_misread(data: bytes, chunk: int) -> None:
+    """Files of hardly anything but quotes, delimiters and line ends are read as the oracle reads them, or refused."""
+    try:
+        _, expected = table(data)
+    except OracleRefusalError:
+        with pytest.raises(RefusedError):
+            read(data, DelimitedFormat(), chunk)
+    else:
+        assert [row for frame in read(data, DelimitedFormat(), chunk) for row in frame.rows()] == expected

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.sandbox import exactjson
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+scalars = (
+    st.none() | st.booleans() | st.integers() | st.decimals(allow_nan=False, allow_infinity=False, places=4) | texts
+)
+values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
+
+
+@given(values)
+def test_what_is_written_reads_the_same(value: object) -> None:
+    """Reading the canonical text gives an equal value, for our reader and for the standard library's."""
+    text = exactjson.write(value)
+    assert exactjson.read(text.encode()) == value
+    assert json.loads(text, parse_float=Decimal) == value
+    assert exactjson.write(exactjson.read(text.encode())) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("6.0", "6"),
+        ("6E0", "6"),
+        ("1.50E+3", "1500"),
+        ("1E-4", "0.0001"),
+        ("-0.0", "0"),
+        ("0E5", "0"),
+        ("-0.10", "-0.1"),
+        ("123456789012345.6789", "123456789012345.6789"),
+        ("100", "100"),
+        ("0.1234567890123456789012345678901234567890", "0.123456789012345678901234567890123456789"),
+    ],
+)
+def test_one_number_has_one_text(number: str, text: str) -> None:
+    """Numbers are written in plain digits without trailing zeros, and never rounded."""
+    assert exactjson.number_text(Decimal(number)) == text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b'{"a":1', id="cut"),
+        pytest.param(b'{"a":1}x', id="more behind it"),
+        pytest.param(b"\xef\xbb\xbf{}", id="byte order mark"),
+        pytest.param(b'{"a":"\xff"}', id="not UTF-8"),
+        pytest.param(b'{"a":1,"a":1}', id="repeated member"),
+        pytest.param(b'{"o":{"a":1,"\\u0061":2}}', id="repeated member, escaped, inside"),
+        pytest.param(b"NaN", id="NaN"),
+        pytest.param(b"[-Infinity]", id="infinity"),
+        pytest.param(b'"\\ud800"', id="half a surrogate pair"),
+        pytest.param(b'{"\\udc00":1}', id="half a surrogate pair in a name"),
+        pytest.param(b"[" * 33 + b"]" * 33, id="one too deep"),
+        pytest.param(b"[" * 100_000, id="far too deep"),
+        pytest.param(b'{"a":' * 100_000, id="far too deep, objects"),
+        pytest.param(b"1E99999999999999999999", id="exponent beyond bounds"),
+        pytest.param(b"9" * 5000, id="5000 digits"),
+    ],
+)
+def test_bad_json_is_refused(body: bytes) -> None:
+    """Whatever is no exact and unambiguous JSON is a ValueError, and nothing worse."""
+    with pytest.raises(ValueError):
+        exactjson.read(body)
+
+
+def test_deepest_allowed_nesting_is_read() -> None:
+    """Thirty-two levels are let in."""
+    assert exactjson.read(b"[" * 32 + b"]" * 32)
+
+
+@pytest.mark.parametrize("value", [1.5, {"a": object()}, Decimal("NaN")])
+def test_what_is_not_exact_is_not_written(value: object) -> None:
+    """Floats, NaN and foreign objects have no text."""
+    with pytest.raises(TypeError):
+        exactjson.write(value)

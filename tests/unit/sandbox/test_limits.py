@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.sandbox.raw import CUSTOMERS, ManualTime, Raw, assert_problem
+
+from crossdock.errors import ConfigError
+from crossdock.sandbox import Sandbox, SandboxSettings
+from crossdock.sandbox.bucket import TokenBucket
+
+
+@pytest.mark.parametrize(
+    ("tokens", "elapsed", "wait", "left"),
+    [
+        pytest.param(5, 0.0, 0.0, 4.0, id="a token is there"),
+        pytest.param(0, 0.0, 0.5, 0.0, id="empty: one token takes half a second"),
+        pytest.param(0, 0.25, 0.25, 0.5, id="half a token stays, nothing is taken"),
+        pytest.param(0, 0.5, 0.0, 0.0, id="exactly long enough"),
+        pytest.param(3, 1000.0, 0.0, 4.0, id="never more than the burst"),
+        pytest.param(0, -9.0, 0.5, 0.0, id="a clock that goes back gives nothing"),
+    ],
+)
+def test_bucket(tokens: float, elapsed: float, wait: float, left: float) -> None:
+    """Two tokens a second up to five; a refused request takes none."""
+    bucket = TokenBucket(rate=2.0, burst=5, tokens=tokens, filled_at=100.0)
+    assert bucket.take(100.0 + elapsed) == pytest.approx(wait)
+    assert bucket.tokens == pytest.approx(left)
+
+
+@pytest.fixture
+def slow(tmp_path: Path, clock: ManualTime) -> Sandbox:
+    return Sandbox(tmp_path, SandboxSettings(rate_per_min=6, burst=3), clock)
+
+
+def test_a_used_up_quota_is_told_in_every_dialect_of_the_draft(slow: Sandbox, clock: ManualTime) -> None:
+    """The burst passes, the next request is 429 with Retry-After, and after exactly that time one more passes."""
+    with slow:
+        raw = Raw(slow)
+        told = [raw("GET", CUSTOMERS).headers["ratelimit"] for _ in range(3)]
+        assert told == ['"default";r=2;t=10', '"default";r=1;t=10', '"default";r=0;t=10']
+        for _ in range(2):
+            refused = raw("POST", CUSTOMERS, '{"externalId":"c","name":"n"}')
+            problem = assert_problem(refused, 429)
+            assert problem["type"] == "https://iana.org/assignments/http-problem-types#quota-exceeded"
+            assert refused.headers["retry-after"] == "10"
+            assert refused.headers["ratelimit"] == '"default";r=0;t=10'
+            assert refused.headers["ratelimit-policy"] == '"default";q=3;w=30'
+        clock.now += 10
+        assert raw("GET", CUSTOMERS).status_code == 200
+        assert_problem(raw("GET", CUSTOMERS), 429)
+        assert raw.effects() == []
+
+
+def test_each_credential_has_its_own_bucket(slow: Sandbox) -> None:
+    """One key's burst does not touch another's, and the sandbox's own doors cost nothing."""
+    with slow:
+        one, other = Raw(slow), Raw(slow)
+        assert [one("GET", CUSTOMERS).status_code for _ in range(4)] == [200, 200, 200, 429]
+        assert other("GET", CUSTOMERS).status_code == 200
+        assert [one("GET", "/_sandbox/health").status_code for _ in range(9)] == [200] * 9
+
+
+def test_default_limits_are_the_documented_rate_and_the_assumed_burst(raw: Raw) -> None:
+    """10,000 a minute with a burst of 2,000, told on refusals too."""
+    response = raw("GET", "/api/v1/nothing")
+    assert response.headers["ratelimit-policy"] == '"default";q=2000;w=12'
+    assert response.headers["ratelimit"] == '"default";r=1999;t=1'
+    assert "ratelimit-policy" in raw("GET", CUSTOMERS, authorization=None).headers
+
+
+@pytest.mark.parametrize("bad", [{"burst": 0}, {"rate_per_min": -1}, {"max_body_bytes": 0}, {"delay_s": -0.1}])
+def test_impossible_settings_are_refused(bad: dict[str, int]) -> None:
+    """A setting without sense is named in the error."""
+    with pytest.raises(ConfigError, match=next(iter(bad))):
+        SandboxSettings(**bad)

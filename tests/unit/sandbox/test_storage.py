@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from crossdock.sandbox import storage
+
+
+class Writes:
+    """A writer over a table of one column, and what can be read from outside."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = storage.connect(path)
+        self.connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+        self.writer = storage.Writer(self.connection)
+        self.outside = storage.connect(path)
+
+    def seen(self) -> list[int]:
+        return [row[0] for row in self.outside.execute("SELECT n FROM t ORDER BY n")]
+
+    async def add(self, number: int, *, fail: bool = False) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            connection.execute("INSERT INTO t VALUES (?)", (number,))
+            if fail:
+                raise LookupError(number)
+            return number
+
+        await self.writer.run(work)
+        assert number in self.seen()
+        return number
+
+
+@pytest.fixture
+def writes(tmp_path: Path) -> Writes:
+    return Writes(tmp_path / "t.sqlite3")
+
+
+def test_a_group_shares_a_commit_and_its_members_are_isolated(writes: Writes) -> None:
+    """What a failing write has done is undone, its neighbours are kept, and results come only after the commit."""
+    statements: list[str] = []
+    writes.connection.set_trace_callback(statements.append)
+
+    async def all_at_once() -> list[int | BaseException]:
+        return await asyncio.gather(*(writes.add(n, fail=n == 2) for n in range(5)), return_exceptions=True)
+
+    results = asyncio.run(all_at_once())
+    writes.connection.set_trace_callback(None)
+    assert [type(each) for each in results] == [int, int, LookupError, int, int]
+    assert writes.seen() == [0, 1, 3, 4]
+    assert statements.count("COMMIT") == 1
+    writes.writer.close()
+    writes.outside.close()
+
+
+def test_a_commit_that_fails_fails_every_write_of_its_group(writes: Writes) -> None:
+    """While the storage refuses, writers are told and nothing is kept; afterwards writing goes on."""
+    writes.connection.execute("PRAGMA busy_timeout=0")
+
+    async def two() -> list[int | BaseException]:
+        return list(await asyncio.gather(writes.add(1), writes.add(2), return_exceptions=True))
+
+    writes.outside.execute("BEGIN IMMEDIATE")
+    assert [type(each) for each in asyncio.run(two())] == [sqlite3.OperationalError] * 2
+    writes.outside.execute("ROLLBACK")
+    assert asyncio.run(writes.add(3)) == 3
+    assert writes.seen() == [3]
+    writes.writer.close()
+    writes.outside.close()

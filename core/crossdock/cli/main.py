@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import click
 
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, InternalError
 
 _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "demo": "demo",
@@ -80,4 +81,7 @@ def _run(command: Callable[[], Any]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away, which is its right
         return 0
+    except Exception:  # noqa: BLE001  a defect: shown whole, so that it can be mended
+        traceback.print_exc()
+        return InternalError.exit_code
     return result if isinstance(result, int) else 0

@@ -62,7 +62,7 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     rate = loaded.platform.rate
     yield (
         "allowance",
-        Finding(ok=True, text=f"{rate.per_minute:,} a minute, burst {rate.burst:,}, both from the config"),
+        Finding(ok=True, text=f"{rate.per_minute:,} a minute, burst {rate.burst:,}, as configured"),
     )
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))

@@ -38,7 +38,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         right = column in numbers
-        made.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
+        made.add_column(column, justify="right" if right else "left", overflow="fold")
     for row in rows:
         made.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
     return made
@@ -88,15 +88,13 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
-    """The accounts of a run, as `crossdock.sync.runner.Report.as_json` gives them."""
+    """The accounts of a run, as `crossdock.sync.runner.Report.as_json` gives them; terms that are zero are left out."""
     streams: Mapping[str, Any] = report["streams"]
-    rows = [_row_account(name, stream["rows"]) for name, stream in streams.items()]
-    numbers = ("read", "filtered", "superseded", "rejected", "in records")
-    console.print(table("Rows", ("stream", *numbers, "filters"), rows, numbers=numbers))
+    rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
+    console.print(_account("Rows", rows, always=("read", "in records")))
     console.print()
-    terms = ("read", "unchanged", "created", "updated", "suppressed", "rejected", "waiting or in doubt")
-    rows = [_record_account(name, stream["records"]) for name, stream in streams.items()]
-    console.print(table("Records", ("stream", *terms, "others"), rows, numbers=terms))
+    records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
+    console.print(_account("Records", records, always=("read", "unchanged", "created")))
     console.print()
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
@@ -105,17 +103,20 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
     )
 
 
-def _row_account(name: str, rows: Mapping[str, Any]) -> tuple[Any, ...]:
-    filtered: Mapping[str, int] = rows["filtered"]
-    named = ", ".join(f"{number:,} {filter_name}" for filter_name, number in filtered.items())
-    return name, rows["read"], sum(filtered.values()), rows["superseded"], rows["rejected"], rows["in_records"], named
+def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> Table:
+    """One line a stream, one column a term that any stream has."""
+    terms = dict.fromkeys(term for account in accounts.values() for term in account)
+    shown = [term for term in terms if term in always or any(account.get(term) for account in accounts.values())]
+    rows = [(name, *(account.get(term, 0) for term in shown)) for name, account in accounts.items()]
+    return table(title, ("stream", *shown), rows, numbers=shown)
 
 
-def _record_account(name: str, records: Mapping[str, int]) -> tuple[Any, ...]:
-    shown = ("read", "unchanged", "created", "updated", "suppressed", "rejected", "carried_on")
-    others = [
-        f"{records[term]:,} {term.replace('_', ' ')}"
-        for term in ("carried_over", "gone", "deleted", "replaced", "ignored", "dropped")
-        if records[term]
-    ]
-    return name, *(records[term] for term in shown), ", ".join(others)
+def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:
+    filtered = {f"skip {name}": number for name, number in rows["filtered"].items()}
+    others = {"superseded": rows["superseded"], "rejected": rows["rejected"], "in records": rows["in_records"]}
+    return {"read": rows["read"], **filtered, **others}
+
+
+def _record_terms(records: Mapping[str, int]) -> dict[str, int]:
+    words = {"carried_over": "from before", "carried_on": "waiting, in doubt"}
+    return {words.get(term, term): number for term, number in records.items() if term != "delivered"}

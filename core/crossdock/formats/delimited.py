@@ -36,6 +36,7 @@ _ENCODINGS = (
     "cp852",
 )
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")
+_COUNT = re.compile("[0-9]{1,18}")
 
 
 def _delimiter(value: str) -> str:
@@ -167,9 +168,9 @@ class _File:
         """All rows; the last record is taken apart where it must be a trailer."""
         closed = self._trailer is None
         for piece in rest:
-            body, tail = (
-                split_last_record(piece, self._referee.quote) if self._trailer and piece.last else (piece, None)
-            )
+            body, tail = piece, None
+            if self._trailer and piece.last:
+                body, tail = split_last_record(piece, self._referee.quote)
             if body:
                 frame = self._frame(body)
                 self.rows += frame.height
@@ -231,7 +232,7 @@ class _File:
         if not self._is_trailer(cells):
             self._refuse_missing_trailer(line)
         told = cells[trailer.count].strip(" ") if trailer.count < len(cells) else ""
-        if not (told.isascii() and told.isdigit()):
+        if not _COUNT.fullmatch(told):
             hint = "trailer.count is the field with the number of rows, counted from 0."
             self._referee.refuse(f"field {trailer.count} of the trailer is no count", line, hint=hint)
         counted = self.rows + trailer.count_includes

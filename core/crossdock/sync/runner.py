@@ -59,7 +59,9 @@ class Report:
 
     @property
     def status(self) -> str:
-        return "failed" if not self.balanced else "incomplete" if self.errors else "done"
+        if self.exit_code == InternalError.exit_code:
+            return "failed"
+        return "incomplete" if self.errors else "done"
 
     @property
     def exit_code(self) -> int:
@@ -138,6 +140,9 @@ class _Run:
                 )
                 report.counters = self._dispatcher.counters
                 self._all(streams)
+        except Exception as error:
+            report.errors[""] = InternalError(f"unforeseen: {type(error).__name__}")
+            raise
         finally:
             report.seconds = self._clock.monotonic() - started
             self._finish(report)

@@ -157,6 +157,7 @@ CORPUS = [
     Nasty("blank-after-trailer", b"A|B\n1|2\nTRL|1\n\n", (":3", "goes on after it"), TRAILER),
     Nasty("trailer-without-count", b"A|B\n1|2\nTRL\n", (":3", "field 1 of the trailer is no count"), TRAILER),
     Nasty("trailer-with-words", b"A|B\n1|2\nTRL|one\n", (":3", "field 1 of the trailer is no count"), TRAILER),
+    Nasty("trailer-with-endless-count", b"A|B\n1|2\nTRL|" + b"1" * 5000, (":3", "is no count"), TRAILER),
     Nasty("gzip-cut", _PACKED[:-12], ("", "ends before its end mark")),
     Nasty("gzip-only-magic", b"\x1f\x8b", ("", "ends before its end mark")),
     Nasty("gzip-then-garbage", _PACKED + b"A,B\n", ("", "corrupt")),

@@ -168,7 +168,8 @@ class _File:
         """All rows; the last record is taken apart where it must be a trailer."""
         closed = self._trailer is None
         for piece in rest:
-            body, tail = piece, None
+            body: Piece | None = piece
+            tail: Piece | None = None
             if self._trailer and piece.last:
                 body, tail = split_last_record(piece, self._referee.quote)
             if body:

@@ -12,8 +12,8 @@ from crossdock.errors import RecordError
 
 Row = Mapping[str, str | None]
 
-_DECIMAL = re.compile(r"[+-]?\d{1,15}(\.\d{1,4})?")
-_INTEGER = re.compile(r"[+-]?\d{1,15}")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,4})?")  # \d would take digits of every script
+_INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 
 
 def text(row: Row, column: str) -> str:

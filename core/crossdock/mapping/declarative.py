@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Strict, StrictBool, StrictInt, StrictStr, Tag
 
 from crossdock.config import ConfigModel
 from crossdock.errors import RecordError
@@ -72,7 +72,7 @@ class FromColumn(ConfigModel):
 class Const(ConfigModel):
     """Always the same value."""
 
-    const: str | bool | int | Decimal
+    const: StrictStr | StrictBool | StrictInt | Annotated[Decimal, Strict()]
 
     def compile(self) -> Value:
         return lambda _row: self.const

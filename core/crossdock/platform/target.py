@@ -27,9 +27,16 @@ def external_id(namespace: str, key: str) -> str:
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch (RFC 7396) from *before* to *after*: changed members whole, vanished ones as null."""
-    changes = {name: value for name, value in after.items() if name not in before or before[name] != value}
-    return changes | {name: None for name in before if name not in after}
+    """The JSON merge patch (RFC 7396) from *before* to *after*: what changed, and null for what vanished."""
+    changes: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        known = before.get(name)
+        if isinstance(value, dict) and isinstance(known, dict):
+            if inner := difference(known, value):
+                changes[name] = inner
+        elif name not in before or known != value:
+            changes[name] = value
+    return changes
 
 
 class PlatformTarget:

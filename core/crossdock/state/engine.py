@@ -21,6 +21,7 @@ from crossdock.errors import ConfigError, StateError
 from crossdock.state import schema
 
 StateUrl = URL
+BUSY_S = 5.0  # how long a writer waits for another
 Migration = Callable[[Connection], None]
 MIGRATIONS: tuple[Migration, ...] = ()  # step n takes a state from version n+1 to n+2; never edited once released
 
@@ -151,7 +152,7 @@ def _engine(url: URL, *, read_only: bool) -> Engine:
 def _sqlite_engine(url: URL, *, read_only: bool) -> Engine:
     if read_only:
         url = url.set(database=f"file:{url.database}", query={"mode": "ro", "uri": "true"})
-    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": 5.0})
+    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_S})
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _record: Any) -> None:

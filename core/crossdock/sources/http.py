@@ -1,0 +1,105 @@
+"""Paged HTTP: reading JSON page by page, with patience but never for ever."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from crossdock import wire
+from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.sources.workplace import Workplace
+from crossdock.transport.http import Answer, HttpClient
+
+ATTEMPTS = 5
+MAX_PAGES = 100_000
+_NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?([^",;]*\s)?next\b')
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One answered page: *body* is JSON with exact numbers, *address* where it came from."""
+
+    address: str
+    body: Any
+
+
+class HttpSource(AbstractContextManager["HttpSource"]):
+    """A JSON API to read from.
+
+    Args:
+        headers: Sent with every request, credentials among them.
+        timeout_s: How long the server may be silent.
+        place: Of the run.
+    """
+
+    def __init__(self, base_url: str, headers: Mapping[str, str], place: Workplace, *, timeout_s: float = 30.0) -> None:
+        self._base_url, self._place = base_url.rstrip("/"), place
+        self._client = HttpClient(self._base_url, headers=headers, read_timeout_s=timeout_s)
+
+    def pages(
+        self, path: str, params: Mapping[str, str], next_page: Callable[[Page], str | None] | None = None
+    ) -> Iterator[Page]:
+        """Pages from *path* on, until there is no next one.
+
+        Args:
+            next_page: The next page's address, relative or whole, or None after the last; without it the ``Link``
+                header tells (RFC 8288). An empty page with a next one is no end.
+
+        Raises:
+            UnauthorizedError: If our credentials are refused.
+            UnavailableError: If a page failed five times.
+            RefusedError: If a page is no JSON, leads to another host or leads in a circle.
+        """
+        address, query, seen = urljoin(f"{self._base_url}/", path.lstrip("/")), dict(params), set[str]()
+        for _ in range(MAX_PAGES):
+            answer = self._get(address, query)
+            page = Page(address, self._json(address, answer))
+            yield page
+            following = next_page(page) if next_page else _linked(answer)
+            if following is None:
+                return
+            address, query = urljoin(address, following), {}
+            if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
+                raise RefusedError("the next page is elsewhere", where=page.address, hint="it would get our token")
+            if address in seen:
+                raise RefusedError("the pages lead in a circle", where=page.address)
+            seen.add(address)
+        raise RefusedError(f"more than {MAX_PAGES} pages", where=address)
+
+    def _get(self, address: str, query: Mapping[str, str]) -> Answer:
+        reason = ""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                answer = self._client.send("GET", address, params=query or None)
+            except UnavailableError as error:
+                reason = error.message
+            else:
+                if answer.status == 200:
+                    return answer
+                reason = f"HTTP {answer.status}"
+                if answer.status in {401, 403}:
+                    raise UnauthorizedError("refuses our credentials", where=address)
+                if answer.status != 429 and answer.status < 500:
+                    raise RemoteError(f"answered {reason}", where=address)
+            if attempt < ATTEMPTS:
+                self._place.clock.sleep(min(60.0, 0.5 * 2.0**attempt))
+        raise UnavailableError(f"failed {ATTEMPTS} times, at last with {reason}", where=address)
+
+    @staticmethod
+    def _json(address: str, answer: Answer) -> Any:
+        try:
+            return wire.loads(answer.body)
+        except ValueError as error:
+            raise RefusedError(f"is no JSON: {error}", where=address) from None
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+
+def _linked(answer: Answer) -> str | None:
+    found = _NEXT.search(answer.headers.get("link", ""))
+    return found[1] if found else None

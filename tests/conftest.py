@@ -1,0 +1,39 @@
+"""Fixtures for every kind of test: the state on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.servers import require
+
+from crossdock.state import Pin, State, StateUrl, create, parse_url
+from crossdock.testing.postgres import PostgresServer
+
+PIN = Pin("http://127.0.0.1:9", "acme")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    require(PostgresServer.available(), "PostgreSQL")
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def state_url(request: pytest.FixtureRequest, tmp_path: Path) -> StateUrl:
+    """The address of a state that does not exist yet, once on each database."""
+    if request.param == "sqlite":
+        return parse_url("sqlite:///state.db", tmp_path)
+    server: PostgresServer = request.getfixturevalue("postgres")
+    return parse_url(server.create_database(), tmp_path)
+
+
+@pytest.fixture
+def state(state_url: StateUrl) -> Iterator[State]:
+    """An empty state, once on each database."""
+    create(state_url, PIN)
+    opened = State(state_url, PIN)
+    yield opened
+    opened.close()

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e import stage
+from tests.e2e.stage import DATA_BESIDE, DATA_VARIABLE, UNPACED, SandboxProcess, Stage
+from tests.servers import require
+
+from crossdock.testing.openssh import OpenSshServer
+
+
+@pytest.fixture(scope="session")
+def exports() -> list[Path]:
+    """All daily exports, by date."""
+    files = stage.exports()
+    if not files and os.environ.get(DATA_VARIABLE):
+        pytest.fail(f"{DATA_VARIABLE} names a folder without *.csv.gz")
+    if not files:
+        pytest.skip(f"no retail exports: {DATA_VARIABLE} is not set, and {DATA_BESIDE} has none")
+    return files
+
+
+@pytest.fixture(scope="session")
+def openssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenSshServer]:
+    require(OpenSshServer.available(), "an OpenSSH server")
+    with OpenSshServer(tmp_path_factory.mktemp("served")) as server:
+        yield server
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, openssh: OpenSshServer) -> Iterator[Stage]:
+    """An empty platform, an empty state, and no files yet."""
+    with SandboxProcess(tmp_path / "sandbox", UNPACED) as sandbox:
+        made = Stage(tmp_path.name, openssh, sandbox, tmp_path, UNPACED)
+        made.init()
+        yield made

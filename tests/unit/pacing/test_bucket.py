@@ -1,0 +1,102 @@
+"""The bucket is arithmetic: exact bursts, no token twice, and the right wait."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.pacing.allowance import Allowance
+from crossdock.pacing.bucket import Bucket
+from crossdock.testing.clock import ManualClock
+
+
+@given(
+    st.integers(1, 1000),
+    st.integers(1, 500),
+    st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 50)), max_size=60),
+)
+def test_no_window_ever_has_more_than_burst_and_rate(rate: int, burst: int, steps: list[tuple[int, int]]) -> None:
+    """Whatever is asked when, no window of time sees more than ``burst + rate * window`` tokens."""
+    bucket, now, taken = Bucket(rate, burst), 1000.0, []
+    for pause_ms, wanted in steps:
+        now += pause_ms / 1000
+        count = min(wanted, bucket.tokens(now))
+        if count:
+            bucket = bucket.take(now, count)
+            taken.append((now, count))
+    for first in range(len(taken)):
+        total = 0
+        for at, count in taken[first:]:
+            total += count
+            assert total <= burst + rate * (at - taken[first][0]) + 1e-6
+
+
+@given(st.integers(1, 1000), st.integers(1, 100), st.integers(0, 300))
+def test_the_wait_is_exactly_long_enough(rate: int, burst: int, spent: int) -> None:
+    """After the wait there is a token, and just before it there is none."""
+    bucket = Bucket(rate, burst).take(0.0, spent) if spent else Bucket(rate, burst)
+    wait = bucket.wait_s(0.0)
+    assert bucket.tokens(wait + 1e-6) >= 1
+    if wait > 0:
+        assert bucket.tokens(wait - 1e-3 / rate) == 0
+
+
+@pytest.mark.parametrize(
+    ("taken", "after_s", "tokens"),
+    [
+        pytest.param(0, 0.0, 10, id="full at first"),
+        pytest.param(10, 0.0, 0, id="empty after the burst"),
+        pytest.param(10, 0.5, 5, id="half full after half the time"),
+        pytest.param(10, 5.0, 10, id="never more than full"),
+        pytest.param(4, -3.0, 0, id="a clock that ran back gives nothing"),
+    ],
+)
+def test_tokens_over_time(taken: int, after_s: float, tokens: int) -> None:
+    """Ten tokens, ten a second."""
+    bucket = Bucket(10, 10)
+    bucket = bucket.take(100.0, taken) if taken else bucket
+    assert bucket.tokens(100.0 + after_s) == tokens
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (math.inf, 1), (math.nan, 1), (1, 0)])
+def test_a_bucket_that_makes_no_sense_is_refused(rate: float, burst: int) -> None:
+    """Zero, negative and endless rates and bursts below one are mistakes."""
+    with pytest.raises(ValueError, match="lets|a second"):
+        Bucket(rate, burst)
+
+
+def test_a_cost_beyond_the_burst_is_refused() -> None:
+    """No wait is long enough for more tokens than the bucket holds."""
+    with pytest.raises(ValueError, match="never fit"):
+        Bucket(1, 5).wait_s(0.0, 6)
+
+
+def test_the_next_run_knows_what_the_last_one_spent() -> None:
+    """An allowance that is opened again goes on where it was left, not with a full bucket."""
+    clock = ManualClock()
+    first = Allowance(clock, 10, 100)
+    assert first.take_up_to(1000) == 99  # one hundredth is the reserve
+    clock.advance(1.001)
+    second = Allowance(clock, 10, 100, first.spent_until)
+    assert second.take_up_to(1000) == 10
+
+
+def test_a_refusal_empties_the_bucket_until_the_server_has_a_token() -> None:
+    """After a 429 nothing is sent before ``Retry-After``, and then one request, not a burst."""
+    clock = ManualClock()
+    allowance = Allowance(clock, 10, 100)
+    allowance.refused(3.0)
+    assert allowance.wait_s() == pytest.approx(3.0)
+    clock.advance(3.001)
+    assert allowance.take_up_to(50) == 1
+
+
+def test_a_wall_clock_set_back_does_not_stall() -> None:
+    """A time far ahead in the state is cut to what an empty bucket needs to fill."""
+    clock = ManualClock()
+    ahead = clock.now() + timedelta(days=3)
+    assert Allowance(clock, 10, 100, ahead).wait_s() <= 10.0

@@ -1,0 +1,103 @@
+"""A config file is read strictly: every finding has its place, secrets are references."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crossdock import config
+from crossdock.config import ConfigModel, Secret, SecretRef
+from crossdock.errors import ConfigError
+
+
+class Part(ConfigModel):
+    size: int = 1
+    label: str | None = None
+
+
+class Whole(ConfigModel):
+    name: str
+    ratio: float = 0.5
+    token: SecretRef | None = None
+    parts: dict[str, Part] = {}
+
+
+def read(tmp_path: Path, text: str) -> Whole:
+    path = tmp_path / "c.yaml"
+    path.write_text(text, encoding="utf-8")
+    document = config.read(path)
+    return document.check(Whole, document.data)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        pytest.param("name: x\nparts:\n  a: {szie: 2}", ":3:7: parts.a.szie", "did you mean 'size'", id="unknown key"),
+        pytest.param("name: x\nzzz: 1", ":2:1: zzz", "known: name, parts", id="unknown key, nothing near"),
+        pytest.param("name: x\nname: y", ":2:1", "'name' stands here twice", id="key twice"),
+        pytest.param("name: 17", ":1:1: name", "quote numbers", id="number for text"),
+        pytest.param("name: x\nparts: {a: {size: big}}", ":2:13: parts.a.size", "valid integer", id="text for number"),
+        pytest.param("parts: {}", ":1:1: name", "required", id="missing"),
+        pytest.param("name: x\ntoken: hunter2", ":2:1: token", "refer to it by env:NAME or file:PATH", id="secret"),
+        pytest.param("name: [x", ":1:", "no YAML", id="no YAML"),
+        pytest.param("- a", "c.yaml", "mapping of sections", id="a list"),
+        pytest.param("name: x\n1: y", ":2:1", "key must be text", id="key is a number"),
+        pytest.param("name: x\nratio: .nan", "c.yaml", "finite", id="not a number"),
+        pytest.param("name: !!python/object/apply:os.getcwd []", ":1:", "", id="a tag that would run code"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, place: str, message: str) -> None:
+    """Line, column and path stand in the message; the value does not."""
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, text)
+    assert place in str(refused.value)
+    assert message in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_all_findings_come_at_once(tmp_path: Path) -> None:
+    """Whoever mends a file wants to see every mistake."""
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, "parts:\n  a: {size: x}\n  b: {size: y}")
+    assert str(refused.value).count("c.yaml:") == 3
+
+
+def test_numbers_are_exact_until_a_model_wants_a_float(tmp_path: Path) -> None:
+    """YAML's floats come as decimals, and a duration may still be one."""
+    assert read(tmp_path, "name: x\nratio: 0.25").ratio == 0.25
+
+
+def test_a_missing_file_says_so(tmp_path: Path) -> None:
+    """The hint names the option."""
+    with pytest.raises(ConfigError, match="no such config file"):
+        config.read(tmp_path / "none.yaml")
+
+
+def test_secrets_come_from_the_environment_or_an_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference is resolved when it is needed; a file is relative to the config."""
+    monkeypatch.setenv("CROSSDOCK_TEST_TOKEN", "s3cret")
+    secret = tmp_path / "key"
+    secret.write_text("  from file\n")
+    secret.chmod(0o600)
+    assert Secret("env:CROSSDOCK_TEST_TOKEN", tmp_path).reveal() == "s3cret"
+    assert Secret("file:key", tmp_path).reveal() == "from file"
+    assert "s3cret" not in repr(read(tmp_path, "name: x\ntoken: env:CROSSDOCK_TEST_TOKEN"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "mode", "message"),
+    [
+        pytest.param("env:CROSSDOCK_NOT_SET", None, "CROSSDOCK_NOT_SET is not set", id="variable not set"),
+        pytest.param("file:none", None, "cannot be read", id="no file"),
+        pytest.param("file:key", 0o644, "others may read", id="readable by all"),
+        pytest.param("file:key", 0o600, "empty", id="empty"),
+    ],
+)
+def test_a_secret_that_cannot_be_used_says_why(tmp_path: Path, reference: str, mode: int | None, message: str) -> None:
+    """The message names the variable or the file, never a value."""
+    if mode is not None:
+        (tmp_path / "key").write_text("")
+        (tmp_path / "key").chmod(mode)
+    with pytest.raises(ConfigError, match=message):
+        Secret(reference, tmp_path).reveal()

@@ -1,0 +1,88 @@
+"""The seven resources: what they take and what they refuse."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from crossdock.resources import RESOURCES, Invoice, InvoiceDraft, Product, Reference
+
+
+def invoice(**changes: Any) -> dict[str, Any]:
+    line = {"productId": "p", "quantity": 1, "unitPrice": Decimal("2.55")}
+    return {"customerId": "c", "currency": "GBP", "items": [line]} | changes
+
+
+def test_the_invoice_has_the_documented_fields_and_no_other() -> None:
+    """What platform-spec section 2 lists is all that an invoice can carry."""
+    schema = Invoice.model_json_schema(by_alias=True)
+    assert set(schema["properties"]) == {"customerId", "currency", "items", "autoPostLedger"}
+    assert set(schema["$defs"]["Line"]["properties"]) == {"productId", "quantity", "unitPrice"}
+    assert schema["required"] == ["customerId", "currency", "items"]
+    with pytest.raises(ValidationError, match="externalId"):
+        Invoice.model_validate(invoice(externalId="x"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        pytest.param({"currency": "gbp"}, "currency", id="currency in lower case"),
+        pytest.param({"currency": "XXZ"}, "currency", id="no such currency"),
+        pytest.param({"items": []}, "items", id="no lines"),
+        pytest.param({"customerId": ""}, "customerId", id="empty id"),
+        pytest.param({"autoPostLedger": 1}, "autoPostLedger", id="a number for a truth value"),
+        pytest.param({"currency": "JPY"}, "", id="decimals where the currency has none"),
+    ],
+)
+def test_a_wrong_invoice_is_refused_with_its_place(changes: dict[str, Any], place: str) -> None:
+    """Each finding says which member it is about."""
+    with pytest.raises(ValidationError) as refused:
+        Invoice.model_validate(invoice(**changes))
+    assert place in {"/".join(map(str, error["loc"])) for error in refused.value.errors()}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(2.5, id="float"),
+        pytest.param(True, id="truth value"),
+        pytest.param("2.5", id="text"),
+        pytest.param(Decimal("NaN"), id="NaN"),
+        pytest.param(Decimal("0.00001"), id="five decimals"),
+        pytest.param(Decimal("1." + "0" * 40 + "1"), id="forty-one decimals"),
+        pytest.param(Decimal("1E15"), id="sixteen digits"),
+        pytest.param(Decimal("1E1000000"), id="a million digits"),
+    ],
+)
+def test_a_number_that_is_not_exact_or_too_long_is_refused(number: object) -> None:
+    """Money and quantities have at most 15 digits before and 4 after the point, and are never floats."""
+    with pytest.raises(ValidationError, match="unitPrice"):
+        Product.model_validate({"externalId": "x", "sku": "s", "name": "n", "unitPrice": number})
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**15 - 1), max_value=10**15 - 1))
+def test_every_exact_number_is_kept(number: Decimal) -> None:
+    """What fits is kept digit for digit."""
+    product = Product.model_validate({"externalId": "x", "sku": "s", "name": "n", "unitPrice": number})
+    assert product.payload()["unitPrice"] == number
+
+
+def test_a_draft_holds_references_and_the_wire_does_not() -> None:
+    """A reference stays one in the payload of a draft; a wire model refuses it."""
+    draft = InvoiceDraft.model_validate(invoice(customerId=Reference("customer", "17850")))
+    assert draft.payload()["customerId"] == Reference("customer", "17850")
+    with pytest.raises(ValidationError):
+        Invoice.model_validate(invoice(customerId=Reference("customer", "17850")))
+
+
+def test_parents_come_before_their_children() -> None:
+    """The order of resources is the order of their references; all but the invoice carry our own name."""
+    assert list(RESOURCES) == [
+        "ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice",
+    ]  # fmt: skip
+    assert [name for name, kind in RESOURCES.items() if not kind.has_external_id] == ["invoice"]

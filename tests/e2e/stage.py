@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -65,19 +66,21 @@ class SandboxProcess:
     def __enter__(self) -> Self:
         limits = ("--rate", str(self._limits.per_minute), "--burst", str(self._limits.burst))
         command = (sys.executable, "-m", "crossdock", "sandbox", "--data", str(self._data), *limits)
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        ready = json.loads(self._process.stdout.readline())
-        self.base_url, self.tenant, self.api_key = ready["base_url"], ready["tenant"], ready["api_key"]
-        self._client = httpx.Client(base_url=self.base_url, trust_env=False, timeout=WITHIN_S)
-        reader = self._client.post("/_sandbox/keys").json()["api_key"]
-        self._client.headers |= {"authorization": f"Bearer {reader}", "x-tenant-slug": self.tenant}
+        with ExitStack() as opened:
+            process = opened.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            opened.callback(process.terminate)
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            self.base_url, self.tenant, self.api_key = ready["base_url"], ready["tenant"], ready["api_key"]
+            client = httpx.Client(base_url=self.base_url, trust_env=False, timeout=WITHIN_S)
+            self._client = opened.enter_context(client)
+            reader = client.post("/_sandbox/keys").json()["api_key"]
+            client.headers.update({"authorization": f"Bearer {reader}", "x-tenant-slug": self.tenant})
+            self._running = opened.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.close()
-        with self._process:
-            self._process.terminate()
+        self._running.close()
 
     def get(self, path: str, **query: object) -> dict[str, Any]:
         """A document, its numbers exact."""
@@ -225,5 +228,7 @@ def balance(report: dict[str, Any]) -> None:
         left = sum(rows["filtered"].values()) + rows["superseded"] + rows["rejected"] + rows["in_records"]
         assert rows["read"] == left, rows
         settled = ("unchanged", "suppressed", "delivered", "rejected", "replaced", "ignored", "dropped", "carried_on")
-        assert sum(records[term] for term in ("carried_over", "read", "gone")) == sum(records[t] for t in settled), records
+        assert sum(records[term] for term in ("carried_over", "read", "gone")) == sum(records[t] for t in settled), (
+            records
+        )
         assert records["delivered"] == records["created"] + records["updated"] + records["deleted"], records

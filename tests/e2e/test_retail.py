@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
+import os
 import random
 import shutil
 from collections import Counter
@@ -23,6 +25,7 @@ from crossdock.testing.openssh import OpenSshServer
 pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 
 WEEK = 7
+LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory, openssh: OpenSshServer, exp
         stage.init()
         report = stage.sync()
         _copy_state(folder, folder / "kept")
-        yield Loaded(stage, report, sandbox.holdings(), sandbox.effects(), sandbox.by_status())
+        by_status = sandbox.by_status()  # asked first, since reading back asks the platform too
+        yield Loaded(stage, report, sandbox.holdings(), sandbox.effects(), by_status)
 
 
 @pytest.fixture
@@ -142,10 +146,74 @@ def test_the_same_rows_in_two_new_files_backwards_send_nothing(week: Stage, expo
 
 
 def test_the_next_day_sends_only_what_it_brings(week: Stage, exports: list[Path]) -> None:
-    """Day eight is 226 creates and two renamed products, planned as they are done; what others changed stays."""
+    """Day eight is 226 creates and two renamed products, planned as they are done, and only the name is sent."""
     before, after = (retail_truth.of(exports[:days]).holdings for days in (WEEK, WEEK + 1))
-    renamed = after.products.keys() - before.products.keys()
-    known = {code for body in before.products if (code := retail_truth.code(body))}
-    renamed = {body for body in renamed if retail_truth.code(body) in known}
+    old, new = names(before), names(after)
+    renamed = {key: new[key] for key in old if new[key] != old[key]}
     assert len(renamed) == 2
-    del week, renamed
+    by_hand = {"active": False, "sku": "changed by hand"}
+    platform_ids = {body["externalId"]: body["id"] for body in week.sandbox.stored("product")}
+    for key in renamed:
+        week.sandbox.patch(f"{LISTS['product']}/{platform_ids[key]}", by_hand)
+    effects, requests = len(week.sandbox.effects()), week.sandbox.requests()
+
+    week.serve(exports[: WEEK + 1])
+    planned = week.run("plan", "--json", "--limit", "1000").document
+    report = week.sync()
+
+    assert planned["operations"] == {"create": 98 + 67 + 61, "update": 2}
+    updates = {item["key"]: item["changes"] for item in planned["shown"] if item["do"] == "update"}
+    assert updates == {key.removeprefix("shop:"): {"name": {"before": old[key], "after": new[key]}} for key in renamed}
+    log = week.sandbox.request_log(after=requests)
+    assert Counter((entry["method"], int(entry["status"])) for entry in log) == {("POST", 201): 226, ("PATCH", 200): 2}
+    assert report["requests"] == len(log) == 228
+    told = week.sandbox.effects(after=effects)
+    assert Counter((effect["operation"], effect["resource"]) for effect in told) == {
+        ("create", "customer"): 67,
+        ("create", "product"): 61,
+        ("update", "product"): 2,
+        ("create", "invoice"): 98,
+    }
+    for key, name in renamed.items():
+        theirs = {"externalId": key, "name": name, "sku": key.removeprefix("shop:"), "active": True}
+        after.products.subtract([canonical(theirs)])
+        after.products.update([canonical(theirs | by_hand)])  # a PATCH of more than the name would have undone it
+    assert week.sandbox.holdings().differences(after) == {}
+
+
+def names(held: Holdings) -> dict[str, str]:
+    """The name of each product, by its external id."""
+    bodies = map(json.loads, held.products)
+    return {body["externalId"]: body["name"] for body in bodies}
+
+
+def all_rows(files: Sequence[Path]) -> list[dict[str, str]]:
+    return [row for file in files for row in retail_truth.rows(file)]
+
+
+def write(file: Path, rows: Sequence[dict[str, str]]) -> None:
+    with gzip.open(file, "wt", encoding="utf-8", newline="") as text:
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    os.utime(file, (LONG_AGO, LONG_AGO))
+
+
+def quiet_sync(stage: Stage) -> dict[str, Any]:
+    """A sync during which nothing reaches the platform."""
+    before = stage.sandbox.requests()
+    report = stage.sync()
+    assert stage.sandbox.requests() == before
+    assert report["requests"] == 0
+    return report
+
+
+def assert_all_unchanged(report: dict[str, Any], rows: int) -> None:
+    for name, records in (("customers", 506), ("products", 1_939), ("invoices", 678)):
+        stream = report["streams"][f"shop.{name}"]
+        assert stream["rows"]["read"] == rows
+        assert nonzero(stream["records"]) == {"read": records, "unchanged": records}
+
+
+def nonzero(terms: dict[str, int]) -> dict[str, int]:
+    return {term: number for term, number in terms.items() if number}

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -131,7 +132,9 @@ class Site:
         secrets: What must never be shown.
     """
 
-    def __init__(self, folder: Path, platform: SandboxServer, sftp: SftpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, folder: Path, platform: SandboxServer, sftp: SftpServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.folder, self.platform, self.sftp, self._monkeypatch = folder, platform, sftp, monkeypatch
         self.out = folder / "served" / "out"
         self.tenant = f"tenant{next(_TENANTS)}"
@@ -139,6 +142,7 @@ class Site:
         self.api_key = platform.sandbox.new_key(self.tenant)
         self.secrets = [PASSWORD, self.api_key]
         self.config = folder / "crossdock.yaml"
+        self._began, self._seconds = int(time.time()) - 600, count()
         monkeypatch.setenv("CROSSDOCK_API_KEY", self.api_key)
         monkeypatch.setenv("WMS_PASSWORD", PASSWORD)
         monkeypatch.delenv("CROSSDOCK_CONFIG", raising=False)
@@ -165,9 +169,11 @@ class Site:
         return f"{self.config}:{len(lines) + 1}:{len(last) + 1}"
 
     def export(self, name: str, content: str | bytes) -> Path:
-        """Put a file into the warehouse."""
+        """Put a file into the warehouse, each one second younger than the one before, and all a few minutes old."""
         path = self.out / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
+        written = self._began + next(self._seconds)
+        os.utime(path, (written, written))
         return path
 
     def fill(self) -> None:

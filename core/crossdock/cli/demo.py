@@ -1,8 +1,150 @@
 """``crossdock demo``."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
 import click
 
+from crossdock.cli.options import as_json, example, interruptible
+from crossdock.errors import StoppedError
 
-@click.command()
-def demo() -> None:
-    """Placeholder while the road is built."""
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from crossdock.sync.project import Project
+    from crossdock.sync.runner import Report
+
+
+@click.command(epilog=example("crossdock demo", "crossdock demo --serve"))
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("crossdock-demo"),
+    show_default=True,
+    help="Where everything goes; new or empty.",
+)
+@click.option("--serve", is_flag=True, help="Start both servers of an earlier demo again, until Ctrl-C.")
+@as_json
+@click.pass_context
+def demo(ctx: click.Context, folder: Path, *, serve: bool, as_json: bool) -> None:
+    """Sync two nights of a made-up warehouse to a sandbox, all on this machine, and tell what happens.
+
+    It takes a few seconds, and leaves a folder with config, state and a third night to play with.
+    """
+    from crossdock.cli import terminal
+    from crossdock.demo.folder import keep_open
+
+    console = terminal.out()
+    if serve:
+        keep_open(folder, terminal.print_json if as_json else lambda facts: _serving(console, folder, facts))
+        return
+    console.quiet = as_json
+    document = _play(ctx, console, folder, as_json=as_json)
+    if as_json:
+        terminal.print_json(document)
+
+
+def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
+    from crossdock.cli import plan, records, terminal
+    from crossdock.demo import folder as place
+    from crossdock.demo import witness
+    from crossdock.platform import probe
+    from crossdock.sync import project
+
+    with place.opened(folder) as warehouse:
+        loaded = project.load(config := folder / place.CONFIG)
+        loaded.init()
+        probe.reach(loaded.platform)
+        _begin(console, folder, loaded.pin.base_url, warehouse.port)
+        reports = []
+        for night, limit in ((1, 3), (2, 9)):
+            place.export(night, folder / "warehouse" / "out")
+            if not as_json:
+                _heading(console, f"Night {night}: crossdock plan --limit {limit}", _BEFORE[night])
+                ctx.invoke(plan.plan, config=config, limit=limit)
+                _heading(console, f"Night {night}: crossdock sync")
+            reports.append(_sync(loaded, as_json=as_json))
+            if not as_json:
+                terminal.show_run(console, reports[-1].as_json())
+                _heading(console, f"Night {night}: crossdock records list")
+                ctx.invoke(records.list_, config=config)
+                console.print(f"\n{_AFTER[night]}")
+        place.export(3, folder / "night-3")
+        effects = witness.compare(loaded, reports)
+    _heading(console, "What the sandbox saw", _PROOF.format(all=effects.total(), **effects))
+    _heading(console, "Now you", _NOW.format(cd=quote(str(folder))))
+    return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
+
+
+def _sync(loaded: Project, *, as_json: bool) -> Report:
+    from crossdock.cli import terminal
+    from crossdock.clock import SystemClock
+    from crossdock.sync import runner
+
+    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+        report = runner.sync(loaded, [], clock=SystemClock(), progress=progress, interrupt=interrupt)
+    if interrupt.is_set():
+        raise StoppedError("stopped before its end")
+    for error in report.errors.values():
+        raise error
+    return report
+
+
+def _begin(console: Console, folder: Path, base_url: str, port: int) -> None:
+    console.print(
+        "A made-up warehouse exports files to an SFTP server every night, and crossdock\n"
+        "brings them to the platform, which a sandbox plays. Nothing leaves this machine.\n\n"
+        f"platform   {base_url}\n"
+        f"warehouse  sftp://export@127.0.0.1:{port}\n"
+        f"folder     {folder}, with config, state and exports",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _serving(console: Console, folder: Path, facts: Mapping[str, str]) -> None:
+    console.print(f"platform   {facts['base_url']}\nwarehouse  sftp://export@{facts['host']}:{facts['port']}")
+    console.print("Both answer until Ctrl-C. In another terminal:")
+    console.print(f"  cd {quote(str(folder.resolve()))}\n  crossdock plan", markup=False, soft_wrap=True)
+
+
+def _heading(console: Console, title: str, text: str = "") -> None:
+    console.print()
+    console.rule(f"[bold]{title}", align="left", style="dim")
+    if text:
+        console.print(text, markup=False, soft_wrap=True)
+
+
+_BEFORE = {
+    1: "What a sync would do. A plan calls nothing and writes nothing.\n",
+    2: "The same tables, in another order: what is unchanged stays at home.\n",
+}
+_AFTER = {
+    1: "70013 has a letter O in its price. 70021 names an item that the warehouse has\n"
+    "not exported yet. Everything else went through.",
+    2: "70013 came again, corrected, and 70021 has its item now: both went through.\n"
+    "70030 had been delivered and reads differently tonight: invoices are written\n"
+    "once, so a person decides. The customer of 70050 is not exported yet.",
+}
+_PROOF = """\
+crossdock says it delivered {all} records. The sandbox keeps a list of its own of
+everything that happened to it: {all} effects, {create} created and {update} updated, exactly
+one for each delivered record, none twice and none besides."""
+_NOW = """\
+  cd {cd}
+  crossdock runs                                    both runs
+  crossdock show 1                                  one of them
+  crossdock records show wms.invoices 70030         why it did not get through
+  crossdock records show wms.invoices 70030 --raw   and what it says
+
+A third night lies ready, with the missing customer. Start both servers again:
+  crossdock demo --serve --folder .
+and in another terminal:
+  mv night-3/* warehouse/out/
+  crossdock plan
+  crossdock sync
+Then change what you like in warehouse/out or crossdock.yaml, and plan again."""

@@ -17,7 +17,8 @@ from crossdock.sandbox import SandboxServer, serve
 from crossdock.testing.sftp import SftpServer
 
 CONFIG = "crossdock.yaml"
-_PASSWORD, _KEY = "secrets/warehouse.password", "secrets/platform.key"  # noqa: S105  names of files
+MARK = "# written by 'crossdock demo --serve' whenever it starts"
+_PASSWORD, _KEY = "secrets/warehouse.password", "secrets/platform.key"
 
 
 @contextmanager
@@ -79,7 +80,7 @@ def _claim(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            hint = "remove it, or name another with --folder; 'crossdock demo --serve' goes on with this one"
+            hint = "remove it or name another with --folder; with --serve, an earlier demo goes on in its folder"
             raise ConfigError("the folder is not empty", where=str(folder), hint=hint)
     except OSError as error:
         raise ConfigError(f"cannot be made: {error.strerror}", where=str(folder)) from error
@@ -99,11 +100,13 @@ def _readdressed(config: Path, warehouse: SftpServer) -> str:
     """The config, with where the warehouse is now."""
     text = config.read_text("utf-8")
     for name, value in _address(warehouse).items():
-        line = re.compile(rf'^( *{name}: *"?)[^\s"]+', re.MULTILINE)
-        text, found = line.subn(rf"\g<1>{value}", text)
+        marked = re.compile(rf"""^( *{name}: *"?)[^\s"]+(?="? *{MARK})""", re.MULTILINE)
+        text, found = marked.subn(rf"\g<1>{value}", text)
         if found != 1:
-            hint = "the demo writes the warehouse's port and host_key there: keep one line for each"
-            raise ConfigError(f"has {found} lines for {name}", where=str(config), hint=hint)
+            hint = f"keep one line '{name}: ...  {MARK}'"
+            raise ConfigError(
+                f"the demo cannot find where to write the warehouse's {name}", where=str(config), hint=hint
+            )
     return text
 
 

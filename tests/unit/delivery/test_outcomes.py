@@ -45,6 +45,7 @@ def test_every_exception_of_httpx_is_classified(kind: type[Exception]) -> None:
     wanted: type[NotSentError | AmbiguousError] = NotSentError if kind.__name__ in NOT_SENT else AmbiguousError
     with pytest.raises(wanted) as told:
         http.send("POST", "/x", body=b"{}")
+    assert isinstance(told.value, NotSentError | AmbiguousError)
     assert outcomes.of_failure(told.value).kind == ("unavailable" if wanted is NotSentError else "in_doubt")
     http.close()
 

@@ -1,0 +1,72 @@
+"""Types of the resources' fields: exact numbers, currencies, countries, texts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+from typing import Annotated
+
+from iso3166 import countries_by_alpha2
+from iso4217 import Currency as Iso4217
+from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, WithJsonSchema
+
+MAX_DIGITS_BEFORE_POINT = 15
+MAX_DIGITS_AFTER_POINT = 4
+
+
+def _exact(value: object) -> Decimal:
+    """Check a number for money and quantities: exact, finite, at most 15 digits before and 4 after the point."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise ValueError("must be an exact number")  # noqa: TRY004  pydantic turns only ValueError into a finding
+    number = Decimal(value)
+    if not number.is_finite():
+        raise ValueError("must be finite")
+    _, digits, exponent = number.as_tuple()  # normalize() would round to the context's 28 digits
+    assert isinstance(exponent, int)
+    significant = "".join(map(str, digits)).rstrip("0")
+    exponent += len(digits) - len(significant)
+    if significant and -exponent > MAX_DIGITS_AFTER_POINT:
+        raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the point")
+    if significant and len(significant) + exponent > MAX_DIGITS_BEFORE_POINT:
+        raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the point")
+    return number
+
+
+@cache
+def minor_unit(code: str) -> int | None:
+    """Digits after the point of an ISO 4217 currency; None where the standard gives none (gold, test codes).
+
+    Raises:
+        ValueError: If *code* is not in ISO 4217.
+    """
+    exponent: int | None = Iso4217(code).exponent
+    return exponent
+
+
+def _currency(code: str) -> str:
+    try:
+        minor_unit(code)
+    except ValueError:
+        raise ValueError(f"{code!r} is no ISO 4217 currency code") from None
+    return code
+
+
+def _country(code: str) -> str:
+    if code not in countries_by_alpha2:
+        raise ValueError(f"{code!r} is no ISO 3166-1 alpha-2 country code")
+    return code
+
+
+Exact = Annotated[
+    Decimal,
+    BeforeValidator(_exact),
+    WithJsonSchema({"type": "number", "description": "Exact: at most 15 digits before and 4 after the point."}),
+]
+Currency = Annotated[StrictStr, Field(pattern="^[A-Z]{3}$", examples=["EUR"]), AfterValidator(_currency)]
+Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), AfterValidator(_country)]
+Code = Annotated[StrictStr, Field(min_length=1, max_length=100)]
+Text = Annotated[StrictStr, Field(min_length=1, max_length=500)]
+LongText = Annotated[StrictStr, Field(max_length=10_000)]
+PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=64)]
+ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=500)]
+Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]

@@ -1,0 +1,112 @@
+"""Delivery through threads with a client each, intents and grouped commits at synchronous=FULL.
+
+How many requests a second go through when nothing paces them, for four answer times; the server is another process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.benchmarks import results
+
+from crossdock.clock import SystemClock
+from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.delivery.operations import Operation
+from crossdock.delivery.senders import Senders
+from crossdock.delivery.settling import Settled
+from crossdock.pacing.allowance import Allowance
+from crossdock.platform.profile import Profile
+from crossdock.platform.target import PlatformTarget
+from crossdock.records import Record
+from crossdock.state import Pin, Scope, State, Transaction, create, parse_url
+
+SCOPE = Scope("platform", "product", "bench")
+CHUNK = 200
+
+
+@dataclass(frozen=True)
+class Batch:
+    operations: list[Operation]
+
+    def write(self, tx: Transaction) -> None:
+        """Nothing else."""
+
+
+def operation(number: int) -> Operation:
+    payload = {"externalId": f"bench:{number}", "sku": f"S{number}", "name": f"Product {number}", "active": True}
+    row: dict[str, str | None] = {"SKU": f"S{number}", "NAME": f"Product {number}"}
+    record = Record(str(number), (row,), "bench.csv", (number + 2,))
+    return Operation(
+        "create", "bench.products", "product", SCOPE, record, number, number, "xxh3_64", None, payload, payload, None
+    )
+
+
+def batches(count: int) -> Iterator[Batch]:
+    for start in range(0, count, CHUNK):
+        yield Batch([operation(number) for number in range(start, min(start + CHUNK, count))])
+
+
+def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
+    """Seconds, CPU seconds of this process and deliveries of one load."""
+    os.environ["BENCH_KEY"] = "k"
+    auth = {"kind": "api_key", "token": "env:BENCH_KEY"}
+    profile = Profile.model_validate(
+        {"base_url": f"http://127.0.0.1:{port}", "tenant": "bench", "auth": auth}, context={"folder": folder}
+    )
+    url = parse_url("sqlite:///state.db", folder)
+    create(url, Pin(profile.base_url, profile.tenant))
+    state, clock, target = State(url, Pin(profile.base_url, profile.tenant)), SystemClock(), PlatformTarget(profile)
+    delivered: list[Settled] = []
+    with state.begin() as tx:
+        run_id = tx.runs.start(business_date="2026-01-01", owner="bench", at=clock.now())
+    with Senders(target, profile.in_flight) as senders:
+        dispatcher = Dispatcher(
+            state,
+            target,
+            Allowance(clock, 1e6, 10**6),
+            senders,
+            clock,
+            run_id=run_id,
+            settled=delivered.append,
+            interrupt=threading.Event(),
+        )
+        began, cpu = time.perf_counter(), time.process_time()
+        dispatcher.deliver(batches(count))
+        seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    state.close()
+    assert all(item.intent.status == "delivered" for item in delivered)
+    return seconds, cpu, len(delivered)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=4000, help="requests for each answer time")
+    count = parser.parse_args().count
+    rows = []
+    for delay_ms, goal in ((0, 400), (50, 400), (200, 400), (500, 160)):
+        command = [sys.executable, "-m", "tests.benchmarks.slow_server", str(delay_ms)]
+        with tempfile.TemporaryDirectory() as folder, subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            try:
+                seconds, cpu, delivered = deliver(int(server.stdout.readline()), Path(folder), count)
+            finally:
+                server.terminate()
+            assert delivered == count
+        rows.append((delay_ms, count, f"{count / seconds:,.0f}", goal, f"{cpu / seconds:.2f}"))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    columns = ("answer after, ms", "requests", "requests a second", "goal", "cores used by the client")
+    results.write("Delivery, 100 in flight, SQLite with synchronous=FULL", columns, rows, f"Peak memory {peak} MiB.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""Records from HTTP pages go the same road as records from files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from tests.integration.http import orders_shop
+
+from crossdock import registry
+from crossdock.cli.main import main
+from crossdock.errors import RefusedError, UnauthorizedError, UnavailableError
+from crossdock.progress import Silent
+from crossdock.sandbox import SandboxServer
+from crossdock.sources import HttpSource
+from crossdock.sources.workplace import Workplace
+from crossdock.state import StateUrl
+from crossdock.sync.intake import NoIntake
+from crossdock.testing.clock import ManualClock
+
+
+class Shop(ThreadingHTTPServer):
+    """A paged JSON API on loopback: two items a page, ``Link`` to the next; *answers* overrides what is said next."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.data: dict[str, list[dict[str, Any]]] = {"/products": [], "/orders": []}
+        self.answers: list[tuple[int, dict[str, str], bytes]] = []
+        self.asked: list[str] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Shop
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        if self.server.answers:
+            self._say(*self.server.answers.pop(0))
+            return
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        found = [item for item in self.server.data[parts.path] if item["updated_at"] > query.get("updated_since", "")]
+        start = int(query.get("start", 0))
+        headers = {}
+        if len(found) > start + 2:
+            following = f"{parts.path}?start={start + 2}&updated_since={query.get('updated_since', '')}"
+            headers["link"] = f'<{parts.path}>; rel="first", <{following}>; rel="next"'
+        self._say(200, headers, json.dumps({"items": found[start : start + 2]}).encode())
+
+    def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with Shop() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def source(base_url: str) -> Iterator[tuple[HttpSource, ManualClock]]:
+    clock = ManualClock()
+    place = Workplace(clock, Silent(), NoIntake(), Path(), Path())
+    with HttpSource(base_url, {}, place) as opened:
+        yield opened, clock
+
+
+def product(number: int, *, price: float = 2.5, day: int = 1) -> dict[str, Any]:
+    return {
+        "id": number,
+        "sku": f"00{number}",
+        "title": f"P{number}",
+        "price": price,
+        "updated_at": f"2026-11-{day:02}T00:00:00Z",
+    }
+
+
+@pytest.fixture
+def config(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_url: StateUrl) -> Iterator[Path]:
+    """A config for the shop and a running sandbox, once with each database; the connector is found under its name."""
+    load = registry.load
+    monkeypatch.setattr(registry, "load", lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name))
+    with SandboxServer(tmp_path / "sandbox") as sandbox:
+        monkeypatch.setenv("PLATFORM_KEY", sandbox.api_key)
+        monkeypatch.setenv("SHOP_TOKEN", "t0ken")
+        path = tmp_path / "c.yaml"
+        path.write_text(
+            f"platform: {{base_url: {sandbox.base_url}, tenant: {sandbox.tenant},"
+            " auth: {kind: api_key, token: env:PLATFORM_KEY}}\n"
+            f"state: {state_url.render_as_string(hide_password=False)}\n"
+            f"connections:\n  web: {{kind: orders_shop, base_url: {shop.base_url}, token: env:SHOP_TOKEN}}\n"
+        )
+        run(path, "init")
+        yield path
+
+
+def run(config: Path, *arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["-C", str(config), *arguments])
+    return int(ended.value.code or 0)
+
+
+def synced(config: Path, capsys: pytest.CaptureFixture[str], *streams: str) -> dict[str, Any]:
+    capsys.readouterr()
+    code = run(config, "sync", "--json", *streams)
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert report["balanced"]
+    return report | {"code": code}
+
+
+def effects(config: Path) -> list[dict[str, Any]]:
+    base_url = config.read_text().split("base_url: ")[1].split(",")[0]
+    answer = httpx.get(f"{base_url}/_sandbox/effects", params={"limit": 1000}, trust_env=False)
+    found: list[dict[str, Any]] = answer.json()["data"]
+    return found
+
+
+def test_pages_become_products(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three pages make five products; the next run asks from the cursor on and sends only what changed."""
+    shop.data["/products"] = [product(number) for number in range(5)]
+    first = synced(config, capsys, "web.products")
+    assert (first["code"], first["requests"]) == (0, 5)
+    assert first["streams"]["web.products"]["records"]["created"] == 5
+    shop.data["/products"][3] = product(3, price=7.25, day=2)
+    shop.data["/products"].append(product(9, day=2))
+    second = synced(config, capsys, "web.products")
+    assert "updated_since=2026-11-01T00%3A00%3A00Z" in shop.asked[-1]
+    records = second["streams"]["web.products"]["records"]
+    assert (records["read"], records["created"], records["updated"]) == (2, 1, 1)
+    assert synced(config, capsys, "web.products")["requests"] == 0
+    assert sorted((effect["operation"], effect["body"]["externalId"]) for effect in effects(config)[5:]) == [
+        ("create", "web:9"),
+        ("update", "web:3"),
+    ]
+
+
+def test_an_order_waits_for_its_product(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An order that names an unknown product waits in the state, and goes through when the product comes."""
+    customer = _customer(config)
+    line = {"product": 7, "n": 2, "price": 2.5}
+    shop.data["/orders"] = [
+        {"id": 1, "customer": customer, "updated_at": "2026-11-01T00:00:00Z", "lines": [line]},
+    ]
+    waits = synced(config, capsys)
+    assert (waits["code"], waits["streams"]["web.orders"]["records"]["carried_on"]) == (1, 1)
+    shop.data["/products"] = [product(7, day=2)]
+    through = synced(config, capsys)
+    records = through["streams"]["web.orders"]["records"]
+    assert (through["code"], records["carried_over"], records["created"]) == (0, 1, 1)
+    assert [effect["resource"] for effect in effects(config)[1:]] == ["product", "order"]
+
+
+def _customer(config: Path) -> str:
+    import os
+
+    base_url = config.read_text().split("base_url: ")[1].split(",")[0]
+    headers = {"authorization": f"Bearer {os.environ['PLATFORM_KEY']}", "x-tenant-slug": "sandbox"}
+    body = {"externalId": "c:1", "name": "A customer"}
+    answer = httpx.post(f"{base_url}/api/v1/sales/customers", headers=headers, json=body, trust_env=False)
+    return str(answer.json()["id"])
+
+
+def test_a_source_that_fails_leaves_the_cursor(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """When the second page is refused nothing of the first has entered, and the next run reads both."""
+    shop.data["/products"] = [product(number) for number in range(4)]
+    shop.answers = [
+        (200, {"link": '</products?start=2>; rel="next"'}, json.dumps({"items": [product(0)]}).encode()),
+        (404, {}, b""),
+    ]
+    assert synced(config, capsys, "web.products")["code"] == 3
+    assert effects(config) == []
+    assert synced(config, capsys, "web.products")["streams"]["web.products"]["records"]["created"] == 4
+
+
+def test_the_source_is_asked_again_with_growing_pauses(shop: Shop) -> None:
+    """Passing failures of a source cost time, not records."""
+    shop.answers = [(503, {}, b""), (429, {}, b"")]
+    with source(shop.base_url) as (opened, clock):
+        before = clock.monotonic()
+        assert [page.body for page in opened.pages("/products", {})] == [{"items": []}]
+        assert clock.monotonic() - before == 3.0
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "message"),
+    [
+        pytest.param([(401, {}, b"")], UnauthorizedError, "credentials", id="refused"),
+        pytest.param([(500, {}, b"")] * 5, UnavailableError, "failed 5 times, at last with HTTP 500", id="down"),
+        pytest.param([(200, {}, b"{")], RefusedError, "no JSON", id="cut body"),
+        pytest.param(
+            [(200, {"link": '<http://127.0.0.2/x>; rel="next"'}, b"{}")], RefusedError, "elsewhere", id="other host"
+        ),
+        pytest.param([(200, {"link": '</a>; rel="next"'}, b"{}")] * 3, RefusedError, "circle", id="circle"),
+    ],
+)
+def test_a_source_that_misbehaves_is_refused(
+    shop: Shop, answers: list[tuple[int, dict[str, str], bytes]], error: type[Exception], message: str
+) -> None:
+    """Each way of failing has its own error, with the address."""
+    shop.answers = answers
+    with source(shop.base_url) as (opened, _), pytest.raises(error, match=message) as told:
+        list(opened.pages("/products", {}))
+    assert shop.base_url in str(told.value)

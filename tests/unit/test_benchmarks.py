@@ -1,0 +1,25 @@
+"""The benchmarks run, at a hundredth of their size: for correctness, not for speed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.benchmarks import bench_delivery
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("delay_ms", [0, 50])
+def test_delivery_settles_every_operation(tmp_path: Path, delay_ms: int) -> None:
+    """Every operation of a small load is delivered, through the benchmark's own server."""
+    command = [sys.executable, "-m", "tests.benchmarks.slow_server", str(delay_ms)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as server:
+        assert server.stdout is not None
+        try:
+            _, _, delivered = bench_delivery.deliver(int(server.stdout.readline()), tmp_path, 40)
+        finally:
+            server.terminate()
+    assert delivered == 40

@@ -1,0 +1,127 @@
+"""Promises about the house itself: its rooms, its door, its examples."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import crossdock
+from crossdock.connector import Connector
+from crossdock.records import RawBatch, Record
+from crossdock.registry import available, load
+from crossdock.resources import RESOURCES
+from crossdock.sync import project
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    found = re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: "/".join(path.parts[-2:]))
+def test_a_module_is_small_and_says_what_it_is_for(path: Path) -> None:
+    """No module is longer than 350 lines, and each begins with a sentence."""
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 350
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_money_never_meets_a_float() -> None:
+    """``float`` is not called, and no float literal stands, in any module on the way of money."""
+    money = ("wire.py", "fields.py", "resources.py", "records.py", "mapping", "formats", "sync", "state", "delivery")
+    durations = ("runner.py", "engine.py", "retry.py", "dispatcher.py", "outcomes.py")  # seconds only
+    for path in MODULES:
+        if path.name in durations or not any(part in money for part in path.parts):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not (isinstance(node, ast.Name) and node.id == "float"), f"{path}:{node.lineno}"
+            assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), f"{path}:{node.lineno}"
+
+
+def test_the_facade_gives_what_it_names() -> None:
+    """Every exported name is there, few enough to learn, and comes from where it lives."""
+    assert len(crossdock.__all__) <= 26
+    for name in crossdock.__all__:
+        assert getattr(crossdock, name).__module__.startswith("crossdock.") or name == "SecretRef"
+    with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
+        _ = crossdock.Nonsense
+
+
+def test_bundled_connectors_come_through_the_door_of_all() -> None:
+    """Nothing in core knows their names: they are found by entry point."""
+    assert isinstance(load("sftp_warehouse"), Connector)
+    assert "sftp_warehouse" in available()
+    core = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "core").rglob("*.py"))
+    assert "crossdock_connectors" not in core
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_config_loads(path: Path) -> None:
+    """What is shown as an example is right, to the last key."""
+    assert project.load(path).connections
+
+
+def test_the_config_of_the_readme_loads(tmp_path: Path) -> None:
+    """The README's YAML is a whole config file."""
+    (tmp_path / "c.yaml").write_text(block("yaml"), encoding="utf-8")
+    (connection,) = project.load(tmp_path / "c.yaml").connections
+    assert [stream.resource for stream in connection.streams] == ["product"]
+
+
+def test_the_connector_of_the_readme_maps() -> None:
+    """The README's connector is whole: it can be built and maps a record."""
+    code = block("python")
+    assert len(code.splitlines()) <= 40
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec", dont_inherit=True), namespace)
+    (stream,) = namespace["CONNECTOR"].streams(None)
+    item = {"id": 1, "sku": "0017", "title": "Lamp", "price": 2, "updated_at": "x"}
+    rows = RawBatch.json([item], source="page", key=["id"]).load().drop("_line").to_dicts()
+    draft = stream.draft(Record("1", tuple(rows), "page", (1,)))
+    assert isinstance(draft, RESOURCES["product"].draft)
+    assert draft.payload()["sku"] == "0017"
+
+
+def test_the_readme_fits_its_promises() -> None:
+    """Two commands, word for word what a new user and CI run."""
+    assert "    pip install -e . && crossdock demo\n" in README
+    assert "    pip install -e '.[dev]' && pytest -n 2\n" in README
+    assert len(README.splitlines()) <= 110
+
+
+@pytest.mark.parametrize(
+    "command", ["", "demo", "sandbox", "init", "check", "plan", "sync", "runs", "show", "records list"]
+)
+def test_help_is_light_and_has_an_example(command: str) -> None:
+    """Help imports no heavy library, and shows how to call the command."""
+    heavy = ("polars", "sqlalchemy", "pydantic", "paramiko", "httpx", "starlette", "rich")
+    code = (
+        "import sys\nfrom crossdock.cli.main import main\n"
+        f"try:\n main({[*command.split(), '--help']!r})\n"
+        "except SystemExit as ended:\n code = ended.code\n"
+        f"print('HEAVY', [name for name in {heavy!r} if name in sys.modules], code)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.endswith("HEAVY [] 0\n")
+    assert "crossdock" in told
+    assert not command or "Example:" in told
+
+
+def test_every_module_can_be_imported_alone() -> None:
+    """No module relies on another one having been imported first."""
+    names = [".".join(path.relative_to(ROOT / "core").with_suffix("").parts) for path in (ROOT / "core").rglob("*.py")]
+    for name in names:
+        if not name.endswith("__main__"):
+            importlib.import_module(name.removesuffix(".__init__"))

@@ -14,8 +14,8 @@ class Progress(Protocol):
     def advance(self, steps: int = 1) -> None:
         """Some of the stage is done."""
 
-    def note(self, text: str) -> None:
-        """Something worth a line."""
+    def allowance(self, tokens: int) -> None:
+        """So many requests could leave now."""
 
 
 class Silent:
@@ -27,5 +27,5 @@ class Silent:
     def advance(self, steps: int = 1) -> None:
         """Ignore it."""
 
-    def note(self, text: str) -> None:
+    def allowance(self, tokens: int) -> None:
         """Ignore it."""

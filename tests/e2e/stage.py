@@ -97,6 +97,20 @@ class SandboxProcess:
         """How many requests ever came in, whoever sent them."""
         return int(self.get("/_sandbox/requests", limit=1)["total"])
 
+    def settle(self) -> None:
+        """Wait until what had come in is answered, when whoever sent it is gone.
+
+        Writes are done in the order they come in: when one of ours is answered and nothing was noted meanwhile, those
+        before it are done.
+        """
+
+        def quiet() -> bool:
+            before = self.requests()
+            assert self._client.post("/_sandbox/keys").status_code == 201
+            return self.requests() == before
+
+        eventually(quiet)
+
     def request_log(self, after: int) -> list[dict[str, Any]]:
         """The requests after the first *after* ones."""
         listed: list[dict[str, Any]] = self.get("/_sandbox/requests", after=after, limit=10_000)["data"]
@@ -152,6 +166,7 @@ class Done:
 
     @property
     def document(self) -> dict[str, Any]:
+        assert self.stdout, self.stderr
         document: dict[str, Any] = json.loads(self.stdout)
         return document
 

@@ -456,7 +456,17 @@ def test_a_bad_file_never_enters(site: Site, bad: BadFile) -> None:
     site.export("INV_1.csv", bad.good)
     assert site.sync().code == 0
     site.assert_everything_once()
-    assert not site.spooled()
+
+
+def test_a_refused_file_leaves_no_copy(site: Site) -> None:
+    """The copy of a file that was refused is gone at the latest when its mended form is through."""
+    site.init()
+    site.fill()
+    site.export("INV_1.csv", BAD_FILES["short row"].content)
+    assert site.sync().code == 4
+    site.export("INV_1.csv", INVOICES)
+    assert site.sync().code == 0
+    assert site.spooled() == []
 
 
 def test_a_good_file_beside_a_bad_one_waits(site: Site) -> None:
@@ -673,7 +683,7 @@ def test_a_refused_record_that_comes_again_is_counted_and_not_sent(site: Site) -
     bad = INVOICES.replace(GOOD_LINE, "2;C2;P1;one;1.50;EUR\n")
     site.export("INV_1.csv", bad)
     site.sync()
-    site.export("INV_2.csv", HEADER + bad.removeprefix(HEADER)[::1] + "4;C1;P1;1;1;EUR\n")
+    site.export("INV_2.csv", bad + "4;C1;P1;1;1;EUR\n")
     result = site.sync()
     assert result.code == 1
     assert result.records("invoices") == {"read": 4, "unchanged": 2, "created": 1, "rejected": 1}
@@ -792,7 +802,7 @@ def test_the_last_of_a_key_wins(site: Site) -> None:
     result = site.sync("wms.products")
     assert result.code == 0
     assert result.rows("products") == {"read": 4, "filtered": {}, "superseded": 2, "rejected": 0, "in_records": 2}
-    assert [e["body"]["name"] for e in site.effects()] == ["Nut", "Bolt"]
+    assert sorted(e["body"]["name"] for e in site.effects()) == ["Bolt", "Nut"]
 
 
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
@@ -822,7 +832,7 @@ def test_odd_keys_survive(site: Site) -> None:
     site.export("INV_1.csv", invoices)
     assert site.sync().code == 0
     assert len(set(site.names("product"))) == len(ODD_KEYS)
-    assert [e["body"]["sku"] for e in site.effects("product")] == ODD_KEYS
+    assert sorted(e["body"]["sku"] for e in site.effects("product")) == sorted(ODD_KEYS)
     assert "wms:a%3Ab" in site.names("product")
     assert site.invoices() == expected(invoices)
     site.export("INV_2.csv", invoices + "new;a;a;1;1;EUR\n")

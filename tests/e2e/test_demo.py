@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,32 +23,57 @@ from typing import Any
 import httpx
 import pytest
 
+from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer
 
 DEADLINE_S = 60
 STREAMS = ("customers", "items", "bins", "lots", "invoices")
 Rows = list[dict[str, str]]
+Demo = tuple[Path, dict[str, Any]]
+Run = Callable[..., "Done"]
+Background = Callable[..., subprocess.Popen[str]]
 
 
-def crossdock(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "crossdock", *arguments],
-        cwd=cwd,
-        env=os.environ | {"COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-    )
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def crossdock(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command in this process, in a folder."""
+
+    def run(*arguments: str, cwd: Path) -> Done:
+        monkeypatch.chdir(cwd)
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        return Done(int(ended.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "crossdock", *arguments]
+    pipe, env = subprocess.PIPE, os.environ | {"COLUMNS": "80"}
+    return subprocess.Popen(command, cwd=cwd, env=env, stdout=pipe, stderr=pipe, text=True)
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """The folder of a demo that has run, and what it printed with --json."""
     cwd = tmp_path_factory.mktemp("newcomer")
-    done = crossdock("demo", "--json", cwd=cwd)
-    assert (done.returncode, done.stderr) == (0, "")
-    return cwd / "crossdock-demo", json.loads(done.stdout)
+    with start("demo", "--json", cwd=cwd) as process:
+        output, errors = process.communicate(timeout=DEADLINE_S)
+    assert (process.returncode, errors) == (0, "")
+    return cwd / "crossdock-demo", json.loads(output)
+
+
+@pytest.fixture
+def copy(demo: Demo, tmp_path: Path) -> Path:
+    """A demo's folder for one test alone."""
+    return Path(shutil.copytree(demo[0], tmp_path / "copy"))
 
 
 # What must come out, computed from the exports alone.
@@ -117,7 +145,7 @@ def counted(stream: dict[str, Any]) -> dict[str, int]:
     return {name: number for name, number in (rows | filtered | records).items() if number}
 
 
-def test_both_nights_are_what_the_exports_say(demo: tuple[Path, dict[str, Any]]) -> None:
+def test_both_nights_are_what_the_exports_say(demo: Demo) -> None:
     """The accounts of both runs equal those that a script without crossdock makes of the files."""
     folder, told = demo
     expected = Expected(folder)
@@ -130,7 +158,7 @@ def test_both_nights_are_what_the_exports_say(demo: tuple[Path, dict[str, Any]])
     assert expected.nights[0]["invoices"]["carried_on"] == expected.nights[1]["invoices"]["rejected"] == 1
 
 
-def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: tuple[Path, dict[str, Any]]) -> None:
+def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: Demo) -> None:
     """The invoices that the sandbox stored are, as a multiset of bodies, those of the files; others were made once."""
     folder, told = demo
     with SandboxServer(folder / "sandbox") as server:
@@ -151,20 +179,20 @@ def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: tuple
     assert told["effects"] == Counter(effect["operation"] for effect in effects)
 
 
-def test_the_folder_tells_its_story_without_servers(demo: tuple[Path, dict[str, Any]]) -> None:
+def test_the_folder_tells_its_story_without_servers(demo: Demo, crossdock: Run) -> None:
     """Runs, one run and the records that did not get through need only what lies in the folder."""
     folder, told = demo
-    listed = json.loads(crossdock("runs", "--json", cwd=folder).stdout)
+    listed = json.loads(crossdock("runs", "--json", cwd=folder).out)
     assert [run["streams"] for run in reversed(listed)] == [run["streams"] for run in told["runs"]]
-    assert "the tally balances" in crossdock("show", "1", cwd=folder).stdout
-    records = json.loads(crossdock("records", "list", "--json", cwd=folder).stdout)
+    assert "the tally balances" in crossdock("show", "1", cwd=folder).out
+    records = json.loads(crossdock("records", "list", "--json", cwd=folder).out)
     reasons = {(item["state"], item["key"]): item["why"] for item in records}
     assert reasons.keys() == {("rejected", "70030"), ("waiting", "70050")}
     assert reasons["rejected", "70030"].startswith("changed_after_delivery")
     assert reasons["waiting", "70050"] == "waits for customer wms:20041"
 
 
-def test_secrets_are_for_their_owner(demo: tuple[Path, dict[str, Any]]) -> None:
+def test_secrets_are_for_their_owner(demo: Demo) -> None:
     """Secrets lie in files that nobody else may read, and not in the config."""
     folder, _ = demo
     secrets = list((folder / "secrets").iterdir())
@@ -175,41 +203,38 @@ def test_secrets_are_for_their_owner(demo: tuple[Path, dict[str, Any]]) -> None:
         assert secret.read_text() not in config
 
 
-def test_a_newcomer_reads_it_on_eighty_columns(tmp_path: Path) -> None:
+def test_a_newcomer_reads_it_on_eighty_columns(tmp_path: Path, crossdock: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The story fits the terminal, says what happened and what to do now; a second demo leaves the folder alone."""
+    monkeypatch.setenv("COLUMNS", "80")
     done = crossdock("demo", "--folder", "first look", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    assert (done.code, done.err) == (0, "")
+    assert [line for line in done.out.splitlines() if len(line) > 80] == []
     for sentence in ("the tally balances", "none twice and none besides", "cd 'first look'", "70013 came again"):
-        assert sentence in done.stdout
-    assert "DOES NOT" not in done.stdout
+        assert sentence in done.out
+    assert "DOES NOT" not in done.out
     again = crossdock("demo", "--folder", "first look", cwd=tmp_path)
-    assert again.returncode == 2
-    assert again.stderr.startswith("crossdock: first look: the folder is not empty")
+    assert again.code == 2
+    assert again.err.startswith("crossdock: first look: the folder is not empty")
 
 
-def test_the_help_has_an_example(tmp_path: Path) -> None:
+def test_the_help_has_an_example(tmp_path: Path, crossdock: Run) -> None:
     """The help shows the command as it is typed, and nothing is made."""
     done = crossdock("demo", "--help", cwd=tmp_path)
-    assert "Example:\n    crossdock demo\n" in done.stdout
+    assert "Example:\n    crossdock demo\n" in done.out
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
-def background() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def background() -> Iterator[Background]:
     """Starts crossdock and leaves it running; whatever still runs at the end is killed."""
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as running:
 
-    def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "crossdock", *arguments]
-        pipe = subprocess.PIPE
-        started.append(subprocess.Popen(command, cwd=cwd, stdout=pipe, stderr=pipe, text=True))
-        return started[-1]
+        def run(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+            process = running.enter_context(start(*arguments, cwd=cwd))
+            running.callback(process.kill)
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
-        process.communicate()
+        yield run
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -219,62 +244,52 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_the_demo_goes_on_in_its_folder(
-    demo: tuple[Path, dict[str, Any]], background: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_the_demo_goes_on_in_its_folder(copy: Path, background: Background, crossdock: Run) -> None:
     """Served again, plan and sync work: the third night goes through, and a further sync sends nothing."""
-    folder, _ = demo
-    serving = background("demo", "--serve", "--json", "--folder", ".", cwd=folder)
-    assert serving.stdout is not None
-    facts = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")
-    assert f"base_url: {facts['base_url']} " in (folder / "crossdock.yaml").read_text()
-    for export in (folder / "night-3").iterdir():
-        export.rename(folder / "warehouse" / "out" / export.name)
-    assert "create wms.customers 20041" in crossdock("plan", cwd=folder).stdout
-    done = crossdock("sync", "--json", cwd=folder)
-    assert done.returncode == 0
-    invoices = json.loads(done.stdout)["streams"]["wms.invoices"]["records"]
+    config, before = copy / "crossdock.yaml", (copy / "crossdock.yaml").read_text()
+    serving = background("demo", "--serve", "--json", "--folder", ".", cwd=copy)
+    wait_for(lambda: config.read_text() not in {before, ""} or serving.poll() is not None)
+    for export in (copy / "night-3").iterdir():
+        export.rename(copy / "warehouse" / "out" / export.name)
+    assert "create wms.customers 20041" in crossdock("plan", cwd=copy).out
+    done = crossdock("sync", "--json", cwd=copy)
+    assert (done.code, done.err) == (0, "")
+    invoices = json.loads(done.out)["streams"]["wms.invoices"]["records"]
     assert (invoices["carried_over"], invoices["read"], invoices["created"]) == (1, 8, 9)
-    assert json.loads(crossdock("sync", "--json", cwd=folder).stdout)["requests"] == 0
+    assert json.loads(crossdock("sync", "--json", cwd=copy).out)["requests"] == 0
     serving.send_signal(signal.SIGINT)
-    assert serving.wait(DEADLINE_S) == 0
+    output, errors = serving.communicate(timeout=DEADLINE_S)
+    assert (serving.returncode, errors) == (0, "")
+    assert f"base_url: {json.loads(output)['base_url']} " in before
 
 
-def test_a_taken_port_is_told(demo: tuple[Path, dict[str, Any]]) -> None:
+def test_a_taken_port_is_told(copy: Path, crossdock: Run) -> None:
     """Where the address that the state is pinned to is taken, nothing starts and the config stays as it was."""
-    folder, _ = demo
-    config = (folder / "crossdock.yaml").read_text()
+    config = (copy / "crossdock.yaml").read_text()
     port = re.search(r"base_url: http://127.0.0.1:(\d+)", config)
     assert port is not None
     with socket.create_server(("127.0.0.1", int(port[1]))):
-        done = crossdock("demo", "--serve", "--folder", ".", cwd=folder)
-    assert done.returncode == 2
-    assert "the state is pinned to this address" in done.stderr
-    assert (folder / "crossdock.yaml").read_text() == config
+        done = crossdock("demo", "--serve", "--folder", ".", cwd=copy)
+    assert done.code == 2
+    assert "the state is pinned to this address" in done.err
+    assert (copy / "crossdock.yaml").read_text() == config
 
 
-def test_a_config_without_its_marks_is_told(demo: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    """Serving refuses a folder where it does not know what to write, and one that is no demo's."""
-    folder, _ = demo
-    elsewhere = crossdock("demo", "--serve", cwd=tmp_path)
-    assert (elsewhere.returncode, "no folder of the demo" in elsewhere.stderr) == (2, True)
-    config = folder / "crossdock.yaml"
-    text = config.read_text()
-    config.write_text(text.replace("    port: ", "    port:  # "))
-    done = crossdock("demo", "--serve", "--folder", ".", cwd=folder)
-    config.write_text(text)
-    assert (done.returncode, "where to write the warehouse's port" in done.stderr) == (2, True)
+def test_what_cannot_be_served_is_told(copy: Path, crossdock: Run) -> None:
+    """Serving refuses a folder that is no demo's, and a config where it does not find what to write."""
+    elsewhere = crossdock("demo", "--serve", "--folder", "night-3", cwd=copy)
+    assert (elsewhere.code, "no folder of the demo" in elsewhere.err) == (2, True)
+    config = copy / "crossdock.yaml"
+    config.write_text(config.read_text().replace("    port: ", "    port:  # "))
+    done = crossdock("demo", "--serve", "--folder", ".", cwd=copy)
+    assert (done.code, "where to write the warehouse's port" in done.err) == (2, True)
 
 
-def test_ctrl_c_ends_everything(tmp_path: Path, background: Callable[..., subprocess.Popen[str]]) -> None:
-    """Interrupted on its way, the demo ends with 130 and without a traceback, and nothing listens any more."""
+def test_ctrl_c_ends_it(tmp_path: Path, background: Background) -> None:
+    """Interrupted on its way, the demo ends with 130, tells no result, and shows no traceback."""
     process = background("demo", "--json", cwd=tmp_path)
-    config = tmp_path / "crossdock-demo" / "crossdock.yaml"
-    wait_for(lambda: (tmp_path / "crossdock-demo" / "crossdock.db").exists())
+    wait_for((tmp_path / "crossdock-demo" / "crossdock.db").exists)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, output) == (130, "")
     assert "Traceback" not in errors
-    for port in re.findall(r"(?:127.0.0.1:|port: )(\d+)", config.read_text()):
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", int(port))).close()

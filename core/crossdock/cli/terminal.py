@@ -54,7 +54,7 @@ class _Bars:
     def begin(self, stage: str, total: int | None) -> None:
         if self._task is not None:
             self._bars.remove_task(self._task)
-        self._task = self._bars.add_task(stage, total=total, rate="")
+        self._task = self._bars.add_task(stage, total=total, rate="", tokens="")
 
     def advance(self, steps: int = 1) -> None:
         if self._task is not None:
@@ -63,8 +63,9 @@ class _Bars:
             if task.speed:
                 self._bars.update(self._task, rate=f"{task.speed:,.0f}/s")
 
-    def note(self, text: str) -> None:
-        self._bars.console.print(text)
+    def allowance(self, tokens: int) -> None:
+        if self._task is not None:
+            self._bars.update(self._task, tokens=f"allowance {tokens:,}")
 
 
 @contextmanager
@@ -78,7 +79,7 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[rate]} {task.fields[tokens]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,

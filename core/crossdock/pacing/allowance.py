@@ -35,6 +35,11 @@ class Allowance:
             self._bucket = self._bucket.take(now, taken)
         return taken
 
+    @property
+    def tokens(self) -> int:
+        """What could leave now."""
+        return self._bucket.tokens(self._now())
+
     def wait_s(self) -> float:
         """Seconds until the next token."""
         return self._bucket.wait_s(self._now())

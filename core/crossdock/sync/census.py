@@ -5,6 +5,7 @@ Only hashes, positions and places are held; the rows stay on disk until the seco
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -28,6 +29,7 @@ _WINNERS = {
     POSITION: pl.String,
     UNIT: pl.UInt32,
 }
+_OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, LINE}
 
 
 class Census:
@@ -114,19 +116,17 @@ class Census:
             found = pl.concat([self._wanted(batch, wanted, on) for batch in self._units[unit]])
             source = self._units[unit][0].source
             facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
-            for (key_hash,), rows in found.sort(LINE).group_by(KEY_HASH, maintain_order=True):
-                yield self._record(source, rows), facts[key_hash]
+            rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+            for row in found.sort(LINE).iter_rows(named=True):
+                rows[row[KEY_HASH]].append(row)
+            for key_hash, group in rows.items():
+                yield _record(source, group), facts[key_hash]
 
     def _wanted(self, batch: RawBatch, wanted: pl.DataFrame, on: list[str]) -> pl.DataFrame:
         frame = prepare(self._stream, batch).filter(pl.col(SKIP).is_null())
         return frame.join(wanted.select(on), on=on, how="semi", maintain_order="left")
 
-    def _record(self, source: str, rows: pl.DataFrame) -> Record:
-        text = rows.drop(KEY, KEY_HASH, SKIP, FP, POSITION, LINE)
-        return Record(rows[KEY][0], tuple(text.to_dicts()), source, tuple(rows[LINE].to_list()))
-
     def _letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
-        text = {name: row[name] for name in row if name not in {KEY, KEY_HASH, SKIP, FP, POSITION, LINE}}
         return DeadLetter(
             stream=self._name,
             key_hash=row[FP],
@@ -136,8 +136,14 @@ class Census:
             code="key_missing",
             pointer=next((name for name in self._stream.key if not row[name]), None),
             message="is empty, so the row names no record",
-            raw=Record("", (text,), source, (row[LINE],)).raw(),
+            raw=_record(source, [row]).raw(),
             mapped=None,
             source=source,
             line=row[LINE],
         )
+
+
+def _record(source: str, rows: list[dict[str, Any]]) -> Record:
+    text = [name for name in rows[0] if name not in _OURS]
+    cells = tuple({name: row[name] for name in text} for row in rows)
+    return Record(rows[0][KEY] or "", cells, source, tuple(row[LINE] for row in rows))

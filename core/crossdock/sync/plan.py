@@ -59,6 +59,7 @@ class Decided:
             tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
             tx.refused.clear(self.stream, through)
         tx.waiting.clear(self.stream, [*through, *(letter.key_hash for letter in self.letters)])
+        tx.refused.clear(self.stream, [record.key_hash for record in self.waits])
 
 
 class Planner:

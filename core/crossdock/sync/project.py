@@ -136,6 +136,9 @@ def load(path: Path) -> Project:
     _one_writer_each(document, connections)
     try:
         url = parse_url(file.state, document.folder)
+        if url.password:
+            hint = "use ~/.pgpass or PGPASSWORD"
+            raise ConfigError("a secret is never written here", hint=hint)
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(("state",)), hint=error.hint) from error
     return Project(path, file.platform, url, file.spool or _default_spool(url, document.folder), connections)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from crossdock.records import Record
@@ -24,11 +24,12 @@ class Reading:
         self._census = Census(bound.stream, bound.name, bound.context.place.work)
         self._delta: delta.Delta | None = None
 
-    def read(self, doubtful: list[Intent]) -> None:
+    def read(self, doubtful: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source and compare it with the state; counts all that needs no decision.
 
         Args:
             doubtful: Intents of this stream that stay in doubt: their keys are left alone.
+            advance: Told how many rows each batch had; what it raises ends the reading.
 
         Raises:
             CrossdockError: If the source fails or is refused; nothing of it has entered.
@@ -37,10 +38,9 @@ class Reading:
         with self._state.begin() as tx:
             self._waiting = tx.waiting.of(name)
             since = tx.cursors.get(name)
-        progress = bound.context.place.progress
-        progress.begin(f"reading {name}", None)
+        bound.context.place.progress.begin(f"reading {name}", None)
         counted = Tally()
-        self._census.take(bound.stream.pull(bound.context, since), counted, progress.advance)
+        self._census.take(bound.stream.pull(bound.context, since), counted, advance)
         self._tally.take_rows(counted)
         with self._state.begin() as tx:
             self._delta = delta.compare(

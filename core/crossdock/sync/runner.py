@@ -15,7 +15,7 @@ from crossdock.clock import Clock
 from crossdock.delivery.dispatcher import Counters, Dispatcher
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settling import Settled
-from crossdock.errors import CrossdockError, InternalError, StoppedError
+from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
@@ -125,13 +125,13 @@ class _Run:
         place = Workplace(self._clock, self._progress, intake, self._project.spool, work)
         streams = self._project.bind(selection, target=self._target.name, place=place)
         rate = self._project.platform.rate
-        allowance = Allowance(self._clock, rate.per_minute / 60, rate.burst, spent_until)
+        self._allowance = Allowance(self._clock, rate.per_minute / 60, rate.burst, spent_until)
         try:
             with Senders(self._target, self._project.platform.in_flight) as senders:
                 self._dispatcher = Dispatcher(
                     self._state,
                     self._target,
-                    allowance,
+                    self._allowance,
                     senders,
                     self._clock,
                     run_id=run_id,
@@ -141,7 +141,9 @@ class _Run:
                 report.counters = self._dispatcher.counters
                 self._all(streams)
         except Exception as error:
-            report.errors[""] = InternalError(f"unforeseen: {type(error).__name__}")
+            report.errors[""] = (
+                error if isinstance(error, CrossdockError) else InternalError(f"unforeseen: {type(error).__name__}")
+            )
             raise
         finally:
             report.seconds = self._clock.monotonic() - started
@@ -155,10 +157,7 @@ class _Run:
             self._report.errors[""] = error
             return
         for bound in streams:
-            if self._interrupt.is_set():
-                self._report.errors[""] = StoppedError("stopped before its end", hint="run again to go on")
-                return
-            if not self._one(bound, doubtful):
+            if not self._one(bound, doubtful) or self._interrupt.is_set():
                 return
 
     def _resume(self) -> list[Intent]:
@@ -178,7 +177,9 @@ class _Run:
         tally = self._tally(bound.name)
         reading = Reading(bound, self._state, tally, self._report.run)
         try:
-            reading.read([intent for intent in doubtful if intent.stream == bound.name])
+            reading.read([intent for intent in doubtful if intent.stream == bound.name], self._advance)
+        except StateError:
+            raise
         except CrossdockError as error:
             self._report.errors[bound.name] = error
             reading.give_up()
@@ -188,12 +189,19 @@ class _Run:
         self._progress.begin(bound.name, reading.expected)
         try:
             self._dispatcher.deliver(self._watched(planner.decide(reads)))
+        except StateError:
+            raise
         except CrossdockError as error:
             self._report.errors[""] = error
             tally.count("carried_on", sum(1 for _ in reads))  # they stay in files that are not worked through
             return False
         reading.finish()
         return True
+
+    def _advance(self, rows: int) -> None:
+        if self._interrupt.is_set():
+            raise StoppedError("stopped while reading", hint="nothing of this source has entered; run again to go on")
+        self._progress.advance(rows)
 
     def _watched(self, chunks: Iterator[Decided]) -> Iterator[Decided]:
         for chunk in chunks:
@@ -204,6 +212,7 @@ class _Run:
         intent = item.intent
         self._tally(intent.stream).count(_term(intent))
         self._progress.advance()
+        self._progress.allowance(self._allowance.tokens)
 
     def _tally(self, stream: str) -> Tally:
         return self._report.tallies.setdefault(stream, Tally())

@@ -9,12 +9,13 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -24,7 +25,12 @@ import httpx
 import pytest
 
 from crossdock.cli.main import main
+from crossdock.demo import witness
+from crossdock.errors import InternalError
 from crossdock.sandbox import SandboxServer
+from crossdock.sync import project
+from crossdock.sync.runner import Report
+from crossdock.sync.tally import Tally
 
 DEADLINE_S = 60
 STREAMS = ("customers", "items", "bins", "lots", "invoices")
@@ -177,6 +183,29 @@ def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: Demo)
     created = Counter(effect["resource"] for effect in effects if effect["operation"] == "create")
     assert sorted(created.values()) == sorted(len(records) for records in accepted.values())
     assert told["effects"] == Counter(effect["operation"] for effect in effects)
+
+
+@pytest.mark.parametrize(
+    ("change", "effects", "proved"),
+    [
+        pytest.param("", 395, True, id="as it was"),
+        pytest.param("DELETE FROM effects WHERE seq = 300", 394, False, id="a delivery without effect"),
+        pytest.param(
+            "INSERT INTO effects SELECT 999, at, tenant, credential, request_id, idempotency_key, resource, operation,"
+            " id, body FROM effects WHERE seq = 300",
+            396,
+            False,
+            id="one with two",
+        ),
+    ],
+)
+def test_the_proof_can_fail(copy: Path, change: str, effects: int, proved: bool) -> None:
+    """The proof at the end judges each delivery: a right number of effects alone is not enough."""
+    with closing(sqlite3.connect(copy / "sandbox" / "sandbox.sqlite3")) as seen, seen:
+        seen.execute(change)
+    report = Report(1, "2026-11-02", tallies={"all": Tally(records=Counter(created=effects))})
+    with SandboxServer(copy / "sandbox"), nullcontext() if proved else pytest.raises(InternalError):
+        assert witness.compare(project.load(copy / "crossdock.yaml"), [report]) == {"create": 387, "update": 8}
 
 
 def test_the_folder_tells_its_story_without_servers(demo: Demo, crossdock: Run) -> None:

@@ -228,7 +228,7 @@ class Dispatcher:
                 return self._to("pending", intent, outcome)
             case "throttled":
                 self.counters.throttled += 1
-                self._allowance.refused(outcome.retry_after_s or 1.0)
+                self._allowance.refused(1.0 if outcome.retry_after_s is None else outcome.retry_after_s)
                 self._ready.appendleft(intent)
                 return None
             case _:

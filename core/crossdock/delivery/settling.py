@@ -24,7 +24,7 @@ def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datet
     """Move the intents, and bind, or make dead letters of, their records."""
     for item in settled:
         item.intent.http_status = item.outcome.status
-        item.intent.platform_id = item.outcome.platform_id or item.intent.platform_id
+        item.intent.platform_id = item.intent.platform_id or item.outcome.platform_id
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at)

@@ -1,0 +1,375 @@
+"""Law 2 at the wire: intents before bytes, the same bytes again, and nothing blindly."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import PIN
+
+from crossdock.clock import SystemClock
+from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.delivery.operations import Operation
+from crossdock.delivery.senders import Senders
+from crossdock.delivery.settling import Settled
+from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
+from crossdock.pacing.allowance import Allowance
+from crossdock.platform.profile import Profile
+from crossdock.platform.target import PlatformTarget
+from crossdock.records import Record
+from crossdock.state import Intent, Scope, State, StateUrl, Transaction
+
+SCOPE = Scope("platform", "product", "wms")
+
+Answer = tuple[int, dict[str, str], bytes] | None  # None: the connection is closed without an answer
+Script = Callable[["Seen"], Answer]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request as the platform saw it; *turn* counts those under its key, from 1."""
+
+    method: str
+    path: str
+    key: str
+    body: bytes
+    turn: int
+
+
+class Platform(ThreadingHTTPServer):
+    """Answers as a script says, and remembers what it saw."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.script: Script = created
+        self.seen: list[Seen] = []
+        self.lock = threading.Lock()
+
+    def handle_error(self, *_: Any) -> None:
+        """A closed connection is part of the script."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Platform
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        key = self.headers.get("idempotency-key", "")
+        with self.server.lock:
+            turn = 1 + sum(seen.key == key for seen in self.server.seen)
+            seen = Seen(self.command, self.path, key, body, turn)
+            self.server.seen.append(seen)
+        answer = self.server.script(seen)
+        if answer is None:
+            self.close_connection = True
+            return
+        status, headers, content = answer
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_PATCH = do_POST  # noqa: N815  the base class calls it so
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+def created(seen: Seen) -> Answer:
+    return 201, {}, b'{"id":"prd_%s"}' % seen.key[:8].strip('"').encode()
+
+
+@pytest.fixture
+def platform() -> Iterator[Platform]:
+    with Platform() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@dataclass
+class Batch:
+    operations: list[Operation]
+
+    def write(self, tx: Transaction) -> None:
+        """Nothing else."""
+
+
+def operation(number: int) -> Operation:
+    payload = {"externalId": f"wms:{number}", "sku": f"S{number}", "name": "x", "active": True}
+    record = Record(str(number), ({"SKU": f"S{number}"},), "f.csv", (number + 2,))
+    return Operation(
+        "create", "wms.products", "product", SCOPE, record, number, number, "xxh3_64", None, payload, payload, None
+    )
+
+
+@dataclass
+class Bench:
+    """A dispatcher on a state and a platform, one run at a time."""
+
+    state: State
+    port: int
+    monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any] = field(default_factory=dict)
+    settled: list[Settled] = field(default_factory=list)
+    interrupt: threading.Event = field(default_factory=threading.Event)
+    throttled: int = 0
+
+    def run(self, work: Callable[[Dispatcher], Any]) -> Any:
+        self.monkeypatch.setenv("KEY", "k")
+        facts = {
+            "base_url": f"http://127.0.0.1:{self.port}",
+            "tenant": "acme",
+            "auth": {"kind": "api_key", "token": "env:KEY"},
+            "retry": {"attempts": 3, "base_s": 0.001},
+        }
+        profile = Profile.model_validate(facts | self.settings, context={"folder": Path()})
+        target, clock = PlatformTarget(profile), SystemClock()
+        with self.state.begin() as tx:
+            run_id = tx.runs.start(business_date="2026-01-01", owner="test", at=clock.now())
+        with Senders(target, profile.in_flight) as senders:
+            dispatcher = Dispatcher(
+                self.state,
+                target,
+                Allowance(clock, 1e6, 10**6),
+                senders,
+                clock,
+                run_id=run_id,
+                settled=self.settled.append,
+                interrupt=self.interrupt,
+            )
+            try:
+                return work(dispatcher)
+            finally:
+                self.throttled = dispatcher.counters.throttled
+
+    def deliver(self, count: int) -> None:
+        self.run(lambda dispatcher: dispatcher.deliver(iter([Batch([operation(n) for n in range(count)])])))
+
+    def resume(self) -> list[Intent]:
+        with self.state.begin() as tx:
+            unsettled = tx.intents.unsettled()
+        doubtful: list[Intent] = self.run(lambda dispatcher: dispatcher.resume(unsettled))
+        return doubtful
+
+    def statuses(self) -> Counter[str]:
+        return Counter(item.intent.status for item in self.settled)
+
+    def bound(self) -> int:
+        with self.state.begin() as tx:
+            return sum(tx.bindings.count().values())
+
+
+@pytest.fixture
+def bench(state: State, platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(state, platform.server_port, monkeypatch)
+
+
+def test_no_byte_leaves_before_its_intent_is_committed(bench: Bench, platform: Platform, state_url: StateUrl) -> None:
+    """When the platform sees a request, the state on disk says already that it is being sent, with these bytes."""
+    witness = State(state_url, PIN, read_only=True)
+    wrong: list[str] = []
+
+    def look(seen: Seen) -> Answer:
+        with platform.lock, witness.begin() as tx:
+            sending = {f'"{i.idempotency_key}"': i for i in tx.intents.listed(("sending",), limit=1000)}
+        if seen.key not in sending or sending[seen.key].body != seen.body:
+            wrong.append(seen.key)
+        return created(seen)
+
+    platform.script = look
+    bench.deliver(60)
+    witness.close()
+    assert (wrong, len(platform.seen), bench.bound()) == ([], 60, 60)
+
+
+def test_a_lost_answer_is_asked_for_again_with_the_same_bytes(bench: Bench, platform: Platform) -> None:
+    """Lost answers and gateway errors are resent under the same key with the same body; each record once bound."""
+
+    def lose(seen: Seen) -> Answer:
+        if seen.turn == 1 and int(seen.body.split(b"wms:")[1].split(b'"')[0]) % 2:
+            return None
+        return (502, {}, b"<html>") if seen.turn == 2 else created(seen)
+
+    platform.script = lose
+    bench.deliver(40)
+    bodies: dict[str, set[bytes]] = {}
+    for seen in platform.seen:
+        bodies.setdefault(seen.key, set()).add(seen.body)
+    assert len(bodies) == 40
+    assert all(len(variants) == 1 for variants in bodies.values())
+    assert (bench.statuses(), bench.bound()) == ({"delivered": 40}, 40)
+    assert len(platform.seen) == 80
+
+
+def test_without_idempotency_nothing_is_sent_twice(bench: Bench, platform: Platform) -> None:
+    """A platform that knows no keys gets each ambiguous request once; it is parked in doubt, also by the next run."""
+    bench.settings = {"idempotency": {"enabled": False}}
+    platform.script = lambda seen: None if b"wms:7" in seen.body else created(seen)
+    bench.deliver(10)
+    assert bench.statuses() == {"delivered": 9, "in_doubt": 1}
+    assert [intent.key for intent in bench.resume()] == ["7"]
+    assert Counter(seen.body for seen in platform.seen).most_common(1)[0][1] == 1
+
+
+def test_a_refused_connection_is_tried_again_and_then_stops_the_run(bench: Bench, platform: Platform) -> None:
+    """A platform that is gone stops the run after the configured attempts; the next run delivers all, each once."""
+    port, bench.port = bench.port, 1
+    with pytest.raises(UnavailableError, match="3 attempts failed"):
+        bench.deliver(5)
+    assert set(bench.statuses()) <= {"in_doubt", "pending", "sending"}
+    assert len(bench.settled) == 5
+    bench.port = port
+    bench.settled.clear()
+    assert bench.resume() == []
+    assert (bench.statuses(), bench.bound(), len(platform.seen)) == ({"delivered": 5}, 5, 5)
+
+
+def test_a_key_the_platform_has_forgotten_is_not_sent_again(
+    bench: Bench, platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An intent that was sent longer ago than the platform remembers keys stays in doubt."""
+    platform.script = lambda _seen: None
+    with pytest.raises(UnavailableError):
+        bench.deliver(1)
+    sent = len(platform.seen)
+    platform.script = created
+    later = SystemClock().now() + timedelta(hours=25)
+    monkeypatch.setattr(SystemClock, "now", lambda _self: later)
+    assert [intent.key for intent in bench.resume()] == ["0"]
+    assert (len(platform.seen), bench.bound()) == (sent, 0)
+
+
+def test_a_rejection_is_a_dead_letter(bench: Bench, platform: Platform) -> None:
+    """What the platform refuses is kept with reason, pointer, raw and mapped form; the rest goes through."""
+    problem = b'{"errors":[{"pointer":"#/sku","detail":"is taken"}]}'
+    platform.script = lambda seen: (422, {}, problem) if b"wms:3" in seen.body else created(seen)
+    bench.deliver(5)
+    with bench.state.begin() as tx:
+        (letter,) = tx.refused.listed(limit=9)
+    assert (letter["code"], letter["pointer"], letter["message"]) == ("rejected", "#/sku", "is taken")
+    assert (letter["raw"]["rows"], letter["mapped"]["sku"], letter["line"]) == ([["S3"]], "S3", 5)
+    assert bench.statuses() == {"delivered": 4, "rejected": 1}
+
+
+def test_a_refused_credential_stops_the_run_and_loses_nothing(bench: Bench, platform: Platform) -> None:
+    """401 stops everything at once; no record becomes a dead letter, and all go through once it is mended."""
+    platform.script = lambda _seen: (401, {}, b"{}")
+    with pytest.raises(UnauthorizedError, match="HTTP 401"):
+        bench.deliver(8)
+    with bench.state.begin() as tx:
+        assert tx.refused.listed(limit=9) == []
+        assert {intent.first_sent_at for intent in tx.intents.unsettled()} == {None}
+    platform.script = created
+    bench.settled.clear()
+    bench.resume()
+    assert (bench.statuses(), bench.bound()) == ({"delivered": 8}, 8)
+
+
+def test_one_forbidden_record_is_a_dead_letter_all_of_them_are_a_wrong_credential(
+    bench: Bench, platform: Platform
+) -> None:
+    """A narrowed credential may write some records and not others; one that may write none stops the run."""
+    bench.settings = {"in_flight": 1}
+    platform.script = lambda seen: (403, {}, b"{}") if b"wms:3" in seen.body else created(seen)
+    bench.deliver(5)
+    assert bench.statuses() == {"delivered": 4, "rejected": 1}
+    platform.script = lambda _seen: (403, {}, b"{}")
+    with pytest.raises(UnauthorizedError):
+        bench.run(lambda dispatcher: dispatcher.deliver(iter([Batch([operation(99)])])))
+
+
+def test_throttling_costs_time_and_no_attempt(bench: Bench, platform: Platform) -> None:
+    """More 429s than the attempts allowed fail nothing: waiting for the allowance is no failure."""
+    platform.script = lambda seen: (429, {"retry-after": "0"}, b"{}") if seen.turn <= 5 else created(seen)
+    bench.deliver(2)
+    assert (bench.statuses(), bench.throttled) == ({"delivered": 2}, 10)
+
+
+def test_an_interrupt_settles_what_is_on_its_way(bench: Bench, platform: Platform) -> None:
+    """After a stop what was sent is settled and what was not is pending; nothing is between."""
+    bench.settings = {"in_flight": 4}
+
+    def interrupt(seen: Seen) -> Answer:
+        bench.interrupt.set()
+        return created(seen)
+
+    platform.script = interrupt
+    with pytest.raises(StoppedError):
+        bench.deliver(50)
+    assert bench.bound() == len(platform.seen) < 50
+    with bench.state.begin() as tx:
+        assert {intent.status for intent in tx.intents.unsettled()} == {"pending"}
+    bench.interrupt.clear()
+    platform.script = created
+    bench.settled.clear()
+    bench.resume()
+    assert (bench.bound(), len(platform.seen)) == (50, 50)
+
+
+def test_never_more_in_flight_than_the_limit(bench: Bench, platform: Platform) -> None:
+    """However many operations are ready, the platform never holds more than the limit at once."""
+    bench.settings = {"in_flight": 7}
+    now, most = Counter[str](), [0]
+
+    def hold(seen: Seen) -> Answer:
+        with platform.lock:
+            now["held"] += 1
+            most[0] = max(most[0], now["held"])
+        answer = created(seen)
+        with platform.lock:
+            now["held"] -= 1
+        return answer
+
+    platform.script = hold
+    bench.deliver(100)
+    assert 1 <= most[0] <= 7
+    assert bench.bound() == 100
+
+
+def test_an_update_is_a_patch_and_replaces_the_payload(bench: Bench, platform: Platform) -> None:
+    """An update sends the changed members to the record's address, under a key of its own."""
+    bench.deliver(1)
+    with bench.state.begin() as tx:
+        binding = tx.bindings.get(SCOPE, [0])[0]
+    first = operation(0)
+    after = first.after | {"name": "y"}
+    changed = Operation(
+        "update",
+        first.stream,
+        first.resource,
+        SCOPE,
+        first.record,
+        0,
+        77,
+        "xxh3_64",
+        None,
+        after,
+        {"name": "y"},
+        binding,
+    )
+    bench.run(lambda dispatcher: dispatcher.deliver(iter([Batch([changed])])))
+    create, update = platform.seen
+    assert (update.method, update.path, update.body) == (
+        "PATCH",
+        f"/api/v1/catalog/products/{binding.platform_id}",
+        b'{"name":"y"}',
+    )
+    assert update.key != create.key
+    with bench.state.begin() as tx:
+        now = tx.bindings.get(SCOPE, [0])[0]
+    assert (now.payload, now.record_fp, now.counter, now.platform_id) == (after, 77, 2, binding.platform_id)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from crossdock.config import ConfigModel, SecretRef
     from crossdock.connector import Connector, Context, Finding, Settings, Stream
     from crossdock.declared import DeclaredStream, StreamConfig
-    from crossdock.errors import ConfigError, CrossdockError, RecordError, RefusedError, RemoteError
+    from crossdock.errors import CrossdockError, RecordError, RefusedError
+    from crossdock.mapping import convert
     from crossdock.mapping.columns import Filter, Repair
     from crossdock.records import RawBatch, Record
     from crossdock.resources import (
@@ -30,7 +31,8 @@ _HOMES = {
     "crossdock.config": ("ConfigModel", "SecretRef"),
     "crossdock.connector": ("Connector", "Context", "Finding", "Settings", "Stream"),
     "crossdock.declared": ("DeclaredStream", "StreamConfig"),
-    "crossdock.errors": ("ConfigError", "CrossdockError", "RecordError", "RefusedError", "RemoteError"),
+    "crossdock.errors": ("CrossdockError", "RecordError", "RefusedError"),
+    "crossdock.mapping.convert": ("convert",),
     "crossdock.mapping.columns": ("Filter", "Repair"),
     "crossdock.records": ("RawBatch", "Record"),
     "crossdock.resources": (
@@ -47,7 +49,6 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "ConfigError",
     "ConfigModel",
     "Connector",
     "Context",
@@ -66,17 +67,18 @@ __all__ = [
     "RecordError",
     "Reference",
     "RefusedError",
-    "RemoteError",
     "Repair",
     "SecretRef",
     "Settings",
     "Stream",
     "StreamConfig",
     "WarehouseBinDraft",
+    "convert",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'crossdock' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    home = import_module(_HOME_OF[name])
+    return home if name == "convert" else getattr(home, name)

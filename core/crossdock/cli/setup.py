@@ -19,13 +19,19 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("crossdock init -C acme.yaml"))
 @config_option
-def init(config: Path) -> None:
+@as_json
+def init(config: Path, *, as_json: bool) -> None:
     """Make the state for this config, pinned to its platform and tenant; or bring an older one up to date."""
+    from crossdock.cli import terminal
     from crossdock.sync import project
 
     loaded = project.load(config)
     made = loaded.init()
     place = loaded.state_url.render_as_string(hide_password=True)
+    if as_json:
+        pinned = {"base_url": loaded.pin.base_url, "tenant": loaded.pin.tenant}
+        terminal.print_json({"state": place, "made": made, **pinned})
+        return
     pin = f"tenant {loaded.pin.tenant!r} of {loaded.pin.base_url}"
     click.echo(f"{'made' if made else 'already there, up to date:'} {place}, for {pin}")
 

@@ -1,0 +1,214 @@
+"""Rows become records: keys, filters, groups, competition, and what changed against the state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossdock.connector import Context, Stream
+from crossdock.errors import RefusedError
+from crossdock.mapping.columns import Filter, Repair
+from crossdock.records import LINE, RawBatch, Record
+from crossdock.state import Binding, Scope, State, WaitingRecord
+from crossdock.sync import delta
+from crossdock.sync.census import Census
+from crossdock.sync.references import key_hashes
+from crossdock.sync.rows import FP, KEY_HASH
+from crossdock.sync.tally import Tally
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+SCOPE = Scope("platform", "product", "w")
+
+Rows = Sequence[dict[str, str | None]]
+
+
+class Things(Stream[Any]):
+    name, resource, key = "things", "product", ("K",)
+
+    def __init__(self, **facts: Any) -> None:
+        for name, value in facts.items():
+            setattr(self, name, value)
+
+    def pull(self, ctx: Context[Any], since: str | None) -> Iterator[RawBatch]:
+        raise AssertionError("batches are given")
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        raise AssertionError("nothing is mapped here")
+
+
+def batch(rows: Rows, source: str = "a.csv", first_line: int = 2) -> RawBatch:
+    columns = list(rows[0])
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String))
+    return RawBatch(
+        source, frame.with_columns(pl.int_range(first_line, first_line + len(rows), dtype=pl.UInt64).alias(LINE))
+    )
+
+
+def census(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tuple[Census, Tally]:
+    counted, tally = Census(stream, "w.things", work), Tally()
+    counted.take(batches, tally, lambda _rows: None)
+    assert tally.rows_read == (
+        sum(tally.rows_filtered.values()) + tally.rows_superseded + tally.rows_rejected + tally.rows_in_records
+    )
+    return counted, tally
+
+
+def records(counted: Census) -> list[Record]:
+    return [record for record, _ in counted.records(counted.winners)]
+
+
+def test_the_last_row_of_a_key_wins(tmp_path: Path) -> None:
+    """Without order_by file and line decide, over all files of a run; the others are superseded."""
+    batches = [
+        batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}, {"K": "1", "V": "c"}]),
+        batch([{"K": "2", "V": "d"}], "b"),
+    ]
+    counted, tally = census(Things(), batches, tmp_path)
+    assert {r.key: (r.row["V"], r.source, r.lines) for r in records(counted)} == {
+        "1": ("c", "a.csv", (4,)),
+        "2": ("d", "b", (2,)),
+    }
+    assert (tally.rows_superseded, tally.rows_in_records) == (2, 2)
+
+
+def test_order_by_names_the_winner_however_files_come(tmp_path: Path) -> None:
+    """The newest by its column wins, also from an older file; a tie is broken by content, not by place."""
+    rows = [{"K": "1", "T": "3", "V": "new"}, {"K": "1", "T": "1", "V": "old"}, {"K": "1", "T": "3", "V": "tie"}]
+    won = set()
+    for number, order in enumerate(([0, 1, 2], [2, 1, 0], [1, 2, 0])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        batches = [batch([rows[index]], f"{place}.csv") for place, index in enumerate(order)]
+        counted, _ = census(Things(order_by=("T",), uses=("V",)), batches, folder)
+        won.add(records(counted)[0].row["V"])
+    assert len(won) == 1
+    assert won < {"new", "tie"}
+
+
+def test_rows_of_one_file_make_one_record(tmp_path: Path) -> None:
+    """Lines of an invoice need not stand together; the same key in another file competes as a whole."""
+    first = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
+    second = batch([{"K": "1", "V": "c"}], "a.csv", 4)
+    other = batch([{"K": "2", "V": "x"}, {"K": "2", "V": "y"}], "b.csv")
+    counted, tally = census(Things(group_by=("K",)), [first, second, other], tmp_path)
+    assert {r.key: ([row["V"] for row in r.rows], r.lines) for r in records(counted)} == {
+        "1": (["a", "c"], (2, 4)),
+        "2": (["x", "y"], (2, 3)),
+    }
+    assert (tally.rows_superseded, tally.rows_in_records) == (1, 4)
+
+
+def test_repairs_come_before_filters_and_keys(tmp_path: Path) -> None:
+    """A filter and a key see the mended text; a row counts under the first filter only."""
+    stream = Things(
+        columns={"K": Repair(strip_suffix=".0")},
+        skip={"seven": Filter(field="K", equals="7"), "empty": Filter(field="V", empty=True)},
+    )
+    rows = [{"K": "7.0", "V": ""}, {"K": "8.0", "V": ""}, {"K": "9.0", "V": "x"}]
+    counted, tally = census(stream, [batch(rows)], tmp_path)
+    assert tally.rows_filtered == {"seven": 1, "empty": 1}
+    assert [record.key for record in records(counted)] == ["9"]
+
+
+def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:
+    """Every part of a key must be there; the letter names the empty column and keeps the row."""
+    rows = [{"K": "a", "L": ""}, {"K": None, "L": "x"}, {"K": "a b", "L": "x|y"}]
+    counted, tally = census(Things(key=("K", "L")), [batch(rows)], tmp_path)
+    assert [(letter.code, letter.pointer, letter.line) for letter in counted.keyless] == [
+        ("key_missing", "L", 2),
+        ("key_missing", "K", 3),
+    ]
+    assert tally.rows_rejected == 2
+    assert [record.key for record in records(counted)] == ["a%20b|x%7Cy"]
+
+
+def test_a_missing_column_is_refused(tmp_path: Path) -> None:
+    """The message names the column, the file and what is there."""
+    with pytest.raises(RefusedError, match=r"a.csv:1: has no column 'PRICE'") as refused:
+        census(Things(uses=("PRICE",)), [batch([{"K": "1"}])], tmp_path)
+    assert "it has K" in str(refused.value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from("123"), st.sampled_from("abc"), st.sampled_from("xy")), min_size=1, max_size=8
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_it_does_what_a_plain_dict_would(files: list[list[tuple[str, str, str]]], grouped: bool) -> None:
+    """Winners, their rows and all counts equal those of a few lines of plain Python."""
+    model: dict[str, list[str]] = {}
+    for rows in files:
+        fresh: dict[str, list[str]] = {}
+        for key, value, flag in rows:
+            if flag == "x":
+                fresh[key] = [*fresh.get(key, []), value] if grouped else [value]
+        model |= fresh
+    batches = [batch([{"K": k, "V": v, "F": f} for k, v, f in rows], f"{n}") for n, rows in enumerate(files)]
+    stream = Things(group_by=("K",) if grouped else (), skip={"y": Filter(field="F", equals="y")})
+    with TemporaryDirectory() as work:
+        counted, tally = census(stream, batches, Path(work))
+        assert {record.key: [row["V"] for row in record.rows] for record in records(counted)} == model
+    assert tally.rows_filtered["y"] == sum(flag == "y" for rows in files for _, _, flag in rows)
+    assert tally.rows_in_records == sum(len(values) for values in model.values())
+
+
+def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
+    """New, changed, unchanged, stale, refused again, displaced and gone are told apart, each key once."""
+    keys = ["new", "changed", "same", "stale", "refused", "waits"]
+    rows = [{"K": key, "T": "5", "V": "v"} for key in keys]
+    counted, _ = census(Things(order_by=("T",), uses=("V",)), [batch(rows)], tmp_path)
+    hashes = key_hashes([*keys, "gone"])
+    fps = dict(counted.winners.select(KEY_HASH, FP).iter_rows())
+
+    def bound(key: str, fp: int, position: str) -> Binding:
+        return Binding(hashes[key], key, f"p{key}", fp, "xxh3_64", position, {}, 0, None, 1)
+
+    with state.begin() as tx:
+        run = tx.runs.start(business_date="2026-01-01", owner="t", at=AT)
+        same = bound("same", fps[hashes["same"]], "9")
+        tx.bindings.put(
+            SCOPE, [same, bound("changed", 1, "4"), bound("stale", 1, "6"), bound("gone", 1, "1")], run_id=run, at=AT
+        )
+        waits = WaitingRecord("w.things", hashes["waits"], "waits", 1, "4", [], {}, "f", 1)
+        old = WaitingRecord("w.things", hashes["new"], "new", 1, "7", [], {}, "f", 1)
+        letter: dict[str, Any] = {
+            "stage": "mapping",
+            "code": "bad_value",
+            "pointer": None,
+            "message": "",
+            "raw": {},
+            "mapped": None,
+        }
+        from crossdock.state import DeadLetter
+
+        tx.refused.put(
+            [
+                DeadLetter(
+                    "w.things", hashes["refused"], "refused", fps[hashes["refused"]], source="f", line=1, **letter
+                )
+            ],
+            run_id=run,
+            at=AT,
+        )
+        found = delta.compare(counted.winners, tx, SCOPE, "w.things", waiting=[waits, old], doubtful=[], snapshot=True)
+    names = {key_hash: key for key, key_hash in hashes.items()}
+    assert Counter(names[key_hash] for key_hash in found.changed[KEY_HASH]) == {"changed": 1, "waits": 1}
+    assert [names[key_hash] for key_hash in found.unchanged] == ["same"]
+    assert [names[key_hash] for key_hash in found.refused] == ["refused"]
+    assert [names[key_hash] for key_hash in found.replaced] == ["waits"]
+    assert (found.ignored, found.gone, found.blocked) == (2, 1, 0)  # "new" waits in a newer form, "stale" is older

@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import httpx
 import pytest
 from tests.e2e.warehouse import (
     BREAK,
     CUSTOMERS,
     FORWARD,
     INVOICES,
+    LEAVE,
     LOSE,
     PERSON,
     Fate,
@@ -23,6 +24,7 @@ from tests.e2e.warehouse import (
     Reply,
     Seen,
     Site,
+    ask,
     expected,
     open_site,
 )
@@ -67,9 +69,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Platforms]:
 
         def make(**settings: float) -> Site:
             served = SandboxServer(tmp_path / "platform", SandboxSettings(**settings))  # type: ignore[arg-type]  # ints
-            return opened.enter_context(
-                open_site(tmp_path / "site", opened.enter_context(served), monkeypatch)
-            )
+            return opened.enter_context(open_site(tmp_path / "site", opened.enter_context(served), monkeypatch))
 
         yield make
 
@@ -231,7 +231,11 @@ def test_a_name_that_is_taken(site: Site) -> None:
     site.init()
     headers = {"authorization": f"Bearer {site.api_key}", "x-tenant-slug": site.tenant}
     body = {"externalId": "wms:C2", "name": "there before"}
-    httpx.post(site.platform.base_url + CUSTOMER_PATH, json=body, headers=headers, trust_env=False).raise_for_status()
+    address = urlsplit(site.base_url).netloc
+    made = ask(
+        address, "POST", CUSTOMER_PATH, json.dumps(body).encode(), {**headers, "content-type": "application/json"}
+    )
+    assert made.status == 201
     site.fill()
     result = site.sync()
     assert result.code == 1
@@ -239,9 +243,7 @@ def test_a_name_that_is_taken(site: Site) -> None:
     (found,) = site.listed("--state", "rejected")
     assert (found["key"], found["pointer"]) == ("C2", "#/externalId")
     assert found["why"].startswith("conflict: ")
-    assert [(w["key"], w["why"]) for w in site.listed("--state", "waiting")] == [
-        ("2", "waits for customer wms:C2")
-    ]
+    assert [(w["key"], w["why"]) for w in site.listed("--state", "waiting")] == [("2", "waits for customer wms:C2")]
     assert {effect["operation"] for effect in site.effects()} == {"create"}
 
 
@@ -378,9 +380,7 @@ def test_a_bucket_that_is_smaller_than_believed(own: Platforms) -> None:
     assert site.names("customer") == sorted(f"wms:C{n}" for n in range(40))
 
 
-@pytest.mark.parametrize(
-    "headers", [{}, {"retry-after": "0"}, {"retry-after": "soon"}], ids=["no header", "zero", "nonsense"]
-)
+@pytest.mark.parametrize("headers", [{}, {"retry-after": "soon"}], ids=["no header", "nonsense"])
 def test_429_without_a_useful_header(site: Site, front: Front, headers: dict[str, str]) -> None:
     """A 429 that does not say when to come back is a pause and no more."""
     site.init()
@@ -422,18 +422,21 @@ def test_answers_that_stay_lost(site: Site, front: Front) -> None:
     assert len({seen.key for seen in front.seen if is_invoice(seen)}) == 3
 
 
-def test_an_answer_that_is_late(own: Platforms) -> None:
-    """A platform that still works on the first attempt when the second comes makes one record and no dead letter."""
-    site = own(delay_s=0.4)
-    site.edit("in_flight: 4", "in_flight: 4\n  http: {read_timeout_s: 0.2}")
-    site.edit("attempts: 2", "attempts: 20")
-    site.edit("base_s: 0.01", "base_s: 0.2")
-    site.init()
-    site.export("CUST_1.csv", CUSTOMERS)
-    result = site.sync("wms.customers")
+def test_a_second_attempt_that_overtakes_the_first(own: Platforms) -> None:
+    """A resend that comes while the platform works on the first attempt is no refusal: one record, no dead letter."""
+    site = own(delay_s=0.3)
+    with Front(site.platform.base_url) as front:
+        site.base_url = front.base_url
+        site.configure()
+        site.edit("{attempts: 2, base_s: 0.01}", "{attempts: 20, base_s: 0.05, cap_s: 0.2}")
+        site.init()
+        site.export("CUST_1.csv", CUSTOMERS)
+        front.landed = lambda seen: seen.key in {effect["idempotencyKey"] for effect in site.effects()}
+        front.fate = once(lambda _: True, LEAVE)
+        result = site.sync("wms.customers")
     assert site.names("customer") == ["wms:C1", "wms:C2"]
     assert site.listed() == []
-    assert result.code in {0, 3}
+    assert result.code == 0
 
 
 # ---- without idempotency keys
@@ -451,7 +454,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
     requests = 0
     for run in range(3):
         if run == 2:
-            site.export("INV_9.csv", INVOICES + "\n"[:0])
+            site.export("INV_2.csv", INVOICES)
         result = site.sync()
         assert result.code == 1, result
         assert result.json["balanced"]
@@ -461,7 +464,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
         requests = requests or len(front.seen)
         assert len(front.seen) == requests
     assert Counter(seen.body for seen in front.seen).most_common(1)[0][1] == 1
-    assert all(seen.key is None for seen in front.seen)
+    assert not any(seen.key for seen in front.seen)
     assert len(site.effects(kind)) == {"customer": 2, "invoice": 3}[kind]
     if kind == "invoice":
         site.assert_everything_once()
@@ -544,5 +547,5 @@ def test_without_keys_two_syncs_at_once_make_nothing_twice(site: Site, front: Fr
 
     front.fate = judge
     site.sync()
-    assert codes == [3]
     assert site.invoices() == expected(INVOICES)
+    assert codes == [3]

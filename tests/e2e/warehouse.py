@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
-import httpx
 import pytest
 
 from crossdock.cli.main import main
@@ -225,9 +224,9 @@ class Site:
 
     def effects(self, resource: str | None = None) -> list[dict[str, Any]]:
         """Everything that happened to this tenant's resources, as the platform's witness tells it."""
-        query = {"limit": "10000"} | ({"resource": resource} if resource else {})
-        answer = httpx.get(f"{self.platform.base_url}/_sandbox/effects", params=query, trust_env=False)
-        found = json.loads(answer.content, parse_float=Decimal)["data"]
+        query = f"limit=10000&resource={resource}" if resource else "limit=10000"
+        answer = ask(urlsplit(self.platform.base_url).netloc, "GET", f"/_sandbox/effects?{query}")
+        found = json.loads(answer.body, parse_float=Decimal)["data"]
         return [effect for effect in found if effect["tenant"] == self.tenant]
 
     def names(self, resource: str) -> list[str]:
@@ -286,6 +285,7 @@ class Reply:
 
 FORWARD = "forward"
 LOSE = "the platform does it, its answer is lost"
+LEAVE = "the connection breaks while the platform does it"
 BREAK = "the connection breaks before the platform hears of it"
 
 Fate = str | Reply
@@ -298,8 +298,26 @@ class Seen:
     number: int
     method: str
     path: str
-    key: str | None
+    key: str
     body: bytes
+
+
+def ask(netloc: str, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Reply:
+    """Send one request, written with the standard library alone."""
+    connection = http.client.HTTPConnection(netloc, timeout=10)
+    try:
+        connection.request(method, path, body or None, headers or {})
+        answer = connection.getresponse()
+        return Reply(answer.status, answer.read(), dict(answer.getheaders()))
+    finally:
+        connection.close()
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 10.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.005)
 
 
 class Front:
@@ -307,11 +325,13 @@ class Front:
 
     Attributes:
         fate: Asked about each request before the platform hears of it; may be changed at any time.
+        landed: Asked whether the platform has begun with a request of the fate `LEAVE`.
         seen: Every request that came.
     """
 
     def __init__(self, upstream: str, fate: Callable[[Seen], Fate] = lambda _: FORWARD) -> None:
         self.fate = fate
+        self.landed: Callable[[Seen], bool] = lambda _: True
         self.seen: list[Seen] = []
         self._upstream = urlsplit(upstream).netloc
         self._lock = threading.Lock()
@@ -331,20 +351,27 @@ class Front:
         self._thread.join()
         self._server.server_close()
 
-    def _take(self, method: str, path: str, key: str | None, body: bytes) -> Seen:
+    def _take(self, method: str, path: str, key: str, body: bytes) -> Seen:
         with self._lock:
             seen = Seen(len(self.seen) + 1, method, path, key, body)
             self.seen.append(seen)
             return seen
 
-    def _ask(self, seen: Seen, headers: dict[str, str]) -> Reply:
-        connection = http.client.HTTPConnection(self._upstream, timeout=10)
+    def _obey(self, fate: Fate, seen: Seen, headers: dict[str, str]) -> Reply | None:
+        """The answer that *seen* gets; None if the connection breaks instead."""
+        if isinstance(fate, Reply):
+            return fate
+        if fate == LEAVE:
+            threading.Thread(target=self._forward, args=(seen, headers), name="front, late").start()
+            eventually(lambda: self.landed(seen))
+        answer = self._forward(seen, headers) if fate in {FORWARD, LOSE} else None
+        return answer if fate == FORWARD else None
+
+    def _forward(self, seen: Seen, headers: dict[str, str]) -> Reply | None:
         try:
-            connection.request(seen.method, seen.path, seen.body or None, headers)
-            answer = connection.getresponse()
-            return Reply(answer.status, answer.read(), dict(answer.getheaders()))
-        finally:
-            connection.close()
+            return ask(self._upstream, seen.method, seen.path, seen.body, headers)
+        except (OSError, http.client.HTTPException):
+            return None  # the platform is away
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         front = self
@@ -355,16 +382,9 @@ class Front:
 
             def _serve(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                seen = front._take(self.command, self.path, self.headers.get("idempotency-key"), body)
-                reply = front.fate(seen)
-                if reply in {FORWARD, LOSE}:
-                    try:
-                        answer = front._ask(seen, dict(self.headers.items()))
-                    except OSError:
-                        reply = BREAK
-                    else:
-                        reply = answer if reply == FORWARD else LOSE
-                if not isinstance(reply, Reply):
+                seen = front._take(self.command, self.path, self.headers.get("idempotency-key", "").strip('"'), body)
+                reply = front._obey(front.fate(seen), seen, dict(self.headers.items()))
+                if reply is None:
                     self.close_connection = True
                     return
                 self.send_response_only(reply.status)

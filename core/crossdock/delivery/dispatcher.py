@@ -14,6 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Protocol
 
 from crossdock.clock import Clock
@@ -89,27 +90,29 @@ class Dispatcher:
         self._stop: BaseException | None = None
         self.counters = Counters()
 
-    def resume(self, intents: Sequence[Intent]) -> list[Intent]:
-        """Send again what an earlier run left unsettled.
+    def park(self, intents: Sequence[Intent]) -> list[Intent]:
+        """Leave in doubt what an earlier run sent and what cannot be sent again without risk.
 
         Returns:
-            Those that stay in doubt: sent before, and the platform no longer knows their key, or never did.
+            Those left in doubt: sent before, and the platform has forgotten their key by now, or knows no keys.
         """
         now, rule = self._clock.now(), self._target.profile
-        kept_s = rule.idempotency.kept_s
-        doubtful = [
+        forgotten = now - timedelta(seconds=rule.idempotency.kept_s)
+        parked = [
             intent
             for intent in intents
-            if intent.first_sent_at and (not rule.may_resend or (now - intent.first_sent_at).total_seconds() > kept_s)
+            if intent.first_sent_at and (not rule.may_resend or intent.first_sent_at < forgotten)
         ]
-        parked = {intent.id for intent in doubtful}
+        for intent in parked:
+            intent.status = "in_doubt"
         with self._state.begin() as tx:
-            for intent in doubtful:
-                intent.status = "in_doubt"
-            tx.intents.move(doubtful, at=now)
-        self._ready.extend(intent for intent in intents if intent.id not in parked)
+            tx.intents.move(parked, at=now)
+        return parked
+
+    def resume(self, intents: Sequence[Intent]) -> None:
+        """Send what an earlier run left unsettled; fails as `deliver` does."""
+        self._ready.extend(intents)
         self.deliver(iter(()))
-        return doubtful
 
     def deliver(self, chunks: Iterator[Chunk]) -> None:
         """Deliver all operations of *chunks*, in their order as far as answers allow.

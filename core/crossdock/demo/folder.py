@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -29,7 +31,7 @@ def opened(folder: Path) -> Iterator[SftpServer]:
         ConfigError: If the folder holds something, or cannot be made.
     """
     _claim(folder)
-    with SandboxServer(folder / "sandbox") as platform, _warehouse(folder) as warehouse:
+    with SandboxServer(folder / "sandbox", port=_own_port()) as platform, _warehouse(folder) as warehouse:
         _secret(folder / _PASSWORD, warehouse.password)
         _secret(folder / _KEY, platform.api_key)
         facts = {"base_url": platform.base_url, "tenant": platform.tenant, **_address(warehouse)}
@@ -84,6 +86,14 @@ def _claim(folder: Path) -> None:
             raise ConfigError("the folder is not empty", where=str(folder), hint=hint)
     except OSError as error:
         raise ConfigError(f"cannot be made: {error.strerror}", where=str(folder)) from error
+
+
+def _own_port() -> int:
+    """A free port below those that systems hand out, so that it is still free when the demo goes on another day."""
+    for port in secrets.SystemRandom().sample(range(20_000, 32_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    return 0
 
 
 def _warehouse(folder: Path) -> SftpServer:

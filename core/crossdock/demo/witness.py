@@ -19,8 +19,10 @@ def compare(project: Project, reports: list[Report]) -> Counter[str]:
     """How many effects of each kind the sandbox saw: one for each delivery in the reports and in the state, no more.
 
     Raises:
-        InternalError: If that is not so.
+        InternalError: If that is not so, or a tally does not balance.
     """
+    if not all(report.balanced for report in reports):
+        raise InternalError("the tally does not balance")
     effects = list(_effects(project))
     state = project.open_state(read_only=True)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -151,26 +151,25 @@ class _Run:
         return report
 
     def _all(self, streams: list[BoundStream]) -> None:
-        try:
-            doubtful = self._resume()
-        except CrossdockError as error:
-            self._report.errors[""] = error
+        with self._state.begin() as tx:
+            unsettled = tx.intents.unsettled()
+        doubtful = self._dispatcher.park(unsettled)
+        if not self._resume(unsettled, doubtful):
             return
         for bound in streams:
             if not self._one(bound, doubtful) or self._interrupt.is_set():
                 return
 
-    def _resume(self) -> list[Intent]:
-        with self._state.begin() as tx:
-            intents = tx.intents.unsettled()
-        for intent in intents:
+    def _resume(self, unsettled: list[Intent], doubtful: list[Intent]) -> bool:
+        """Deliver what the last run left; False if the run must end."""
+        for intent in unsettled:
             self._tally(intent.stream).count("carried_over")
-        if intents:
-            self._progress.begin("sending what the last run left", len(intents))
-        doubtful = self._dispatcher.resume(intents)
         for intent in doubtful:
             self._tally(intent.stream).count("carried_on")
-        return doubtful
+        parked = {intent.id for intent in doubtful}
+        left = [intent for intent in unsettled if intent.id not in parked]
+        self._progress.begin("sending what the last run left", len(left))
+        return self._deliver(lambda: self._dispatcher.resume(left))
 
     def _one(self, bound: BoundStream, doubtful: list[Intent]) -> bool:
         """Run one stream; False if the run must end."""
@@ -187,15 +186,20 @@ class _Run:
         planner = Planner(bound, self._state, self._references, tally, run_id=self._report.run, target=self._target)
         reads = reading.records()
         self._progress.begin(bound.name, reading.expected)
+        if not self._deliver(lambda: self._dispatcher.deliver(self._watched(planner.decide(reads)))):
+            tally.count("carried_on", sum(1 for _ in reads))  # they stay in files that are not worked through
+            return False
+        reading.finish()
+        return True
+
+    def _deliver(self, work: Callable[[], None]) -> bool:
         try:
-            self._dispatcher.deliver(self._watched(planner.decide(reads)))
+            work()
         except StateError:
             raise
         except CrossdockError as error:
             self._report.errors[""] = error
-            tally.count("carried_on", sum(1 for _ in reads))  # they stay in files that are not worked through
             return False
-        reading.finish()
         return True
 
     def _advance(self, rows: int) -> None:

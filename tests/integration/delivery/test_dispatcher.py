@@ -163,8 +163,14 @@ class Bench:
     def resume(self) -> list[Intent]:
         with self.state.begin() as tx:
             unsettled = tx.intents.unsettled()
-        doubtful: list[Intent] = self.run(lambda dispatcher: dispatcher.resume(unsettled))
-        return doubtful
+
+        def resume(dispatcher: Dispatcher) -> list[Intent]:
+            parked = dispatcher.park(unsettled)
+            dispatcher.resume([intent for intent in unsettled if intent not in parked])
+            return parked
+
+        parked: list[Intent] = self.run(resume)
+        return parked
 
     def statuses(self) -> Counter[str]:
         return Counter(item.intent.status for item in self.settled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +18,7 @@ from crossdock.connector import Context, Stream
 from crossdock.errors import RefusedError
 from crossdock.mapping.columns import Filter, Repair
 from crossdock.records import LINE, RawBatch, Record
-from crossdock.state import Binding, Scope, State, WaitingRecord
+from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 from crossdock.sync import delta
 from crossdock.sync.census import Census
 from crossdock.sync.references import key_hashes
@@ -28,7 +28,7 @@ from crossdock.sync.tally import Tally
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "w")
 
-Rows = Sequence[dict[str, str | None]]
+Rows = Sequence[Mapping[str, str | None]]
 
 
 class Things(Stream[Any]):
@@ -82,7 +82,7 @@ def test_the_last_row_of_a_key_wins(tmp_path: Path) -> None:
 
 def test_order_by_names_the_winner_however_files_come(tmp_path: Path) -> None:
     """The newest by its column wins, also from an older file; a tie is broken by content, not by place."""
-    rows = [{"K": "1", "T": "3", "V": "new"}, {"K": "1", "T": "1", "V": "old"}, {"K": "1", "T": "3", "V": "tie"}]
+    rows: Rows = [{"K": "1", "T": "3", "V": "new"}, {"K": "1", "T": "1", "V": "old"}, {"K": "1", "T": "3", "V": "tie"}]
     won = set()
     for number, order in enumerate(([0, 1, 2], [2, 1, 0], [1, 2, 0])):
         folder = tmp_path / str(number)
@@ -121,7 +121,7 @@ def test_repairs_come_before_filters_and_keys(tmp_path: Path) -> None:
 
 def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:
     """Every part of a key must be there; the letter names the empty column and keeps the row."""
-    rows = [{"K": "a", "L": ""}, {"K": None, "L": "x"}, {"K": "a b", "L": "x|y"}]
+    rows: Rows = [{"K": "a", "L": ""}, {"K": None, "L": "x"}, {"K": "a b", "L": "x|y"}]
     counted, tally = census(Things(key=("K", "L")), [batch(rows)], tmp_path)
     assert [(letter.code, letter.pointer, letter.line) for letter in counted.keyless] == [
         ("key_missing", "L", 2),
@@ -170,7 +170,7 @@ def test_it_does_what_a_plain_dict_would(files: list[list[tuple[str, str, str]]]
 def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
     """New, changed, unchanged, stale, refused again, displaced and gone are told apart, each key once."""
     keys = ["new", "changed", "same", "stale", "refused", "waits"]
-    rows = [{"K": key, "T": "5", "V": "v"} for key in keys]
+    rows: Rows = [{"K": key, "T": "5", "V": "v"} for key in keys]
     counted, _ = census(Things(order_by=("T",), uses=("V",)), [batch(rows)], tmp_path)
     hashes = key_hashes([*keys, "gone"])
     fps = dict(counted.winners.select(KEY_HASH, FP).iter_rows())
@@ -186,25 +186,9 @@ def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
         )
         waits = WaitingRecord("w.things", hashes["waits"], "waits", 1, "4", [], {}, "f", 1)
         old = WaitingRecord("w.things", hashes["new"], "new", 1, "7", [], {}, "f", 1)
-        letter: dict[str, Any] = {
-            "stage": "mapping",
-            "code": "bad_value",
-            "pointer": None,
-            "message": "",
-            "raw": {},
-            "mapped": None,
-        }
-        from crossdock.state import DeadLetter
-
-        tx.refused.put(
-            [
-                DeadLetter(
-                    "w.things", hashes["refused"], "refused", fps[hashes["refused"]], source="f", line=1, **letter
-                )
-            ],
-            run_id=run,
-            at=AT,
-        )
+        key_hash = hashes["refused"]
+        letter = DeadLetter("w.things", key_hash, "", fps[key_hash], "plan", "rejected", None, "", {}, None, "f", 1)
+        tx.refused.put([letter], run_id=run, at=AT)
         found = delta.compare(counted.winners, tx, SCOPE, "w.things", waiting=[waits, old], doubtful=[], snapshot=True)
     names = {key_hash: key for key, key_hash in hashes.items()}
     assert Counter(names[key_hash] for key_hash in found.changed[KEY_HASH]) == {"changed": 1, "waits": 1}

@@ -439,7 +439,7 @@ BAD_FILES = {
 
 @pytest.mark.parametrize("bad", [pytest.param(bad, id=name) for name, bad in BAD_FILES.items()])
 def test_a_bad_file_never_enters(site: Site, bad: BadFile) -> None:
-    """A damaged file is refused as a whole with exit 4 and its place, the other streams go on; mended it is delivered."""
+    """A damaged file is refused as a whole with exit 4 and its place, the others go on; mended it is delivered."""
     if bad.edit[0]:
         site.edit(*bad.edit, within="invoices:")
     site.init()
@@ -661,10 +661,11 @@ BAD_RECORDS = {
 
 
 def test_bad_records_are_dead_letters(site: Site) -> None:
-    """Records that cannot be mapped are told with reason, place and column; the others go through, and they do mended."""
+    """Records that cannot be mapped are told with reason, place and column; the others go through, mended they do."""
     site.init()
     site.fill()
-    lines, told = [], {}
+    lines: list[str] = []
+    told: dict[str, tuple[str, str, str]] = {}
     for name, bad in BAD_RECORDS.items():
         at = f"INV_1.csv:{5 + len(lines) + bad.row}"
         lines += [f"{name};{line}\n" for line in bad.lines]
@@ -717,7 +718,7 @@ def test_a_refused_record_that_comes_again_is_counted_and_not_sent(site: Site) -
 
 @pytest.mark.parametrize("key", ["", '""'], ids=["empty", "quoted empty"])
 def test_a_row_without_key(site: Site, key: str) -> None:
-    """A row that names no record is a dead letter key_missing with its line; the others go through, it does when mended."""
+    """A row that names no record is a dead letter key_missing with its line; mended it goes through."""
     site.init()
     site.fill()
     site.export("INV_1.csv", INVOICES.replace("2;C2", f"{key};C2"))

@@ -9,9 +9,10 @@ from tests.e2e import retail_truth
 from tests.e2e.silence import guarded, plan_silently
 from tests.e2e.stage import Stage
 
-pytestmark = [pytest.mark.retail, pytest.mark.openssh]
+pytestmark = pytest.mark.openssh
 
 
+@pytest.mark.retail
 def test_the_first_day_is_planned_in_silence_and_then_done_as_planned(fresh: Stage, exports: list[Path]) -> None:
     """A plan reaches no platform and leaves no trace; the sync after it sends just what it told, and all arrives."""
     fresh.serve(exports[:1])

@@ -17,7 +17,7 @@ class WarehouseStream(DeclaredStream[SftpWarehouseSettings]):
         whole = config.model_copy(
             update={"columns": {**source.columns, **config.columns}, "skip": {**source.skip, **config.skip}}
         )
-        super().__init__(name, whole, {"files": source.files, **source.format.model_dump(exclude_none=True)})
+        super().__init__(name, whole, source.format.model_dump(exclude_none=True))
         self.files, self.format = source.files, source.format
         self.peers: Sequence[WarehouseStream] = (self,)
 

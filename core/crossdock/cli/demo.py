@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
@@ -55,7 +56,7 @@ def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) 
     from crossdock.platform import probe
     from crossdock.sync import project
 
-    with place.opened(folder) as warehouse:
+    with interruptible() as interrupt, place.opened(folder) as warehouse:
         loaded = project.load(config := folder / place.CONFIG)
         loaded.init()
         probe.reach(loaded.platform)
@@ -67,7 +68,7 @@ def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) 
                 _heading(console, f"Night {night}: crossdock plan --limit {limit}", _BEFORE[night])
                 ctx.invoke(plan.plan, config=config, limit=limit)
                 _heading(console, f"Night {night}: crossdock sync")
-            reports.append(_sync(loaded, as_json=as_json))
+            reports.append(_sync(loaded, interrupt, as_json=as_json))
             if not as_json:
                 terminal.show_run(console, reports[-1].as_json())
                 _heading(console, f"Night {night}: crossdock records list")
@@ -80,15 +81,15 @@ def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) 
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
 
 
-def _sync(loaded: Project, *, as_json: bool) -> Report:
+def _sync(loaded: Project, interrupt: threading.Event, *, as_json: bool) -> Report:
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
     from crossdock.sync import runner
 
-    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+    with terminal.progress(wanted=not as_json) as progress:
         report = runner.sync(loaded, [], clock=SystemClock(), progress=progress, interrupt=interrupt)
     if interrupt.is_set():
-        raise StoppedError("stopped before its end")
+        raise StoppedError("stopped before its end", hint="remove the folder before the next try")
     for error in report.errors.values():
         raise error
     return report

@@ -38,6 +38,7 @@ class Planned:
     """What a plan found.
 
     Attributes:
+        tallies: By stream, as they would be if everything planned were delivered.
         operations: By kind; ``resend`` for what an earlier run left unsettled.
         errors: What kept a stream from being read, by its name.
     """
@@ -98,6 +99,7 @@ class _Preview:
     def _pour(self, decided: Decided) -> None:
         for operation in decided.operations:
             self._remember(operation.kind, operation.scope, operation.key_hash)
+            self.result.tallies[decided.stream].count("created" if operation.kind == "create" else "updated")
             self._sink.operation(operation)
         for letter in decided.letters:
             self._sink.refused(letter)

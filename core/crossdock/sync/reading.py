@@ -102,8 +102,6 @@ class Reading:
             tx.waiting.clear(bound.name, [key for key in self._delta.replaced if key in unmoved])
             if self._delta.blocked:
                 return  # the source is read again until the doubt is settled
-            if self._delta.blocked:
-                return  # the source is read again until the doubt is settled
             if self._census.cursor is not None:
                 tx.cursors.put(bound.name, self._census.cursor, run_id=self._run_id)
         bound.stream.finished(bound.context)

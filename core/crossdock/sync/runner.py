@@ -27,7 +27,7 @@ from crossdock.sync.project import BoundStream, Project
 from crossdock.sync.reading import Reading
 from crossdock.sync.references import References
 from crossdock.sync.tally import Tally, Term
-from crossdock.sync.work import work_folder
+from crossdock.sync.work import alive, work_folder
 
 _TERMS: dict[str, Term] = {
     "rejected": "rejected",
@@ -116,8 +116,11 @@ class _Run:
         now = self._clock.now()
         date = now.astimezone().date().isoformat()
         started = self._clock.monotonic()
-        owner = f"{socket.gethostname()}:{os.getpid()}"
+        host = socket.gethostname()
+        owner = f"{host}:{os.getpid()}"
         with self._state.begin() as tx:
+            dead = [run for run, other in tx.runs.running().items() if not _at_work(other, host)]
+            tx.runs.abandon(dead, at=now)
             run_id = tx.runs.start(business_date=date, owner=owner, at=now)
             spent_until = tx.buckets.get(self._target.name)
         self._report = report = Report(run_id, date)
@@ -233,6 +236,12 @@ class _Run:
                 error=str(error) if error else None,
                 at=self._clock.now(),
             )
+
+
+def _at_work(owner: str, host: str) -> bool:
+    """False if *owner* was a process of this host and is gone; of other hosts nothing is known."""
+    other_host, _, process = owner.rpartition(":")
+    return other_host != host or alive(int(process))
 
 
 def _term(intent: Intent) -> Term:

@@ -23,11 +23,12 @@ def _sweep(spool: Path) -> None:
     """Remove what runs left behind that were killed."""
     for folder in spool.glob("run-*"):
         owner = folder.name.split("-")[1]
-        if owner.isdecimal() and not _alive(int(owner)):
+        if owner.isdecimal() and not alive(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """True if there is a process of this id on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

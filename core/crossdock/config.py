@@ -93,6 +93,17 @@ class Secret:
             raise ConfigError("the secret file is empty", where=str(path))
         return text
 
+    def reveal_token(self) -> str:
+        """The secret, fit for an HTTP header: one word of printable ASCII.
+
+        Raises:
+            ConfigError: See `reveal`; or if it is no such word.
+        """
+        value = self.reveal()
+        if not (value.isascii() and value.isprintable() and " " not in value):
+            raise ConfigError(f"{self.reference} holds blanks or characters that no header can carry")
+        return value
+
 
 def _secret(value: Any, info: ValidationInfo) -> Secret:
     if isinstance(value, Secret):
@@ -150,17 +161,31 @@ class Document:
         try:
             return model.model_validate(data, context={"folder": self.folder})
         except ValidationError as error:
-            findings = [self._finding(place, item) for item in error.errors(include_url=False, include_input=False)]
+            findings = [self._finding(place, item) for item in error.errors(include_url=False)]
             raise ConfigError("\n".join(dict.fromkeys(findings))) from None
 
     def _finding(self, place: Place, item: Any) -> str:
-        within = tuple(part for part in item["loc"] if not (isinstance(part, str) and part.startswith("kind=")))
         key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
-        full = (*place, *within, *(key if isinstance(key, tuple) else (key,)))
-        message = item["msg"].removeprefix("Value error, ")
-        if item["type"] in {"string_type", "literal_error"} and "secret" not in message:
-            message += " (quote numbers and words such as yes and no)" if item["type"] == "string_type" else ""
-        return f"{self.where(full)}: {'.'.join(map(str, full))}: {message}"
+        parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
+        for number, part in enumerate(parts, 1):
+            if number == len(parts) or not self._is_choice(place, part, parts[number]):
+                place = (*place, part)
+        return f"{self.where(place)}: {'.'.join(map(str, place))}: {_said(item)}"
+
+    def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
+        """True if *part* names the choice of a union in pydantic's path, and is no part of the file's."""
+        here = (*place, part)
+        return here not in self.places or ((*here, following) not in self.places and (*place, following) in self.places)
+
+
+def _said(item: Any) -> str:
+    """Pydantic's finding in the words of someone who writes a config file; never with the value."""
+    if item["type"] == "string_type":
+        return "is empty" if item["input"] is None else "must be text (quote numbers and words such as yes and no)"
+    if item["type"] == "too_short":
+        return "name at least one"
+    message: str = item["msg"].removeprefix("Value error, ")
+    return message
 
 
 def read(path: Path) -> Document:
@@ -187,7 +212,9 @@ def read(path: Path) -> Document:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise ConfigError(f"is no YAML: {getattr(error, 'problem', None) or error}", where=where) from None
+        begun = getattr(error, "context_mark", None)
+        hint = f"it belongs to what begins at line {begun.line + 1}, column {begun.column + 1}" if begun else None
+        raise ConfigError(f"is no YAML: {getattr(error, 'problem', None) or error}", where=where, hint=hint) from None
     finally:
         loader.dispose()
     return Document(path, data, places)

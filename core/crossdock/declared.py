@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -13,7 +13,7 @@ from crossdock import wire
 from crossdock.config import ConfigModel, unknown
 from crossdock.connector import Mode, Settings, Stream
 from crossdock.mapping.columns import Filter, Repair
-from crossdock.mapping.declarative import Each, Form, RecordMap
+from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
 
@@ -53,14 +53,31 @@ class StreamConfig(ConfigModel):
             if name not in known:
                 advice = unknown(name, list(known))
                 raise PydanticCustomError("unknown_key", "{advice}", {"key": (*place, name), "advice": advice})
+            inner, is_list = _models_of(known[name].annotation)
+            if isinstance(form, Each) is not is_list:
+                raise _misplaced(
+                    (*place, name), "is a list: use each" if is_list else "is no list: each has no place here"
+                )
             if isinstance(form, Each) and self.group_by is None:
-                raise ValueError(f"map.{name} makes one item of each row, which needs group_by")
-            if isinstance(form, Each):
-                line = model.model_fields[name].annotation.__args__[0]  # type: ignore[union-attr]  # tuple[Line, ...]
-                self._check_members(line, form.each, (*place, name, "each"))
+                raise _misplaced((*place, name), "makes one item of each row, which needs group_by")
+            if isinstance(form, Each) and inner:
+                self._check_members(inner, form.each, (*place, name, "each"))
+            if isinstance(form, Nested) and inner:
+                self._check_members(inner, form.object, (*place, name, "object"))
         missing = [name for name, field in known.items() if field.is_required() and name not in forms]
         if missing:
-            raise ValueError(f"{'.'.join(place)} lacks {', '.join(missing)}, which every {self.resource} needs")
+            raise _misplaced(place, f"lacks {', '.join(missing)}, which every {self.resource} needs")
+
+
+def _misplaced(place: tuple[str, ...], message: str) -> PydanticCustomError:
+    return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
+
+
+def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
+    """The model inside a field's annotation if there is one, and whether the field is a list."""
+    inside = get_args(annotation) or (annotation,)
+    model = next((kind for kind in inside if isinstance(kind, type) and issubclass(kind, ResourceModel)), None)
+    return model, get_origin(annotation) is tuple
 
 
 class DeclaredStream(Stream[S]):

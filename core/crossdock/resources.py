@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from functools import cache
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     AwareDatetime,
@@ -21,6 +22,8 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
 
 from crossdock.fields import (
     Code,
@@ -93,7 +96,9 @@ def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal 
         return
     for place, price in prices:
         if price is not None and price != price.to_integral_value():
-            raise ValueError(f"{place}: {currency} has no decimals")
+            raise PydanticCustomError(
+                "no_decimals", "{currency} has no decimals", {"place": place, "currency": currency}
+            )
 
 
 class Address(ResourceModel):
@@ -296,3 +301,21 @@ RESOURCES: Mapping[ResourceName, ResourceType] = {
         ResourceType("invoice", InvoiceDraft, Invoice, write_once=True),
     )
 }
+
+
+@cache
+def personal_members(model: type[ResourceModel]) -> frozenset[str]:
+    """The wire names of *model*'s members that are or hold personal data."""
+    return frozenset(
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if any(_is_personal(part) for part in (field, field.annotation, *get_args(field.annotation)))
+    )
+
+
+def _is_personal(part: Any) -> bool:
+    if isinstance(part, type) and issubclass(part, ResourceModel):
+        return bool(personal_members(part)) and not issubclass(part, Item)
+    marks = part.metadata if isinstance(part, FieldInfo) else getattr(part, "__metadata__", ())
+    extras = [part, *marks]
+    return any((getattr(mark, "json_schema_extra", None) or {}).get("x-personal") for mark in extras)

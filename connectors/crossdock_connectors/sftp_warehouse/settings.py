@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter, Repair, SecretRef, Settings, StreamConfig
 from crossdock.sources import DelimitedFormat
 
 
+def _files(pattern: str) -> str:
+    folder, _, name = pattern.rpartition("/")
+    if not name or any(wildcard in folder for wildcard in "*?["):
+        raise ValueError("must be a folder and a name pattern; only the name may have wildcards")
+    return pattern
+
+
+def _fingerprint(text: str) -> str:
+    if not re.fullmatch(r"SHA256:[A-Za-z0-9+/]{43}=?", text):
+        raise ValueError("must be a fingerprint as 'ssh-keygen -lf' prints it: SHA256:...")
+    return text
+
+
+FilesPattern = Annotated[str, AfterValidator(_files)]
+Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
+
+
 class SourceConfig(ConfigModel):
     """Files of one layout that several streams read, once in a run."""
 
-    files: str
+    files: FilesPattern
     """Folder and name pattern, such as ``out/LOT_*.txt``; the folder is relative to the login folder."""
     format: DelimitedFormat = DelimitedFormat()
     columns: Mapping[str, Repair] = {}
@@ -28,7 +46,7 @@ class WarehouseStreamConfig(StreamConfig):
 
     source: str | None = None
     """A source of this connection."""
-    files: str | None = None
+    files: FilesPattern | None = None
     format: DelimitedFormat | None = None
 
     @model_validator(mode="after")
@@ -51,7 +69,7 @@ class SftpWarehouseSettings(Settings):
     private_key: SecretRef | None = None
     """The key itself, usually ``file:~/.ssh/NAME``."""
     passphrase: SecretRef | None = None
-    host_key: str | tuple[str, ...]
+    host_key: Fingerprint | tuple[Fingerprint, ...]
     """Fingerprint of the server's key as ``ssh-keygen -lf`` prints it: ``SHA256:...``."""
     timeout_s: Annotated[float, Field(gt=0)] = 30.0
     """How long the server may be silent."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import DelimitedFormat, FileSource, Reader, SftpLogin, connect
+from crossdock.sources import DelimitedFormat, FileSource, FileStore, Reader, SftpLogin, connect
 from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings, SourceConfig, WarehouseStreamConfig
 
 
@@ -37,7 +37,7 @@ class WarehouseStream(DeclaredStream[SftpWarehouseSettings]):
             return FileSource(
                 self.files,
                 self.format,
-                lambda: connect(login(ctx.settings)),
+                lambda: _session(ctx),
                 ctx.place,
                 settle_s=ctx.settings.settle_s,
                 snapshot=self.mode == "snapshot",
@@ -64,6 +64,18 @@ def _source(settings: SftpWarehouseSettings, config: WarehouseStreamConfig) -> S
         return settings.sources[config.source]
     assert config.files is not None
     return SourceConfig(files=config.files, format=config.format or DelimitedFormat())
+
+
+def _session(ctx: Context[SftpWarehouseSettings]) -> FileStore:
+    """A session; a login that failed is not tried again in this run, so that no account gets locked."""
+    failures: list[CrossdockError] = ctx.shared("failed logins", list)
+    if failures:
+        raise failures[0]
+    try:
+        return connect(login(ctx.settings))
+    except CrossdockError as failure:
+        failures.append(failure)
+        raise
 
 
 def login(settings: SftpWarehouseSettings) -> SftpLogin:

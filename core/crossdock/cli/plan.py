@@ -31,8 +31,7 @@ def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, lim
     loaded = project.load(config)
     with terminal.progress(wanted=not as_json) as progress:
         planned = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress)
-    for name, error in planned.errors.items():
-        click.echo(f"crossdock: {name}: {error}", err=True)
+    terminal.print_errors(planned.errors)
     if as_json:
         document = {
             "operations": dict(planned.operations),
@@ -57,8 +56,16 @@ class _Listing:
         self._counts: dict[str, int] = {}
 
     def operation(self, operation: Operation) -> None:
+        from crossdock.resources import RESOURCES, personal_members
+
         before = operation.binding.payload if operation.binding else {}
-        changes = {name: {"before": before.get(name), "after": value} for name, value in operation.changes.items()}
+        personal = personal_members(RESOURCES[operation.resource].wire)
+        changes = {
+            name: {"before": "(personal)", "after": "(personal)"}
+            if name in personal
+            else {"before": before.get(name), "after": value}
+            for name, value in operation.changes.items()
+        }
         self._add(operation.kind, operation.stream, operation.record.key, {"changes": changes})
 
     def refused(self, letter: DeadLetter) -> None:

@@ -34,9 +34,10 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
     if as_json:
         terminal.print_json(found)
         return
-    rows = [(item["state"], item["stream"], item["key"], item["why"], item["at"]) for item in found]
+    columns = ("state", "stream", "key", "why", "pointer", "at")
+    rows = [tuple(item.get(name, "") for name in columns) for item in found]
     console = terminal.out()
-    console.print(terminal.table("Records", ("state", "stream", "key", "why", "at"), rows))
+    console.print(terminal.table("Records", columns, rows))
     if not found:
         console.print("none: everything got through")
 
@@ -50,8 +51,10 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
 def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
     """Show one such record: reason, place, story; its data only with --raw."""
     from crossdock.cli import terminal
+    from crossdock.records import key_text
 
-    found = [item for item in _found(config, None, None) if (item["stream"], item["key"]) == (stream, key)]
+    keys = {key, key_text([key])}  # as it is listed, or as it stands in the source
+    found = [item for item in _found(config, None, None) if item["stream"] == stream and item["key"] in keys]
     if not found:
         raise ConfigError(f"no record {key!r} of stream {stream!r} was rejected, waits or is in doubt")
     shown = [_public(item) | ({"raw": item["raw"], "mapped": item.get("mapped")} if raw else {}) for item in found]
@@ -81,7 +84,12 @@ def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str,
 
 def _rejected(tx: Transaction, limit: int) -> list[dict[str, Any]]:
     return [
-        item | {"state": "rejected", "why": f"{item['code']}: {item['message']}", "since": item["refused_at"]}
+        item
+        | {
+            "state": "rejected",
+            "why": f"{item['code']}: {item['message']}",
+            "since": item["refused_at"],
+        }
         for item in tx.refused.listed(limit=limit)
     ]
 
@@ -100,7 +108,7 @@ def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:
             "state": "in-doubt",
             "stream": intent.stream,
             "key": intent.key,
-            "why": f"{intent.operation} was sent {intent.attempts} times without a clear answer",
+            "why": f"{intent.operation} was sent {_times(intent.attempts)} without a clear answer",
             "source": intent.source,
             "line": intent.line,
             "since": intent.first_sent_at,
@@ -108,6 +116,10 @@ def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:
         }
         for intent in tx.intents.listed(("in_doubt",), limit=limit)
     ]
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 _KINDS = {"rejected": _rejected, "waiting": _waiting, "in-doubt": _in_doubt}

@@ -26,8 +26,7 @@ def sync(streams: tuple[str, ...], config: Path, *, as_json: bool) -> int:
     loaded = project.load(config)
     with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
         report = runner.sync(loaded, list(streams), clock=SystemClock(), progress=progress, interrupt=interrupt)
-    for name, error in report.errors.items():
-        click.echo(f"crossdock: {name + ': ' if name else ''}{error}", err=True)
+    terminal.print_errors(report.errors)
     if as_json:
         terminal.print_json(report.as_json())
     else:

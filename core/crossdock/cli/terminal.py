@@ -88,6 +88,15 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
         yield _Bars(bars)
 
 
+def print_errors(errors: Mapping[str, Exception]) -> None:
+    """Say each error once, with the streams that it stopped."""
+    streams: dict[str, list[str]] = {}
+    for name, error in errors.items():
+        streams.setdefault(str(error), []).append(name)
+    for text, names in streams.items():
+        click.echo(f"crossdock: {', '.join(names) + ': ' if any(names) else ''}{text}", err=True)
+
+
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
     """The accounts of a run, as `crossdock.sync.runner.Report.as_json` gives them; terms that are zero are left out."""
     streams: Mapping[str, Any] = report["streams"]

@@ -23,7 +23,7 @@ from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Senders, Sent
 from crossdock.delivery.settling import Settled
-from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
+from crossdock.errors import RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.target import PlatformTarget
 from crossdock.state import Intent, Scope, State, Transaction
@@ -86,6 +86,7 @@ class Dispatcher:
         self._in_flight: dict[int, Intent] = {}
         self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._failures: Counter[int] = Counter()
+        self._ambiguous: set[int] = set()
         self._accepted: set[str] = set()
         self._stop: BaseException | None = None
         self.counters = Counters()
@@ -110,8 +111,15 @@ class Dispatcher:
         return parked
 
     def resume(self, intents: Sequence[Intent]) -> None:
-        """Send what an earlier run left unsettled; fails as `deliver` does."""
+        """Send what an earlier run left unsettled, with the same bytes; fails as `deliver` does.
+
+        What never was sent goes to where the config says now: the path may have been the mistake.
+        """
+        for intent in intents:
+            if intent.operation == "create" and intent.first_sent_at is None:
+                intent.path = self._target.profile.path(intent.resource)
         self._ready.extend(intents)
+        self._ambiguous.update(intent.id for intent in intents if intent.first_sent_at)
         self.deliver(iter(()))
 
     def deliver(self, chunks: Iterator[Chunk]) -> None:
@@ -224,11 +232,12 @@ class Dispatcher:
             case "delivered" if outcome.platform_id or intent.platform_id:
                 self._accepted.add(intent.resource)
                 return self._to("delivered", intent, outcome)
-            case "rejected" if outcome.status != 403 or intent.resource in self._accepted:
-                return self._to("rejected", intent, outcome)
+            case "rejected" if outcome.status == 409 and intent.id in self._ambiguous:
+                return self._again(intent, outcome)  # it is our own first attempt that is in the way
             case "rejected" | "unauthorized":
-                self._stop = self._stop or self._unauthorized(intent, outcome)
-                return self._to("pending", intent, outcome)
+                concerns_all = self._concerns_all(intent, outcome)
+                self._stop = self._stop or concerns_all
+                return self._to("pending" if concerns_all else "rejected", intent, outcome)
             case "throttled":
                 self.counters.throttled += 1
                 self._allowance.refused(1.0 if outcome.retry_after_s is None else outcome.retry_after_s)
@@ -240,13 +249,15 @@ class Dispatcher:
     def _again(self, intent: Intent, outcome: Outcome) -> Settled | None:
         """Send it again after a pause, unless that could do it twice, or it failed too often."""
         profile = self._target.profile
-        if outcome.kind != "unavailable" and not profile.may_resend:
-            return self._to("in_doubt", intent, outcome)
+        if outcome.kind != "unavailable":
+            self._ambiguous.add(intent.id)
+            if not profile.may_resend:
+                return self._to("in_doubt", intent, outcome)
         self._failures[intent.id] += 1
         failures, rule = self._failures[intent.id], profile.retry
         if failures >= rule.attempts:
             self._stop = self._stop or UnavailableError(
-                f"{failures} attempts failed, the last one: {outcome.message or 'an answer without an id'}",
+                f"{outcome.message or 'answers success without an id'} ({failures} attempts)",
                 where=profile.base_url,
                 hint="nothing was lost; run again when the platform answers",
             )
@@ -255,12 +266,21 @@ class Dispatcher:
         heapq.heappush(self._delayed, _Delayed(ready_at, intent.id, intent))
         return None
 
-    def _unauthorized(self, intent: Intent, outcome: Outcome) -> UnauthorizedError:
-        return UnauthorizedError(
-            f"refuses our credential for {intent.resource}: {outcome.message} (HTTP {outcome.status})",
-            where=self._target.profile.base_url,
-            hint="see platform.auth and platform.tenant; nothing was lost, run again when it is mended",
-        )
+    def _concerns_all(self, intent: Intent, outcome: Outcome) -> RemoteError | None:
+        """The error of a refusal that would meet every record, and says nothing about this one."""
+        answer, where = f"{outcome.message} (HTTP {outcome.status})", self._target.profile.base_url
+        if outcome.status == 401:
+            hint = "check platform.auth.token; nothing was lost, run again when it is mended"
+            return UnauthorizedError(f"refuses our credential: {answer}", where=where, hint=hint)
+        if intent.resource in self._accepted:
+            return None
+        if outcome.status == 403:
+            hint = "check platform.tenant and the scopes of the key; nothing was lost"
+            return UnauthorizedError(f"lets us write no {intent.resource}: {answer}", where=where, hint=hint)
+        if outcome.status in {404, 405} and intent.operation == "create":
+            hint = f"check platform.base_url and platform.paths.{intent.resource}; nothing was lost"
+            return RemoteError(f"has nothing at {intent.path}: {answer}", where=where, hint=hint)
+        return None
 
     @staticmethod
     def _to(status: Status, intent: Intent, outcome: Outcome) -> Settled:
@@ -270,15 +290,15 @@ class Dispatcher:
         return Settled(intent, outcome)
 
     def _put_back(self) -> None:
-        """After a stop: what waits to be sent again is in doubt if it may have been done, and pending otherwise."""
-        waiting = [delayed.intent for delayed in self._delayed]
-        outcome = Outcome("in_doubt" if self._target.profile.may_resend else "unavailable", "the run was stopped")
-        status: Status = "in_doubt" if outcome.kind == "in_doubt" else "pending"
-        moved = [self._to(status, intent, outcome) for intent in waiting]
-        rest = [Settled(intent, outcome) for intent in self._ready]
+        """After a stop: what was sent and may have been done is in doubt, all else is pending."""
+        left = [delayed.intent for delayed in self._delayed] + list(self._ready)
+        outcome = Outcome("unavailable", "the run was stopped")
+        put_back = [
+            self._to("in_doubt" if intent.id in self._ambiguous else "pending", intent, outcome) for intent in left
+        ]
         self._delayed.clear()
         self._ready.clear()
         with self._state.begin() as tx:
-            tx.intents.move([item.intent for item in moved], at=self._clock.now())
-        for item in (*moved, *rest):
+            tx.intents.move(left, at=self._clock.now())
+        for item in put_back:
             self._listener(item)

@@ -38,7 +38,7 @@ class Outcome:
 
 def of_failure(error: NotSentError | AmbiguousError) -> Outcome:
     """The outcome of an attempt that got no answer."""
-    return Outcome("unavailable" if isinstance(error, NotSentError) else "in_doubt", str(error))
+    return Outcome("unavailable" if isinstance(error, NotSentError) else "in_doubt", error.message)
 
 
 def of_answer(answer: Answer) -> Outcome:

@@ -42,14 +42,14 @@ class Senders:
     def put(self, intents: list[Intent], in_flight: int) -> None:
         """Send *intents*; *in_flight* counts them and all others on their way."""
         while len(self._threads) < min(in_flight, self._limit):
-            thread = threading.Thread(target=self._serve, name=f"sender-{len(self._threads)}", daemon=True)
+            name, client = f"sender-{len(self._threads)}", self._target.client()
+            thread = threading.Thread(target=self._serve, args=(client,), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
         for intent in intents:
             self._work.put(intent)
 
-    def _serve(self) -> None:
-        client = self._target.client()
+    def _serve(self, client: HttpClient) -> None:
         try:
             while (intent := self._work.get()) is not None:
                 self.results.put(self._send(client, intent))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.delivery.operations import payload_after, payload_fp
 from crossdock.delivery.outcomes import Outcome
+from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import Binding, DeadLetter, Intent, Scope, Transaction
 
 
@@ -68,12 +69,29 @@ def _letter(item: Settled) -> DeadLetter:
         stage="delivery",
         code=outcome.reason or "rejected",
         pointer=outcome.pointer,
-        message=outcome.message,
+        message=_impersonal(intent, outcome.message),
         raw=intent.raw,
         mapped=payload_after(intent),
         source=intent.source,
         line=intent.line,
     )
+
+
+def _impersonal(intent: Intent, message: str) -> str:
+    """A platform's words without the personal values that it may quote."""
+    payload = payload_after(intent)
+    members = personal_members(RESOURCES[intent.resource].wire)
+    for value in _texts([payload.get(name) for name in members]):
+        message = message.replace(value, "(personal)")
+    return message
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
 
 
 def _clear(tx: Transaction, delivered: Sequence[Settled]) -> None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Discriminator, Field, Strict, StrictBool, StrictInt, StrictStr, Tag
+from pydantic import AfterValidator, Discriminator, Field, Strict, StrictBool, StrictInt, StrictStr, Tag
 
 from crossdock.config import ConfigModel
 from crossdock.errors import RecordError
@@ -24,14 +27,30 @@ Value = Callable[[Row], Any]  # None means: leave the member out
 _HOLE = re.compile(r"\{([^{}]+)\}")
 
 
+def _date_format(layout: str) -> str:
+    try:
+        datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
+    except ValueError as error:
+        raise ValueError(f"is no date format: {error}") from None
+    return layout
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"{name!r} is no IANA time zone, such as Europe/Berlin") from None
+    return name
+
+
 class FromColumn(ConfigModel):
     """A column, as text or converted. An empty cell leaves the member out."""
 
     from_: Annotated[str, Field(alias="from")]
     as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
-    format: str | None = None
+    format: Annotated[str, AfterValidator(_date_format)] | None = None
     """How a date or instant is written, in strptime's terms."""
-    timezone: str | None = None
+    timezone: Annotated[str, AfterValidator(_zone)] | None = None
     """IANA zone of an instant without offset."""
     decimal_mark: Literal[".", ","] = "."
     true: str = "true"
@@ -121,7 +140,9 @@ def _form(value: Any) -> str | None:
     if isinstance(value, str):
         return "column"
     if isinstance(value, Mapping):
-        return next((form for form in ("from", "const", "template", "ref", "each", "object") if form in value), "from")
+        forms = ("from", "const", "template", "ref", "each", "object")
+        near = (match for key in value for match in get_close_matches(str(key), forms, n=1))
+        return next((form for form in forms if form in value), next(near, "from"))
     return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), None)
 
 

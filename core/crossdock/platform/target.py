@@ -71,7 +71,7 @@ class PlatformTarget:
         return HttpClient(
             profile.base_url,
             headers={
-                "authorization": f"Bearer {profile.auth.token.reveal()}",
+                "authorization": f"Bearer {profile.auth.token.reveal_token()}",
                 profile.tenant_header: profile.tenant,
                 "content-type": "application/json",
                 "accept": "application/json, application/problem+json",

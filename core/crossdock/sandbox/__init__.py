@@ -3,8 +3,7 @@
 It shares nothing with the client but the wire models and the errors, so that one mistake cannot cancel out.
 """
 
-from crossdock.sandbox.app import Sandbox
+from crossdock.sandbox.app import Sandbox, SandboxSettings
 from crossdock.sandbox.server import SandboxServer, serve
-from crossdock.sandbox.settings import SandboxSettings
 
 __all__ = ["Sandbox", "SandboxServer", "SandboxSettings", "serve"]

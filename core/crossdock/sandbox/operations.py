@@ -1,190 +1,147 @@
-"""What the platform does to its resources: create, update, delete, each with its witness row."""
+"""What the platform does to its resources: create, update, delete, each with its witness, and once under one key."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from crossdock.sandbox import checks, exactjson
-from crossdock.sandbox.answers import Answer, Finding, ProblemError
-from crossdock.sandbox.auth import Caller
-from crossdock.sandbox.routes import Collection, references
+from starlette.responses import Response
 
-_JSON = {"content-type": "application/json"}
-_OWN_MEMBERS = ("id", "createdAt", "updatedAt")
+from crossdock.sandbox import exactjson
+from crossdock.sandbox.admission import NOBODY, Credential
+from crossdock.sandbox.problems import ProblemError
+from crossdock.sandbox.reading import JSON, stored
+from crossdock.sandbox.resources import Collection, check, instant_text, references
+
+_OPERATIONS = {"POST": "create", "PATCH": "update", "DELETE": "delete"}
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One request that wants to change something.
+@dataclass(slots=True)
+class Call:
+    """One request to the API, and what becomes known of it on the way to its answer."""
 
-    Attributes:
-        collection: What kind of resource.
-        caller: Who asks.
-        request_id: Names the request in the witness and in its answer.
-        idempotency_key: As the client gave it, without quotes.
-        now: Seconds since the epoch at which it arrived.
-        if_match: The ``If-Match`` header, if there is one.
-    """
-
-    collection: Collection
-    caller: Caller
-    request_id: str
-    idempotency_key: str | None
-    now: float
-    if_match: str | None = None
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    now: float  # seconds since the epoch at which it arrived
+    limits: Mapping[str, str]  # what its answer tells of the rate limit
+    caller: Credential = NOBODY
+    key: str | None = None  # the idempotency key that it holds
+    id: str = field(default_factory=partial(secrets.token_hex, 8))  # in the witnesses and in its answer
 
     @property
     def at(self) -> str:
-        return now_text(self.now)
+        return instant_text(datetime.fromtimestamp(self.now, UTC))
 
 
-def instant_text(moment: datetime) -> str:
-    """RFC 3339 in UTC, of fixed width, so that text order is time order."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def now_text(now: float) -> str:
-    return instant_text(datetime.fromtimestamp(now, UTC))
-
-
-def etag(changed: int) -> str:
-    return f'"{changed}"'
-
-
-def create(connection: sqlite3.Connection, change: Change, body: dict[str, Any]) -> Answer:
-    """Store a checked body as a new resource.
-
-    Raises:
-        ProblemError: 422 for a reference to nothing, 409 for an external id that is taken.
-    """
-    _check_surroundings(connection, change, body, own_id=None)
-    new_id = f"{change.collection.prefix}_{int(change.now * 1000):011x}{secrets.token_hex(7)}"
-    at = change.at
-    text = exactjson.write({**body, "id": new_id, "createdAt": at, "updatedAt": at})
-    seq = _witness(connection, change, "create", new_id, text)
-    connection.execute(
-        "INSERT INTO stored (id, tenant, resource, external_id, updated_at, changed, body)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (new_id, change.caller.tenant, change.collection.resource, body.get("externalId"), at, seq, text),
-    )
-    location = {"location": f"{change.collection.path}/{new_id}", "etag": etag(seq)}
-    return Answer(201, text.encode(), {**_JSON, **location})
-
-
-def update(connection: sqlite3.Connection, change: Change, target: str, patch: Any) -> Answer:
-    """Apply a JSON merge patch (RFC 7396) and check what comes out as a whole.
-
-    Raises:
-        ProblemError: 404, 412, 422, or 409 for an external id that is taken.
-    """
-    stored = exactjson.read(_stored_text(connection, change, target).encode())
-    own = {name: stored.pop(name) for name in _OWN_MEMBERS}
-    merged = checks.check(change.collection.model, _merge(stored, patch))
-    _check_surroundings(connection, change, merged, own_id=target)
-    at = change.at
-    text = exactjson.write({**merged, **own, "updatedAt": at})
-    seq = _witness(connection, change, "update", target, text)
-    connection.execute(
-        "UPDATE stored SET external_id = ?, updated_at = ?, changed = ?, body = ? WHERE id = ?",
-        (merged.get("externalId"), at, seq, text, target),
-    )
-    return Answer(200, text.encode(), {**_JSON, "etag": etag(seq)})
-
-
-def delete(connection: sqlite3.Connection, change: Change, target: str) -> Answer:
-    """Remove a resource; the witness keeps its last body.
-
-    Raises:
-        ProblemError: 404 or 412.
-    """
-    text = _stored_text(connection, change, target)
-    _witness(connection, change, "delete", target, text)
-    connection.execute("DELETE FROM stored WHERE id = ?", (target,))
-    return Answer(204)
-
-
-def read(connection: sqlite3.Connection, collection: Collection, tenant: str, target: str) -> tuple[str, int]:
-    """The body of one resource, and the number of the effect that changed it last.
-
-    Raises:
-        ProblemError: 404.
-    """
-    row = connection.execute(
-        "SELECT body, changed FROM stored WHERE id = ? AND tenant = ? AND resource = ?",
-        (target, tenant, collection.resource),
+def execute(connection: sqlite3.Connection, call: Call, collection: Collection, target: str) -> Response:
+    """Do what is asked, or answer what was answered under this key before; refusals are answers too, and are kept."""
+    work = {"POST": _create, "PATCH": _update, "DELETE": _delete}[call.method]
+    if call.key is None:
+        return work(connection, call, collection, target)
+    connection.execute("DELETE FROM answers WHERE at < ?", (call.now - 24 * 3600,))
+    scope = (call.caller.tenant, call.caller.id, call.key)
+    fingerprint = hashlib.sha256(f"{call.method} {call.path}\n".encode() + call.body).digest()
+    kept = connection.execute(
+        "SELECT fingerprint, status, headers, body FROM answers WHERE tenant = ? AND credential = ? AND key = ?", scope
     ).fetchone()
-    if row is None:
-        raise ProblemError(404, f"There is no such {collection.resource}.")
-    return row[0], row[1]
+    if kept is not None:
+        if kept[0] != fingerprint:
+            raise ProblemError(422, "This Idempotency-Key was used for another request.")
+        return Response(kept[3], kept[1], {**json.loads(kept[2]), "idempotent-replayed": "true"})
+    try:
+        response = work(connection, call, collection, target)
+    except ProblemError as problem:  # raised before anything is written
+        response = problem.response
+    answer = (response.status_code, json.dumps(dict(response.headers)), response.body)
+    connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*scope, call.now, fingerprint, *answer))
+    return response
 
 
-def _stored_text(connection: sqlite3.Connection, change: Change, target: str) -> str:
-    text, changed = read(connection, change.collection, change.caller.tenant, target)
-    wanted = [each.strip() for each in (change.if_match or "*").split(",")]
-    if "*" not in wanted and etag(changed) not in wanted:
+def _create(connection: sqlite3.Connection, call: Call, collection: Collection, _: str) -> Response:
+    body = check(collection.kind, _json(call))
+    new_id = f"{collection.prefix}_{int(call.now * 1000):011x}{secrets.token_hex(7)}"
+    text, tag = _store(connection, call, collection, body, {"id": new_id, "createdAt": call.at})
+    return Response(text, 201, {"location": f"{collection.path}/{new_id}", "etag": tag}, JSON)
+
+
+def _update(connection: sqlite3.Connection, call: Call, collection: Collection, target: str) -> Response:
+    patch = _json(call)
+    present = exactjson.read(_unchanged(connection, call, collection, target).encode())
+    own = {name: present.pop(name) for name in ("id", "createdAt", "updatedAt")}
+    text, tag = _store(connection, call, collection, check(collection.kind, _merge(present, patch)), own)
+    return Response(text, 200, {"etag": tag}, JSON)
+
+
+def _delete(connection: sqlite3.Connection, call: Call, collection: Collection, target: str) -> Response:
+    text = _unchanged(connection, call, collection, target)
+    connection.execute("DELETE FROM stored WHERE id = ?", (target,))
+    _witness(connection, call, collection, target, text)
+    return Response(status_code=204)
+
+
+def _json(call: Call) -> Any:
+    try:
+        return exactjson.read(call.body)
+    except ValueError as error:
+        raise ProblemError(400, f"The body is no acceptable JSON: {error}.") from None
+
+
+def _unchanged(connection: sqlite3.Connection, call: Call, collection: Collection, target: str) -> str:
+    """The present body, if it is the version that the caller means."""
+    text, tag = stored(connection, collection, call.caller.tenant, target)
+    wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
+    if "*" not in wanted and tag not in wanted:
         raise ProblemError(412, "The resource has changed: If-Match names another version.")
     return text
 
 
 def _merge(target: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch (RFC 7396)."""
     if not isinstance(patch, dict):
         return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merge(merged.get(name), value)
-    return merged
+    present = target if isinstance(target, dict) else {}
+    merged = {**present, **{name: _merge(present.get(name), value) for name, value in patch.items()}}
+    return {name: value for name, value in merged.items() if value is not None}
 
 
-def _check_surroundings(
-    connection: sqlite3.Connection, change: Change, body: dict[str, Any], *, own_id: str | None
-) -> None:
-    if findings := list(_dangling(connection, change.caller.tenant, body)):
+def _store(
+    connection: sqlite3.Connection, call: Call, collection: Collection, body: dict[str, Any], own: dict[str, str]
+) -> tuple[str, str]:
+    """Keep a checked body and the members that are the platform's *own*; return its text and entity tag."""
+    tenant, name, external_id = call.caller.tenant, collection.kind.name, body.get("externalId")
+    named = list(references(body))
+    query = "SELECT 1 FROM stored WHERE resource = ? AND id = ? AND tenant = ?"
+    asked = {(resource, target) for _, resource, target in named}  # the lines of an invoice often name one product
+    gone = {each for each in asked if connection.execute(query, (*each, tenant)).fetchone() is None}
+    if gone:
+        findings = [(place, f"names no {each[0]}") for place, *each in named if tuple(each) in gone]
         raise ProblemError(422, "The body refers to what does not exist.", findings=findings)
-    external_id = body.get("externalId")
-    if external_id is None:
-        return
-    holder = connection.execute(
-        "SELECT id FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?",
-        (change.caller.tenant, change.collection.resource, external_id),
-    ).fetchone()
-    if holder is not None and holder[0] != own_id:
-        finding = Finding("#/externalId", "is taken")
-        raise ProblemError(409, f"Another {change.collection.resource} has this externalId.", findings=[finding])
-
-
-def _dangling(connection: sqlite3.Connection, tenant: str, body: dict[str, Any]) -> Iterator[Finding]:
-    known: dict[tuple[str, str], bool] = {}
-    for pointer, resource, target in references(body):
-        if (resource, target) not in known:
-            query = "SELECT 1 FROM stored WHERE id = ? AND tenant = ? AND resource = ?"
-            known[resource, target] = connection.execute(query, (target, tenant, resource)).fetchone() is not None
-        if not known[resource, target]:
-            yield Finding(pointer, f"names no {resource}")
-
-
-def _witness(connection: sqlite3.Connection, change: Change, operation: str, target: str, body: str) -> int:
-    cursor = connection.execute(
-        "INSERT INTO effects (at, tenant, credential, request_id, idempotency_key, resource, operation, id, body)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            change.at,
-            change.caller.tenant,
-            change.caller.credential,
-            change.request_id,
-            change.idempotency_key,
-            change.collection.resource,
-            operation,
-            target,
-            body,
-        ),
+    query = "SELECT 1 FROM stored WHERE tenant = ? AND resource = ? AND external_id = ? AND id <> ?"
+    if connection.execute(query, (tenant, name, external_id, own["id"])).fetchone():
+        raise ProblemError(409, f"Another {name} has this externalId.", findings=[("#/externalId", "is taken")])
+    text = exactjson.write({**body, **own, "updatedAt": call.at})
+    seq = _witness(connection, call, collection, own["id"], text)
+    connection.execute(
+        "INSERT INTO stored VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET (external_id, updated_at,"
+        " changed, body) = (excluded.external_id, excluded.updated_at, excluded.changed, excluded.body)",
+        (own["id"], tenant, name, external_id, call.at, seq, text),
     )
+    return text, f'"{seq}"'
+
+
+def _witness(connection: sqlite3.Connection, call: Call, collection: Collection, target: str, body: str) -> int:
+    """Note an effect, in the transaction that makes it, and return its number."""
+    who, what = (call.caller.tenant, call.caller.id), (collection.kind.name, _OPERATIONS[call.method])
+    values = (call.at, *who, call.id, call.key, *what, target, body)
+    cursor = connection.execute("INSERT INTO effects VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     assert cursor.lastrowid is not None
     return cursor.lastrowid

@@ -8,25 +8,22 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from types import FrameType
+from typing import Self
 
 import uvicorn
 
 from crossdock.errors import ConfigError
-from crossdock.sandbox.app import Sandbox
-from crossdock.sandbox.settings import SandboxSettings
+from crossdock.sandbox.app import Sandbox, SandboxSettings
 
-Ready = Callable[[dict[str, str | None]], None]
+Facts = dict[str, str | None]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_START_S = 30
-_GRACE_S = 5
-_KEEP_ALIVE_S = 75  # long: each idle connection that a server closes is a chance of an ambiguous answer
+_BASE_URL = "http://{}:{}"
 
 
-def print_ready(facts: dict[str, str | None]) -> None:
+def print_ready(facts: Facts) -> None:
     """Tell that the sandbox listens: one JSON line on standard output."""
     sys.stdout.write(json.dumps(facts) + "\n")
     sys.stdout.flush()
@@ -39,77 +36,50 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     new_key: bool = False,
-    ready: Ready = print_ready,
+    ready: Callable[[Facts], None] = print_ready,
 ) -> None:
     """Serve until SIGINT or SIGTERM, then answer what has come in and return.
 
-    Args:
-        data_dir: Where the sandbox keeps everything.
-        settings: Limits and manners.
-        host: The address to listen on.
-        port: 0 for the port of the last time, or a free one at the first.
-        new_key: Make and tell one more API key; the first start does so anyway.
-        ready: Called once requests are answered, with ``base_url``, ``tenant`` and ``api_key`` (None unless made now).
-
-    Raises:
-        ConfigError: If the port cannot be listened on.
+    Port 0 is the port of the last time, or a free one at the first; a taken one is a `ConfigError`. *ready* is called
+    once requests are answered, with ``base_url``, ``tenant`` and ``api_key``, which is None unless a key is made now:
+    at the first start, or for *new_key*.
     """
-    with Sandbox(data_dir, settings) as sandbox, _listen(sandbox, host, port) as listener:
-        key = sandbox.new_key() if new_key or not sandbox.has_keys else None
-        facts = {"base_url": _base_url(listener), "tenant": sandbox.tenant, "api_key": key}
+    with Sandbox(data_dir, settings) as sandbox, _listen(data_dir, host, port) as listener:
+        key = sandbox.new_key() if new_key or not sandbox.keys else None
+        facts = {"base_url": _BASE_URL.format(*listener.getsockname()), "tenant": sandbox.tenant, "api_key": key}
         _Server(sandbox, lambda: ready(facts)).run(sockets=[listener])
 
 
 class SandboxServer:
-    """A sandbox served from a thread of this process, as a context manager.
+    """A sandbox served from a thread of this process while the context is open.
 
-    Attributes:
-        base_url: Where it answers.
-        tenant: The tenant that it knows.
-        api_key: A key made for this server.
-        sandbox: What it serves.
+    It has a ``base_url``, a ``tenant``, an ``api_key`` that is made for it, and the ``sandbox`` itself.
     """
 
-    base_url: str
-    tenant: str
-    api_key: str
-    sandbox: Sandbox
-
     def __init__(self, data_dir: Path, settings: SandboxSettings | None = None, *, port: int = 0) -> None:
-        self._data_dir = data_dir
-        self._settings = settings
-        self._port = port
-        self._running = contextlib.ExitStack()
+        self._wanted = data_dir, settings, port
+        self._opened = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
+        data_dir, settings, port = self._wanted
         with contextlib.ExitStack() as opened:
-            self.sandbox = opened.enter_context(Sandbox(self._data_dir, self._settings))
-            listener = opened.enter_context(_listen(self.sandbox, "127.0.0.1", self._port))
-            self.base_url = _base_url(listener)
-            self.tenant = self.sandbox.tenant
+            self.sandbox = opened.enter_context(Sandbox(data_dir, settings))
+            listener = opened.enter_context(_listen(data_dir, "127.0.0.1", port))
+            self.base_url, self.tenant = _BASE_URL.format(*listener.getsockname()), self.sandbox.tenant
             self.api_key = self.sandbox.new_key()
-            opened.callback(self._serve(listener))
-            self._running = opened.pop_all()
+            started = threading.Event()
+            server = _Server(self.sandbox, started.set)
+            thread = threading.Thread(target=server.run, args=([listener],), name="sandbox", daemon=True)
+            thread.start()
+            opened.callback(thread.join)
+            opened.callback(setattr, server, "should_exit", True)
+            if not started.wait(30):
+                raise RuntimeError("the sandbox did not start within 30 s")
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._running.close()
-
-    def _serve(self, listener: socket.socket) -> Callable[[], None]:
-        """Start the thread, and return what ends it."""
-        started = threading.Event()
-        server = _Server(self.sandbox, started.set)
-        thread = threading.Thread(target=server.run, args=([listener],), name="sandbox", daemon=True)
-
-        def stop() -> None:
-            server.should_exit = True
-            thread.join()
-
-        thread.start()
-        if not started.wait(_START_S):
-            stop()
-            raise RuntimeError(f"the sandbox did not start within {_START_S} s")
-        return stop
+        self._opened.close()
 
 
 class _Server(uvicorn.Server):
@@ -118,13 +88,14 @@ class _Server(uvicorn.Server):
     def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
         config = uvicorn.Config(
             sandbox.app,
+            interface="asgi3",
             log_config=None,
             access_log=False,
             lifespan="off",
             ws="none",
             server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=_GRACE_S,
+            timeout_keep_alive=75,  # long: each idle connection that is closed is a chance of an ambiguous answer
+            timeout_graceful_shutdown=5,
         )
         super().__init__(config)
         self._ready = ready
@@ -133,35 +104,19 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         self._ready()
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before: list[Any] = [signal.signal(each, self.handle_exit) for each in _SIGNALS]
-        try:
-            yield
-        finally:
-            for each, handler in zip(_SIGNALS, before, strict=True):
-                signal.signal(each, handler)
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  the signature is uvicorn's
+        self.force_exit |= self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
-def _listen(sandbox: Sandbox, host: str, port: int) -> socket.socket:
-    wanted = port or sandbox.port
-    # Named as TCP, since asyncio sends small answers at once (TCP_NODELAY) only on sockets that say so.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _listen(data_dir: Path, host: str, port: int) -> socket.socket:
+    remembered = data_dir / "port"
+    wanted = port or (int(remembered.read_text() or 0) if remembered.exists() else 0)
     try:
-        listener.bind((host, wanted))
-        listener.listen(2048)
+        bound = socket.create_server((host, wanted), backlog=2048)
     except OSError as error:
-        listener.close()
         where, hint = f"{host}:{wanted}", "Stop what listens there, or give another port."
         raise ConfigError(f"the sandbox cannot listen: {error.strerror}", where=where, hint=hint) from error
-    sandbox.remember_port(listener.getsockname()[1])
-    return listener
-
-
-def _base_url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()
-    return f"http://{host}:{port}"
+    remembered.write_text(str(bound.getsockname()[1]))
+    # Named as TCP, since asyncio sends small answers at once (TCP_NODELAY) only on sockets that say so.
+    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())

@@ -6,16 +6,15 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-Work = Callable[[sqlite3.Connection], Any]
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
 
 MAX_GROUP = 256
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS credentials (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, key_hash BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS stored (
     id TEXT PRIMARY KEY, tenant TEXT NOT NULL, resource TEXT NOT NULL, external_id TEXT,
@@ -42,11 +41,6 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables that are not there yet."""
-    connection.executescript(_SCHEMA)
-
-
 class Writer:
     """Runs writes one after another; those that arrive while a commit is under way share the next one.
 
@@ -56,51 +50,36 @@ class Writer:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="sandbox-commit")
-        self._queue: list[tuple[Work, asyncio.Future[Any]]] = []
-        self._running: asyncio.Task[None] | None = None
+        self._queue: list[tuple[Work[Any], asyncio.Future[Any]]] = []
+        self._task: asyncio.Task[None] | None = None
 
-    async def run(self, work: Work) -> Any:
-        """Run *work* inside a transaction and return its result once that is on the disk.
-
-        What *work* raises is raised here; then nothing of it has happened.
-        """
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    async def run(self, work: Work[T]) -> T:
+        """Run *work* inside a transaction and return once that is on the disk; if it raises, nothing has happened."""
+        future: asyncio.Future[T | Exception] = asyncio.get_running_loop().create_future()
         self._queue.append((work, future))
-        if self._running is None:
-            self._running = asyncio.create_task(self._run_queue())
-        return await future
-
-    def close(self) -> None:
-        self._disk.shutdown()
-        self._connection.close()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run_queue())
+        result = await future
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     async def _run_queue(self) -> None:
-        try:
-            while self._queue:
-                group, self._queue = self._queue[:MAX_GROUP], self._queue[MAX_GROUP:]
-                await self._run_group(group)
-        finally:
-            self._running = None
+        while self._queue:
+            group, self._queue = self._queue[:MAX_GROUP], self._queue[MAX_GROUP:]
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                results = [self._run_one(work) for work, _ in group]
+                await asyncio.to_thread(self._connection.execute, "COMMIT")
+            except sqlite3.Error as error:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                results = [error] * len(group)
+            for (_, future), result in zip(group, results, strict=True):
+                if not future.done():  # as it is when its request was cancelled meanwhile
+                    future.set_result(result)
 
-    async def _run_group(self, group: list[tuple[Work, asyncio.Future[Any]]]) -> None:
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            results = [self._run_one(work) for work, _ in group]
-            await asyncio.get_running_loop().run_in_executor(self._disk, self._connection.execute, "COMMIT")
-        except sqlite3.Error as error:
-            with contextlib.suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-            results = [error] * len(group)
-        for (_, future), result in zip(group, results, strict=True):
-            if future.done():
-                continue
-            if isinstance(result, Exception):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
-
-    def _run_one(self, work: Work) -> Any:
+    def _run_one(self, work: Work[Any]) -> Any:
         self._connection.execute("SAVEPOINT one")
         try:
             return work(self._connection)

@@ -3,6 +3,7 @@
 from crossdock.formats.delimited import DelimitedFormat
 from crossdock.sources.files import FileSource, Reader
 from crossdock.sources.http import HttpSource, Page
+from crossdock.transport.files import FileStore
 from crossdock.transport.sftp import SftpLogin, connect
 
-__all__ = ["DelimitedFormat", "FileSource", "HttpSource", "Page", "Reader", "SftpLogin", "connect"]
+__all__ = ["DelimitedFormat", "FileSource", "FileStore", "HttpSource", "Page", "Reader", "SftpLogin", "connect"]

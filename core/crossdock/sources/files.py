@@ -11,10 +11,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from crossdock.errors import RefusedError
+from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.delimited import DelimitedFormat, read_rows
 from crossdock.records import RawBatch
 from crossdock.sources.workplace import Workplace
@@ -23,6 +23,7 @@ from crossdock.transport.files import FileStore, RemoteFile, split_pattern
 
 UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
 SETTLED_AFTER_S = 60  # a file whose age exceeds this is not looked at twice
+YOUNG = timedelta(seconds=2)  # times of modification are whole seconds
 _DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
 
 OpenStore = Callable[[], FileStore]
@@ -71,6 +72,8 @@ class FileSource:
         self._layout, self._open_store, self._place, self._settle_s = layout, open_store, place, settle_s
         self._snapshot, self._readers = snapshot, readers
         self._files: list[TakenFile] | None = None
+        self._failure: CrossdockError | None = None
+        self._fetched: set[str] = set()
 
     def read(self, reader: Reader) -> Iterator[RawBatch]:
         """The rows of all files that *reader* has not worked through, by file name.
@@ -78,26 +81,49 @@ class FileSource:
         Raises:
             RefusedError: If one file fails a gate; then none is taken in.
         """
-        done = self._place.intake.done(reader.stream, reader.version)
+        done = self._done(reader)
         taken = [file for file in self._taken() if file.facts.content_hash not in done]
         if self._snapshot:
             self._refuse_stale(reader, taken)
-        for file in taken:
-            for part in file.parts:
-                yield RawBatch(file.facts.name, part)
-        self._place.intake.accept(reader.stream, reader.version, [file.facts for file in taken])
+        try:
+            for file in taken:
+                for part in file.parts:
+                    yield RawBatch(file.facts.name, part)
+            self._place.intake.accept(reader.stream, reader.version, [file.facts for file in taken])
+        finally:
+            self._forget_unaccepted()
 
     def finished(self, reader: Reader) -> None:
         """Every record of *reader* is settled or kept: forget the copies that no other reader needs."""
         self._place.intake.finish(reader.stream, reader.version)
-        done = [self._place.intake.done(other.stream, other.version) for other in self._readers]
+        done = [self._done(other) for other in self._readers]
         for file in self._taken():
             if all(file.facts.content_hash in files for files in done):
                 (self._place.spool / file.facts.content_hash).unlink(missing_ok=True)
 
+    def _done(self, reader: Reader) -> dict[str, FileFacts]:
+        """What need not be read again: every file done, but of snapshots only the last, since an older may return."""
+        done = self._place.intake.done(reader.stream, reader.version)
+        return dict(list(done.items())[-1:]) if self._snapshot else done
+
+    def _forget_unaccepted(self) -> None:
+        """Leave no copy of a file that was refused."""
+        accepted = {facts.content_hash for facts in self._unfinished()}
+        for content_hash in self._fetched - accepted:
+            if not any(content_hash in self._done(reader) for reader in self._readers):
+                (self._place.spool / content_hash).unlink(missing_ok=True)
+
     def _taken(self) -> list[TakenFile]:
+        """The files of this run; a failure is remembered too, so that a login is refused once and not per stream."""
+        if self._failure is not None:
+            raise self._failure
         if self._files is None:
-            self._files = self._take()
+            try:
+                self._files = self._take()
+            except CrossdockError as failure:
+                self._failure = failure
+                self._forget_unaccepted()
+                raise
         return self._files
 
     def _take(self) -> list[TakenFile]:
@@ -110,16 +136,10 @@ class FileSource:
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
-        known = [
-            {
-                (facts.name, facts.size, facts.modified_at)
-                for facts in self._place.intake.done(r.stream, r.version).values()
-            }
-            for r in self._readers
-        ]
-        new = [f for f in listed if not all((f.name, f.size, _instant(f.mtime)) in done for done in known)]
         if self._snapshot:
-            new = sorted(new, key=_stamp)[-1:]
+            listed = sorted(listed, key=_stamp)[-1:]
+        known = [{_look(facts) for facts in self._done(reader).values()} for reader in self._readers]
+        new = [f for f in listed if not all((f.name, f.size, _instant(f.mtime)) in looks for looks in known)]
         newest = max((file.mtime for file in new), default=0)
         if self._place.clock.now().timestamp() - newest < SETTLED_AFTER_S:
             self._place.clock.sleep(self._settle_s)
@@ -143,6 +163,7 @@ class FileSource:
         with partial.open("rb") as whole:
             content_hash = hashlib.file_digest(whole, "sha256").hexdigest()
         partial.replace(self._place.spool / content_hash)
+        self._fetched.add(content_hash)
         return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), _stamp(file), rows=0)
 
     def _unfinished(self) -> Iterator[FileFacts]:
@@ -176,6 +197,13 @@ class FileSource:
 
 def _instant(mtime: int) -> datetime:
     return datetime.fromtimestamp(mtime, UTC)
+
+
+def _look(facts: FileFacts) -> tuple[str, int, datetime] | None:
+    """How a known file looks from outside; None if it was taken so young that it could change without looking so."""
+    if facts.accepted_at is None or facts.accepted_at - facts.modified_at < YOUNG:
+        return None
+    return facts.name, facts.size, facts.modified_at
 
 
 def _stamp(file: RemoteFile) -> str:

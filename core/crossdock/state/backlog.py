@@ -85,6 +85,12 @@ class Refused:
         """Forget dead letters whose record got through after all."""
         _clear(self._connection, refused, stream, key_hashes)
 
+    def clear_keyless(self, stream: str, sources: Sequence[str], *, run_id: int) -> None:
+        """Forget rows without key of *sources*, unless *run_id* met them again: those files were read anew."""
+        for part in sql.chunks(sources):
+            condition = (refused.c.stream == stream) & (refused.c.key == "") & (refused.c.run_id != run_id)
+            self._connection.execute(delete(refused).where(condition, refused.c.source.in_(part)))
+
     def listed(self, *, limit: int) -> list[dict[str, Any]]:
         """Dead letters with their story, by stream and newest first, at most *limit*."""
         query = select(refused).order_by(refused.c.stream, refused.c.refused_at.desc(), refused.c.key).limit(limit)

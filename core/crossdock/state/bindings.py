@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from crossdock.resources import ResourceName
 from crossdock.state import sql
 from crossdock.state.schema import bindings as table
 
@@ -18,7 +19,7 @@ class Scope:
     """Where record keys are unique: one target's resource in one namespace."""
 
     target: str
-    resource: str
+    resource: ResourceName
     namespace: str
 
 

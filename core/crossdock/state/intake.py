@@ -27,9 +27,11 @@ class FileFacts:
     modified_at: datetime
     stamp: str
     rows: int
+    accepted_at: datetime | None = None
 
 
 _FACTS = tuple(table.c[name] for name in FileFacts.__slots__)
+_NEW = tuple(name for name in FileFacts.__slots__ if name != "accepted_at")
 
 
 class Intake:
@@ -37,7 +39,7 @@ class Intake:
         self._connection = connection
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files that *stream* has worked through under *version*, by content hash."""
+        """Files that *stream* has worked through under *version*, by content hash, oldest first."""
         return self._select(stream, version, "done")
 
     def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:
@@ -50,7 +52,7 @@ class Intake:
 
     def accept(self, stream: str, version: str, files: list[FileFacts], *, run_id: int, at: datetime) -> None:
         fixed = {"stream": stream, "version": version, "status": "accepted", "accepted_at": at, "run_id": run_id}
-        rows = [fixed | {name: getattr(facts, name) for name in FileFacts.__slots__} for facts in files]
+        rows = [fixed | {name: getattr(facts, name) for name in _NEW} for facts in files]
         sql.upsert(self._connection, table, rows)
 
     def finish(self, stream: str, version: str) -> None:
@@ -62,5 +64,9 @@ class Intake:
         )
 
     def _select(self, stream: str, version: str, status: str) -> dict[str, FileFacts]:
-        query = select(*_FACTS).where(table.c.stream == stream, table.c.version == version, table.c.status == status)
+        query = (
+            select(*_FACTS)
+            .where(table.c.stream == stream, table.c.version == version, table.c.status == status)
+            .order_by(table.c.accepted_at, table.c.stamp)
+        )
         return {row.content_hash: FileFacts(*row) for row in self._connection.execute(query)}

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
+from crossdock.resources import ResourceName
 from crossdock.state import sql
 from crossdock.state.bindings import Scope
 from crossdock.state.schema import intents as table
@@ -29,7 +30,7 @@ class Intent:
 
     stream: str
     target: str
-    resource: str
+    resource: ResourceName
     namespace: str
     key_hash: int
     key: str

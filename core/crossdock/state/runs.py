@@ -42,15 +42,10 @@ class Runs:
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])
 
-    def running(self) -> dict[int, str]:
-        """Owners of the runs that have not ended, by run."""
-        query = select(runs.c.id, runs.c.owner).where(runs.c.status == "running")
-        return dict(self._connection.execute(query).all())
-
-    def abandon(self, run_ids: list[int], *, at: datetime) -> None:
-        """Say of runs whose process is gone that they did not get to their end."""
+    def abandon(self, *, at: datetime) -> None:
+        """Say of all runs that have not ended that they were killed; for the holder of the run lock only."""
         changes = {"status": "incomplete", "error": "its process was killed", "finished_at": at}
-        self._connection.execute(update(runs).where(runs.c.id.in_(run_ids)).values(changes))
+        self._connection.execute(update(runs).where(runs.c.status == "running").values(changes))
 
     def finish(
         self,

@@ -13,6 +13,7 @@ from crossdock.state.bindings import Bindings
 from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
+from crossdock.state.lock import run_lock
 from crossdock.state.runs import Buckets, Cursors, Runs
 
 
@@ -40,6 +41,16 @@ class State:
     def __init__(self, url: URL, pin: Pin, *, read_only: bool = False) -> None:
         self._url = url
         self._engine = open_engine(url, pin, read_only=read_only)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Keep other runs off this state; the operating system or the database lets go when the process dies.
+
+        Raises:
+            StateError: If another run is at work on it.
+        """
+        with translated(self._url), run_lock(self._engine, self._url):
+            yield
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from crossdock.connector import Stream
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
-from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, prepare
+from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, TIE, prepare
 from crossdock.sync.tally import Tally
 
 UNIT = "_unit"
@@ -27,9 +26,10 @@ _WINNERS = {
     LINE: pl.UInt64,
     "rows": pl.UInt32,
     POSITION: pl.String,
+    TIE: fingerprint.HASH,
     UNIT: pl.UInt32,
 }
-_OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, LINE}
+_OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
 
 
 class Census:
@@ -57,24 +57,17 @@ class Census:
         """
         for name in self._stream.skip:
             tally.rows_filtered[name] = 0
-        for unit in self._split(batches):
-            parts = [self._narrow(batch, tally, read) for batch in unit]
-            candidates = pl.concat(parts).with_columns(pl.lit(len(self._units) - 1, dtype=pl.UInt32).alias(UNIT))
-            self._compete(candidates, tally)
+        parts: list[pl.DataFrame] = []
+        for number, batch in enumerate(batches):
+            if not (self._stream.group_by and self._units and self._units[-1][0].source == batch.source):
+                self._compete(parts, tally)
+                parts = []
+                self._units.append([])
+            self._units[-1].append(self._keep(number, batch))
+            parts.append(self._narrow(self._units[-1][-1], tally, read))
+        self._compete(parts, tally)
         tally.rows_in_records += int(self.winners["rows"].sum())
         tally.count("read", self.winners.height)
-
-    def _split(self, batches: Iterable[RawBatch]) -> Iterator[list[RawBatch]]:
-        """Batches that must be looked at together: one source's where rows are grouped, else each alone."""
-        kept = (self._keep(number, batch) for number, batch in enumerate(batches))
-        if not self._stream.group_by:
-            for batch in kept:
-                self._units.append([batch])
-                yield self._units[-1]
-            return
-        for _, same_source in groupby(kept, key=lambda batch: batch.source):
-            self._units.append(list(same_source))
-            yield self._units[-1]
 
     def _keep(self, number: int, batch: RawBatch) -> RawBatch:
         self.cursor = batch.cursor or self.cursor
@@ -95,18 +88,26 @@ class Census:
         if keyless.height:
             tally.rows_rejected += keyless.height
             self.keyless += [self._letter(batch.source, row) for row in keyless.iter_rows(named=True)]
-        narrow = frame.filter(pl.col(KEY).is_not_null()).select(KEY_HASH, FP, LINE, POSITION)
+        narrow = frame.filter(pl.col(KEY).is_not_null()).select(KEY_HASH, FP, LINE, POSITION, TIE)
         return narrow if self._stream.group_by else narrow.with_columns(pl.lit(1, dtype=pl.UInt32).alias("rows"))
 
-    def _compete(self, candidates: pl.DataFrame, tally: Tally) -> None:
+    def _compete(self, parts: list[pl.DataFrame], tally: Tally) -> None:
+        """Let the rows of one unit compete with the winners so far; a unit is one source where rows are grouped."""
+        if not parts:
+            return
+        candidates = pl.concat(parts).with_columns(pl.lit(len(self._units) - 1, dtype=pl.UInt32).alias(UNIT))
         if self._stream.group_by:
             candidates = fingerprint.of_groups(candidates, KEY_HASH, FP, self._stream.fingerprint)
-        # Ties of order_by are broken by content, so that the winner does not depend on how rows came in files.
-        order = [POSITION, FP] if self._stream.order_by else [UNIT, LINE]
+        order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
         both = pl.concat([self.winners, candidates.select(list(_WINNERS)).cast(_WINNERS)]).sort(order)  # type: ignore[arg-type]  # polars types schemas invariantly
         last = pl.col(KEY_HASH).is_last_distinct()
         tally.rows_superseded += int(both.filter(~last)["rows"].sum())
         self.winners = both.filter(last)
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the files or pages that were read."""
+        return list(dict.fromkeys(unit[0].source for unit in self._units))
 
     def records(self, chosen: pl.DataFrame) -> Iterator[tuple[Record, dict[str, Any]]]:
         """Second pass: the records of *chosen*, some of `winners`, each with its row of *chosen*, in source order."""

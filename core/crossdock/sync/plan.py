@@ -105,7 +105,7 @@ class Planner:
             return self._bound.stream.draft(record).payload()
         except ValidationError as error:
             finding = error.errors(include_url=False, include_input=False)[0]
-            pointer = "/" + "/".join(str(part) for part in finding["loc"])
+            pointer = "/" + (finding.get("ctx", {}).get("place") or "/".join(str(part) for part in finding["loc"]))
             raise RecordError("invalid_draft", finding["msg"].removeprefix("Value error, "), pointer=pointer) from None
 
     def _decide_one(self, decided: Decided, read: Read, members: dict[str, Any], binding: Binding | None) -> None:

@@ -63,7 +63,7 @@ def plan(project: Project, selection: list[str], sink: Sink, *, clock: Clock, pr
         stack.callback(state.close)
         work = work_folder(stack, None)
         place = Workplace(clock, progress, PlanIntake(state), work / "spool", work)
-        streams = project.bind(selection, target=PlatformTarget.name, place=place)
+        streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
         preview = _Preview(project, state, sink)
         for bound in streams:
             preview.stream(bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -82,22 +82,8 @@ class Project:
     def open_state(self, *, read_only: bool = False) -> State:
         return State(self.state_url, self.pin, read_only=read_only)
 
-    def bind(
-        self,
-        selection: Iterable[str],
-        *,
-        target: str,
-        place: Workplace,
-    ) -> list[BoundStream]:
-        """The selected streams, parents first.
-
-        Args:
-            selection: ``CONNECTION`` or ``CONNECTION.STREAM``; all streams where it is empty.
-
-        Raises:
-            ConfigError: If a selected name is not there.
-        """
-        wanted = self._wanted(list(selection))
+    def bind(self, wanted: set[str], *, target: str, place: Workplace) -> list[BoundStream]:
+        """The streams of these names, parents first."""
         bound = []
         for connection in self.connections:
             context: Context[Any] = Context(connection.settings, connection.name, place)
@@ -109,7 +95,15 @@ class Project:
         order = list(RESOURCES)
         return sorted(bound, key=lambda item: order.index(item.stream.resource))
 
-    def _wanted(self, selection: list[str]) -> set[str]:
+    def selected(self, selection: Sequence[str]) -> set[str]:
+        """The names of the selected streams.
+
+        Args:
+            selection: ``CONNECTION`` or ``CONNECTION.STREAM``; all streams where it is empty.
+
+        Raises:
+            ConfigError: If a selected name is not there.
+        """
         names = [f"{connection.name}.{stream.name}" for connection in self.connections for stream in connection.streams]
         wanted: set[str] = set()
         for choice in selection or [connection.name for connection in self.connections]:
@@ -150,8 +144,11 @@ def _default_spool(url: StateUrl, folder: Path) -> Path:
 
 def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Connection:
     place = ("connections", name)
+    if "kind" not in data:
+        installed = ", ".join(sorted(registry.available()))
+        raise ConfigError(f"connections.{name}: kind is missing; installed: {installed}", where=document.where(place))
     try:
-        connector = registry.load(str(data.get("kind", "")))
+        connector = registry.load(str(data["kind"]))
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where((*place, "kind")), hint=error.hint) from error
     settings = document.check(connector.settings, data, place)

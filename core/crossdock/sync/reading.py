@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from itertools import chain
 
-from crossdock.records import Record
+from crossdock.records import RawBatch, Record
 from crossdock.state import Intent, State, WaitingRecord
 from crossdock.sync import delta
 from crossdock.sync.census import Census
@@ -40,7 +41,8 @@ class Reading:
             since = tx.cursors.get(name)
         bound.context.place.progress.begin(f"reading {name}", None)
         counted = Tally()
-        self._census.take(bound.stream.pull(bound.context, since), counted, advance)
+        with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
+            self._census.take(batches, counted, advance)
         self._tally.take_rows(counted)
         with self._state.begin() as tx:
             self._delta = delta.compare(
@@ -96,6 +98,7 @@ class Reading:
         bound = self._bound
         with self._state.begin() as tx:
             tx.refused.put(self._census.keyless, run_id=self._run_id, at=bound.context.place.clock.now())
+            tx.refused.clear_keyless(bound.name, self._census.sources, run_id=self._run_id)
             refused = {key_hash for key_hash, _ in tx.refused.fingerprints(bound.name)}
             tx.refused.clear(bound.name, [key for key in self._delta.unchanged if key in refused])
             unmoved = {*self._delta.unchanged, *self._delta.refused}
@@ -105,3 +108,8 @@ class Reading:
             if self._census.cursor is not None:
                 tx.cursors.put(bound.name, self._census.cursor, run_id=self._run_id)
         bound.stream.finished(bound.context)
+
+
+def _generator(batches: Iterable[RawBatch]) -> Generator[RawBatch, None, None]:
+    """*batches* as something that can be closed, so that a source gives back what it holds when it is not read out."""
+    yield from batches

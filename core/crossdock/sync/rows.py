@@ -15,7 +15,7 @@ from crossdock.records import JSON, LINE, RawBatch
 from crossdock.sync import fingerprint
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
-FP, POSITION = "_fp", "_position"
+FP, POSITION, TIE = "_fp", "_position", "_tie"
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"  # what percent-encoding leaves alone (RFC 3986, unreserved)
 _BETWEEN = "\x1f"  # sorts below every printable character
 
@@ -25,7 +25,8 @@ def prepare(stream: Stream[Any], batch: RawBatch) -> pl.DataFrame:
 
     Returns:
         The rows with their text columns repaired, and: `SKIP` (name of the first filter that matches, or null), `KEY`
-        (text, null where a part of the key is empty), `KEY_HASH`, `FP` and `POSITION` (null without ``order_by``).
+        (text, null where a part of the key is empty), `KEY_HASH`, `FP`, `POSITION` and `TIE` (null without
+        ``order_by``).
 
     Raises:
         RefusedError: If a column that the stream needs is not there.
@@ -41,6 +42,7 @@ def prepare(stream: Stream[Any], batch: RawBatch) -> pl.DataFrame:
         _key([frame[name] for name in stream.key]).alias(KEY),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         _position(stream.order_by).alias(POSITION),
+        (_tie(used) if stream.order_by else pl.lit(None, dtype=fingerprint.HASH)).alias(TIE),
     )
     return frame.with_columns(fingerprint.digest(pl.col(KEY), "xxh3_128").alias(KEY_HASH))
 
@@ -67,6 +69,11 @@ def _encoded(column: pl.Series) -> pl.Series:
     column = column.set(column == "", None)
     odd = column.filter(~column.str.contains(_PLAIN)).unique().drop_nulls().to_list()
     return column.replace(odd, [quote(value, safe="") for value in odd]) if odd else column
+
+
+def _tie(columns: Sequence[str]) -> pl.Expr:
+    """What decides between rows of one position: their content, so that no order of files or lines matters."""
+    return fingerprint.of_rows(columns, "", "xxh3_64")
 
 
 def _position(order_by: Sequence[str]) -> pl.Expr:

@@ -27,7 +27,7 @@ from crossdock.sync.project import BoundStream, Project
 from crossdock.sync.reading import Reading
 from crossdock.sync.references import References
 from crossdock.sync.tally import Tally, Term
-from crossdock.sync.work import alive, work_folder
+from crossdock.sync.work import work_folder
 
 _TERMS: dict[str, Term] = {
     "rejected": "rejected",
@@ -99,6 +99,7 @@ def sync(
     with ExitStack() as stack:
         state = project.open_state()
         stack.callback(state.close)
+        stack.enter_context(state.exclusive())
         work = work_folder(stack, project.spool)
         return _Run(project, state, clock, progress, interrupt).execute(selection, work)
 
@@ -116,17 +117,17 @@ class _Run:
         now = self._clock.now()
         date = now.astimezone().date().isoformat()
         started = self._clock.monotonic()
-        host = socket.gethostname()
-        owner = f"{host}:{os.getpid()}"
+        owner = f"{socket.gethostname()}:{os.getpid()}"
+        names = self._project.selected(selection)
+        self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
-            dead = [run for run, other in tx.runs.running().items() if not _at_work(other, host)]
-            tx.runs.abandon(dead, at=now)
+            tx.runs.abandon(at=now)
             run_id = tx.runs.start(business_date=date, owner=owner, at=now)
             spent_until = tx.buckets.get(self._target.name)
         self._report = report = Report(run_id, date)
         intake = StateIntake(self._state, self._clock, run_id)
         place = Workplace(self._clock, self._progress, intake, self._project.spool, work)
-        streams = self._project.bind(selection, target=self._target.name, place=place)
+        streams = self._project.bind(names, target=self._target.name, place=place)
         rate = self._project.platform.rate
         self._allowance = Allowance(self._clock, rate.per_minute / 60, rate.burst, spent_until)
         try:
@@ -236,12 +237,6 @@ class _Run:
                 error=str(error) if error else None,
                 at=self._clock.now(),
             )
-
-
-def _at_work(owner: str, host: str) -> bool:
-    """False if *owner* was a process of this host and is gone; of other hosts nothing is known."""
-    other_host, _, process = owner.rpartition(":")
-    return other_host != host or alive(int(process))
 
 
 def _term(intent: Intent) -> Term:

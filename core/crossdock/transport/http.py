@@ -6,6 +6,7 @@ GOAWAY turns a processed POST into an error that looks like an unprocessed one.
 
 from __future__ import annotations
 
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ import httpx
 
 from crossdock.errors import ConfigError, UnavailableError
 
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that we close idle connections first
 
 
@@ -143,4 +145,6 @@ class HttpClient:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    if isinstance(error, httpx.LocalProtocolError):
+        return "the request breaks the rules of HTTP"  # the library's text would quote the header
+    return _ERRNO.sub("", str(error)).lower() or type(error).__name__

@@ -267,7 +267,9 @@ def _log_in(line: _Line, key: paramiko.PKey | None) -> None:
     raise UnauthorizedError(
         f"login refused: {login.host} does not accept the {' or the '.join(tried)} of {login.user!r}",
         where=login.where,
-        hint="Check `user` and the secret; the key's public half must be registered there.",
+        hint="Check `user` and the password."
+        if key is None
+        else "Check `user`; is the key's public half registered there?",
     )
 
 

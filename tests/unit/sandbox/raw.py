@@ -58,15 +58,15 @@ class Raw:
     def together(self, requests: Iterable[httpx.Request]) -> list[httpx.Response]:
         """Send all at once, on one event loop."""
 
-        async def one(request: httpx.Request) -> httpx.Response:
-            response = await self._transport.handle_async_request(request)
-            await response.aread()
-            return response
-
         async def every() -> list[httpx.Response]:
-            return await asyncio.gather(*(one(request) for request in requests))
+            return await asyncio.gather(*(self.send(request) for request in requests))
 
         return asyncio.run(every())
+
+    async def send(self, request: httpx.Request) -> httpx.Response:
+        response = await self._transport.handle_async_request(request)
+        await response.aread()
+        return response
 
     def make(self, path: str, body: str) -> str:
         """Create a resource and return its id."""

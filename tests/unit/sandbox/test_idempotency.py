@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import httpx
 import pytest
 from tests.unit.sandbox.raw import CUSTOMERS, INVOICES, PRODUCTS, ManualTime, Raw, assert_problem
 
-from crossdock.sandbox import Sandbox
+from crossdock.sandbox import Sandbox, SandboxSettings
 
 BODY = '{"externalId":"c","name":"n"}'
 DAY = 24 * 3600
@@ -93,6 +96,35 @@ def test_a_second_request_while_the_first_runs_is_409(raw: Raw) -> None:
     assert sorted(each.status_code for each in answers) == [201, 409, 409, 409, 409]
     assert raw("POST", INVOICES, body, idempotency_key="k").headers["idempotent-replayed"] == "true"
     assert len(raw.effects("?resource=invoice")) == 1
+
+
+def test_answers_can_be_held_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While an answer is held, its effect has happened and its key counts as running; then it is given after all."""
+    held: list[float] = []
+    release, pause = asyncio.Event(), asyncio.sleep
+
+    async def hold(seconds: float) -> None:
+        held.append(seconds)
+        await release.wait()
+
+    async def send_twice(raw: Raw) -> list[int]:
+        sent = []
+        for number in (1, 2):
+            request = raw.request("POST", CUSTOMERS, BODY, idempotency_key="k")
+            sent.append(asyncio.create_task(raw.send(request)))
+            while len(held) < number:
+                await pause(0)
+        assert [each.done() for each in sent] == [False, False]
+        release.set()
+        return [(await each).status_code for each in sent]
+
+    monkeypatch.setattr(asyncio, "sleep", hold)
+    with Sandbox(tmp_path, SandboxSettings(delay_s=7)) as slow:
+        raw = Raw(slow)
+        assert asyncio.run(asyncio.wait_for(send_twice(raw), 30)) == [201, 409]
+        assert held == [7, 7]
+        assert raw("POST", CUSTOMERS, BODY, idempotency_key="k").headers["idempotent-replayed"] == "true"
+        assert len(raw.effects()) == 1
 
 
 def test_one_bad_request_of_a_group_spoils_no_other(raw: Raw) -> None:

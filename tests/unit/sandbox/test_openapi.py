@@ -6,7 +6,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.unit.sandbox.raw import Raw
 
 from crossdock.sandbox import openapi
-from crossdock.sandbox.routes import COLLECTIONS
+from crossdock.sandbox.resources import COLLECTIONS
 
 METHODS = ("get", "post", "patch", "delete")
 

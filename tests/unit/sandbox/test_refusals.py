@@ -227,5 +227,5 @@ def test_a_body_over_the_limit_is_413(tmp_path: Path) -> None:
 def test_a_failure_of_the_sandbox_itself_is_a_problem_document_too(raw: Raw, sandbox: Sandbox) -> None:
     """When its storage is gone, requests are answered 500 and do not hang."""
     name = raw.make(CUSTOMERS, '{"externalId":"c","name":"n"}')
-    sandbox._writer._connection.close()
+    sandbox._writing.close()
     assert_problem(raw("PATCH", f"{CUSTOMERS}/{name}", '{"name":"m"}'), 500)

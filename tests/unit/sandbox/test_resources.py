@@ -194,6 +194,12 @@ def test_equal_invoices_are_two_invoices(raw: Raw) -> None:
     assert raw.make(INVOICES, body) != raw.make(INVOICES, body)
 
 
+def test_a_zero_is_a_zero_whatever_its_exponent(raw: Raw) -> None:
+    """It is stored as 0, not as the gigabyte of zeros that its exponent asks for."""
+    answer = raw("POST", INVOICES, raw.invoice(quantity="0E999999999", price="0.0E-999999999"))
+    assert b'"quantity":0,"unitPrice":0}' in answer.content
+
+
 plain = st.integers(-(10**15) + 1, 10**15 - 1)
 quantities = st.builds(lambda whole, part: Decimal(whole) + Decimal(part).scaleb(-4), plain, st.integers(0, 9999))
 forms = st.sampled_from(["{:f}", "{:E}", "{:e}"])

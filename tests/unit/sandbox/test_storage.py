@@ -51,7 +51,7 @@ def test_a_group_shares_a_commit_and_its_members_are_isolated(writes: Writes) ->
     assert [type(each) for each in results] == [int, int, LookupError, int, int]
     assert writes.seen() == [0, 1, 3, 4]
     assert statements.count("COMMIT") == 1
-    writes.writer.close()
+    writes.connection.close()
     writes.outside.close()
 
 
@@ -67,5 +67,5 @@ def test_a_commit_that_fails_fails_every_write_of_its_group(writes: Writes) -> N
     writes.outside.execute("ROLLBACK")
     assert asyncio.run(writes.add(3)) == 3
     assert writes.seen() == [3]
-    writes.writer.close()
+    writes.connection.close()
     writes.outside.close()

@@ -5,7 +5,7 @@ import json
 from tests.unit.sandbox.raw import BINS, CUSTOMERS, Raw, assert_problem, exact
 
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.requestlog import RequestLog
+from crossdock.sandbox.reading import RequestLog
 
 
 def test_effects_are_told_in_order_and_in_pages(raw: Raw) -> None:
@@ -50,9 +50,9 @@ def test_the_request_log_is_bounded() -> None:
         log.note(200, path=str(number))
     answer = log.answer({})
     assert b'"total": 5' in answer.body
-    assert [each["seq"] for each in json.loads(answer.body)["data"]] == [3, 4, 5]
-    assert log.answer({"after": "4"}).body.count(b'"seq"') == 1
-    assert log.answer({"after": "9"}).body.count(b'"seq"') == 0
+    assert [each["seq"] for each in json.loads(bytes(answer.body))["data"]] == [3, 4, 5]
+    assert bytes(log.answer({"after": "4"}).body).count(b'"seq"') == 1
+    assert bytes(log.answer({"after": "9"}).body).count(b'"seq"') == 0
 
 
 def test_one_more_key_can_be_made(raw: Raw, sandbox: Sandbox) -> None:

@@ -1,0 +1,28 @@
+"""What the sandbox answers instead of what was asked for: problem documents (RFC 9457)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+MEDIA_TYPE = "application/problem+json"
+_KINDS = {429: "https://iana.org/assignments/http-problem-types#quota-exceeded"}
+
+Finding = tuple[str, str]  # a JSON pointer in fragment form (RFC 6901 section 6), and what is wrong there
+
+
+class ProblemError(Exception):
+    """The request is refused with ``response``; no effect has happened. No value out of the request is repeated."""
+
+    def __init__(
+        self, status: int, detail: str, *, findings: Sequence[Finding] = (), headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        kind, title = _KINDS.get(status, "about:blank"), HTTPStatus(status).phrase
+        document: dict[str, object] = {"type": kind, "title": title, "status": status, "detail": detail}
+        if findings:
+            document["errors"] = [{"pointer": pointer, "detail": wrong} for pointer, wrong in findings]
+        self.response = Response(json.dumps(document), status, headers, MEDIA_TYPE)

@@ -41,7 +41,7 @@ def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, lim
         }
         terminal.print_json(document)
     else:
-        listing.show(terminal.out(), planned.operations.total())
+        listing.show(terminal.out(), planned.operations.total(), unread=len(planned.errors))
     if planned.errors:
         return planned.exit_code
     return 10 if detailed_exitcode and planned.operations else 0
@@ -84,7 +84,7 @@ class _Listing:
         if len(self.shown) < self._limit:
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail})
 
-    def show(self, console: Any, operations: int) -> None:
+    def show(self, console: Any, operations: int, *, unread: int) -> None:
         for item in self.shown:
             console.print(f"{item['do']:7}{item['stream']} {item['key']}", markup=False)
             for line in _details(item):
@@ -93,8 +93,8 @@ class _Listing:
         if hidden:
             console.print(f"... and {hidden:,} more (--limit)")
         counts = ", ".join(f"{number:,} {label}" for label, number in self._counts.items())
-        console.print(f"plan: {counts}" if counts else "plan: nothing to do")
-        console.print(f"{operations:,} requests")
+        console.print(f"plan: {counts or 'nothing to do'}")
+        console.print(f"{operations:,} requests" + (f"; {unread} streams could not be read" if unread else ""))
 
 
 def _details(item: dict[str, Any]) -> list[str]:

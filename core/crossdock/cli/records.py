@@ -50,6 +50,7 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
 @as_json
 def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
     """Show one such record: reason, place, story; its data only with --raw."""
+    from crossdock import wire
     from crossdock.cli import terminal
     from crossdock.records import key_text
 
@@ -63,7 +64,8 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
         return
     for item in shown:
         for name, value in item.items():
-            terminal.out().print(f"{name:12} {value}", markup=False)
+            text = value if isinstance(value, str) else wire.dumps(value).decode()
+            terminal.out().print(f"{name:12} {text}", markup=False)
 
 
 def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         right = column in numbers
-        made.add_column(column, justify="right" if right else "left", overflow="fold")
+        made.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=column == "stream")
     for row in rows:
         made.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
     return made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
@@ -25,7 +25,6 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from crossdock import wire
 from crossdock.fields import (
     Code,
     Country,
@@ -77,7 +76,7 @@ class ResourceModel(BaseModel):
     )
 
     def payload(self) -> dict[str, Any]:
-        """The members as they go on the wire; times are text, what is None is left out, a `Reference` stays one."""
+        """The members as they go on the wire; what is None is left out, a `Reference` stays one."""
         return {
             field.alias or name: _plain(value)
             for name, field in type(self).model_fields.items()
@@ -88,11 +87,7 @@ class ResourceModel(BaseModel):
 def _plain(value: object) -> object:
     if isinstance(value, ResourceModel):
         return value.payload()
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, datetime):
-        return wire.instant_text(value)
-    return value.isoformat() if isinstance(value, date) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal | None]]) -> None:

@@ -30,12 +30,14 @@ def decimal_text(value: Decimal) -> str:
     return "0" if text in {"-0", ""} else text
 
 
-def instant_text(value: datetime) -> str:
-    """RFC 3339 in UTC with ``Z``.
+def time_text(value: date) -> str:
+    """A day as ISO 8601 has it, an instant as RFC 3339 in UTC with ``Z``.
 
     Raises:
-        ValueError: If *value* is naive.
+        ValueError: If *value* is an instant without zone.
     """
+    if not isinstance(value, datetime):
+        return value.isoformat()
     if value.tzinfo is None:
         raise ValueError("a time without zone is no instant")
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -68,10 +70,8 @@ def _write(value: JsonValue, out: Callable[[str], None]) -> None:
         _write_members(value, out)
     elif isinstance(value, list | tuple):
         _write_items(value, out)
-    elif isinstance(value, datetime):
-        out(f'"{instant_text(value)}"')
     elif isinstance(value, date):
-        out(f'"{value.isoformat()}"')
+        out(f'"{time_text(value)}"')
     else:
         raise TypeError(f"{type(value).__name__} has no exact JSON form")
 

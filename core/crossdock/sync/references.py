@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from typing import Any
 
 import polars as pl
 
+from crossdock import wire
 from crossdock.resources import Reference
 from crossdock.state import Scope, Transaction
 from crossdock.sync import fingerprint
@@ -72,12 +74,14 @@ class References:
         ]
 
     def resolved(self, value: Any, namespace: str) -> Any:
-        """*value* with an id in place of each reference; all of them must be known."""
+        """*value* with an id in place of each reference, all of which must be known, and times as their text."""
         if isinstance(value, Reference):
             return self._ids[self.place(value, namespace)]
         if isinstance(value, Mapping):
             return {name: self.resolved(member, namespace) for name, member in value.items()}
-        return [self.resolved(item, namespace) for item in value] if isinstance(value, list) else value
+        if isinstance(value, list):
+            return [self.resolved(item, namespace) for item in value]
+        return wire.time_text(value) if isinstance(value, date) else value
 
 
 def key_hashes(keys: list[str]) -> dict[str, int]:

@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PASSWORD, PERSON, PRODUCTS, Site, expected, open_site
 
 from crossdock.sandbox import SandboxServer
+from crossdock.state import engine
 
 HEADER = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n"
 SNAPSHOT = ("mode: append", "mode: snapshot", "products:")
@@ -318,8 +319,9 @@ def test_state_of_another_platform(site: Site, what: str) -> None:
     site.assert_everything_once()
 
 
-def test_locked_state(site: Site) -> None:
-    """A state that somebody else writes into stops the run with exit 3 after a few seconds, and loses nothing."""
+def test_locked_state(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state that somebody else writes into stops the run with exit 3 after a while, and loses nothing."""
+    monkeypatch.setattr(engine, "BUSY_S", 0.2)
     site.init()
     site.fill()
     with closing(sqlite3.connect(site.folder / "state.db", isolation_level=None)) as other:

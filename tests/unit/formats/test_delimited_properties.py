@@ -15,7 +15,7 @@ from tests.unit.formats.oracle import OracleRefusalError, parse, table
 from crossdock.errors import RefusedError
 from crossdock.formats.delimited import DelimitedFormat, read_rows
 
-SETTINGS = settings(deadline=None, max_examples=250, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
 DELIMITERS = st.sampled_from([",", ";", "|", "\t", "+|", "||", "¦", " ", "a", "\x01"])
 QUOTES = st.sampled_from(['"', "'"])

@@ -222,7 +222,7 @@ class Stage:
         return done.document
 
 
-GIVEN = ("id", "createdAt", "updatedAt")  # by the platform
+GIVEN = ("id", "createdAt", "updatedAt", "status", "total")  # by the platform
 
 
 def own(body: dict[str, Any]) -> str:

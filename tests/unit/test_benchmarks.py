@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery
+from tests.benchmarks import bench_delivery, bench_sandbox
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,3 +23,10 @@ def test_delivery_settles_every_operation(tmp_path: Path, delay_ms: int) -> None
         finally:
             server.terminate()
     assert delivered == 40
+
+
+def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:
+    """Every creation of a small load is answered 201 and witnessed under its own key."""
+    seconds, cpu_s = bench_sandbox.measure(tmp_path, 100)
+    assert seconds > 0
+    assert cpu_s >= 0

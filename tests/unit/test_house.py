@@ -102,7 +102,8 @@ def test_the_readme_fits_its_promises() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "demo", "sandbox", "init", "check", "plan", "sync", "runs", "show", "records list"]
+    "command",
+    ["", "demo", "sandbox", "init", "check", "plan", "sync", "runs", "show", "records list", "sandbox keys new"],
 )
 def test_help_is_light_and_has_an_example(command: str) -> None:
     """Help imports no heavy library, and shows how to call the command."""

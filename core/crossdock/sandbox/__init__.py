@@ -4,6 +4,7 @@ It shares nothing with the client but the wire models and the errors, so that on
 """
 
 from crossdock.sandbox.app import Sandbox, SandboxSettings
+from crossdock.sandbox.faults import Fault, FaultSet
 from crossdock.sandbox.server import SandboxServer, serve
 
-__all__ = ["Sandbox", "SandboxServer", "SandboxSettings", "serve"]
+__all__ = ["Fault", "FaultSet", "Sandbox", "SandboxServer", "SandboxSettings", "serve"]

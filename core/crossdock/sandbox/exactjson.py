@@ -62,8 +62,10 @@ def write(value: Any) -> str:
             return "{" + ",".join(f"{encode_basestring(name)}:{write(value[name])}" for name in sorted(value)) + "}"
         case list():
             return "[" + ",".join(map(write, value)) + "]"
-        case None | bool() | int():
+        case None | bool():
             return json.dumps(value)
+        case int():
+            return str(value)
     raise TypeError(f"{type(value).__name__} is no exact JSON value")
 
 

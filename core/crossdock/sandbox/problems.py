@@ -26,3 +26,12 @@ class ProblemError(Exception):
         if findings:
             document["errors"] = [{"pointer": pointer, "detail": wrong} for pointer, wrong in findings]
         self.response = Response(json.dumps(document), status, headers, MEDIA_TYPE)
+
+
+def make_plain(response: Response) -> None:
+    """Turn a problem document into a line of text: no pointers, no advice when to come again."""
+    if response.headers.get("content-type") == MEDIA_TYPE:
+        text = f"{json.loads(bytes(response.body))['detail']}\n".encode()
+        response.body = text
+        response.headers.update({"content-type": "text/plain; charset=utf-8", "content-length": str(len(text))})
+        del response.headers["retry-after"]

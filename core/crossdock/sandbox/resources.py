@@ -7,33 +7,40 @@ is caught by the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from iso4217 import Currency
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
-from crossdock.resources import RESOURCES, ResourceName, ResourceType
+from crossdock.fields import Exact, PlatformId
+from crossdock.resources import RESOURCES, ResourceModel, ResourceName, ResourceType
+from crossdock.sandbox import texts
 from crossdock.sandbox.problems import Finding, ProblemError
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """One resource on the wire: made and listed at *path*, one at ``{path}/{id}``, its ids begin with *prefix*."""
+    """One resource on the wire: made and listed at *path*, one at ``{path}/{id}``, its ids begin with *prefix*.
+
+    The members that are *given* to it are the platform's; nobody else may write them.
+    """
 
     kind: ResourceType
     path: str
     prefix: str
+    given: Sequence[str] = ("id", "createdAt", "updatedAt")
 
 
+_GIVEN_TO_INVOICES = ("id", "createdAt", "updatedAt", "status", "total")
 COLLECTIONS: Mapping[str, Collection] = {
     each.path: each
     for each in (
-        Collection(RESOURCES["invoice"], "/api/v1/finance/invoices", "inv"),
+        Collection(RESOURCES["invoice"], "/api/v1/finance/invoices", "inv", _GIVEN_TO_INVOICES),
         Collection(RESOURCES["ledger_account"], "/api/v1/finance/ledger-accounts", "acc"),
         Collection(RESOURCES["customer"], "/api/v1/sales/customers", "cus"),
         Collection(RESOURCES["order"], "/api/v1/sales/orders", "ord"),
@@ -46,8 +53,12 @@ _REFERENCES: Mapping[str, ResourceName] = {
     "customerId": "customer",
     "productId": "product",
     "binId": "warehouse_bin",
+    "toBinId": "warehouse_bin",
     "parentId": "ledger_account",
 }
+
+
+Place = tuple[int | str, ...]  # the names and numbers that lead to a member
 
 _LIMIT, _SMALLEST = 10**15, Decimal("0.0001")
 _WHOLE_CURRENCIES = [each.value for each in Currency if each.exponent == 0]
@@ -58,6 +69,17 @@ _FORMS = {
     "placedAt": (INSTANT, "must be an RFC 3339 time with a zone"),
     **dict.fromkeys(("receivedOn", "expiresOn"), (DAY, "must be a date like 2026-01-31")),
 }
+
+
+class Movement(ResourceModel):
+    """Movement input (assumed)."""
+
+    to_bin_id: PlatformId
+    quantity: Annotated[Exact, Field(gt=0)]
+
+
+class Nothing(ResourceModel):
+    """The body of an action that needs none: left out, or an empty object."""
 
 
 def instant_text(moment: datetime) -> str:
@@ -74,55 +96,61 @@ def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[st
         yield from references(item, f"{pointer}/items/{index}")
 
 
-def check(kind: ResourceType, body: Any) -> dict[str, Any]:
+def check(model: type[ResourceModel], body: Any) -> dict[str, Any]:
     """Check a body as a whole; 422 with a pointer to everything that is wrong.
 
     It comes back as it is stored: exact numbers untouched, null members left out, the model's defaults filled in.
     """
-    if findings := _findings(kind, body):
+    if findings := _findings(model, body):
         raise ProblemError(422, "The body does not fit the resource.", findings=findings)
-    optional = (each for each in kind.wire.model_fields.values() if not each.is_required())
+    optional = (each for each in model.model_fields.values() if not each.is_required())
     defaults = {str(each.alias): each.default for each in optional if each.default is not None}
     return {**defaults, **_without_null(body)}
 
 
-def _findings(kind: ResourceType, body: Any) -> list[Finding]:
+def _findings(model: type[ResourceModel], body: Any) -> list[Finding]:
     if not isinstance(body, dict):
         return [("#", "must be an object")]
-    if faults := list(_faults(body, "#", whole=body.get("currency") in _WHOLE_CURRENCIES)):
+    if faults := list(_faults(body, (), whole=body.get("currency") in _WHOLE_CURRENCIES)):
         return faults
     try:
-        kind.wire.model_validate(body, by_alias=True, by_name=False)
+        model.model_validate(body, by_alias=True, by_name=False)
     except ValidationError as error:
-        found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
-        # Left out is what only follows: a list is not too short because a line of it is bad.
-        outer = {place[:depth] for place in found for depth in range(1, len(place))}
-        return [("/".join(["#", *map(_token, place)]), wrong) for place, wrong in found.items() if place not in outer]
+        return findings_of(error)
     return []
 
 
-def _faults(value: Any, pointer: str, *, whole: bool) -> Iterator[Finding]:
+def findings_of(error: ValidationError) -> list[Finding]:
+    """What a model finds wrong, without what only follows: a list is not too short because a line of it is bad."""
+    found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
+    outer = {place[:depth] for place in found for depth in range(1, len(place))}
+    return [(_pointer(place), wrong) for place, wrong in found.items() if place not in outer]
+
+
+def _faults(value: Any, above: Place, *, whole: bool) -> Iterator[Finding]:
     """Numbers and times that break a rule; every number of these resources is an amount or a quantity."""
     for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
-        place = f"{pointer}/{_token(name)}"
+        place = (*above, name)
         if isinstance(inner, dict | list):
             yield from _faults(inner, place, whole=whole)
-        elif isinstance(inner, int | Decimal) and not _fits(inner):
-            yield place, "must have at most 15 digits before and 4 after the point"
+        elif isinstance(inner, int | Decimal) and not fits(inner):
+            yield _pointer(place), "must have at most 15 digits before and 4 after the point"
         elif whole and name == "unitPrice" and isinstance(inner, Decimal) and inner % 1:
-            yield place, "has decimals, which its currency has not"
+            yield _pointer(place), "has decimals, which its currency has not"
+        elif isinstance(inner, str) and not texts.is_clean(str(name), inner):
+            yield _pointer(place), "holds a character that prints nothing: a control, zero-width or direction character"
         elif name in _FORMS and inner is not None and not (isinstance(inner, str) and _FORMS[name][0].fullmatch(inner)):
-            yield place, _FORMS[name][1]
+            yield _pointer(place), _FORMS[name][1]
 
 
-def _fits(number: int | Decimal) -> bool:
+def fits(number: int | Decimal) -> bool:
     # Comparing is exact for every number, and quantizing for every number of so few digits.
     return -_LIMIT < number < _LIMIT and number == Decimal(number).quantize(_SMALLEST)
 
 
-def _token(name: int | str) -> str:
-    """One reference token, with what a URI fragment may not hold percent-encoded."""
-    return quote(str(name).replace("~", "~0").replace("/", "~1"), safe="")
+def _pointer(place: Place) -> str:
+    """A JSON pointer to a place, with what a URI fragment may not hold percent-encoded."""
+    return "/".join(["#", *(quote(str(name).replace("~", "~0").replace("/", "~1"), safe="") for name in place)])
 
 
 def _without_null(value: Any) -> Any:

@@ -12,16 +12,24 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
+FILE_NAME = "sandbox.sqlite3"
 MAX_GROUP = 256
 
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS credentials (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, key_hash BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS credentials (
+    id TEXT PRIMARY KEY, tenant TEXT NOT NULL, key_hash BLOB NOT NULL, scopes TEXT NOT NULL DEFAULT '*:write',
+    created_at TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS stored (
     id TEXT PRIMARY KEY, tenant TEXT NOT NULL, resource TEXT NOT NULL, external_id TEXT,
     updated_at TEXT NOT NULL, changed INTEGER NOT NULL, body TEXT NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS stored_external ON stored (tenant, resource, external_id)
     WHERE external_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS stored_changed ON stored (tenant, resource, updated_at, changed);
+CREATE INDEX IF NOT EXISTS stored_lots
+    ON stored (tenant, json_extract(body, '$.binId'), json_extract(body, '$.productId'))
+    WHERE resource = 'inventory_lot';
+CREATE TABLE IF NOT EXISTS entries (seq INTEGER PRIMARY KEY, account TEXT NOT NULL, body TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS entries_account ON entries (account, seq);
 CREATE TABLE IF NOT EXISTS effects (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, tenant TEXT NOT NULL, credential TEXT NOT NULL,
     request_id TEXT NOT NULL, idempotency_key TEXT, resource TEXT NOT NULL, operation TEXT NOT NULL,
@@ -30,6 +38,7 @@ CREATE TABLE IF NOT EXISTS answers (
     tenant TEXT NOT NULL, credential TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, fingerprint BLOB NOT NULL,
     status INTEGER NOT NULL, headers TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tenant, credential, key));
 CREATE INDEX IF NOT EXISTS answers_at ON answers (at);
+CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offset_s REAL NOT NULL);
 """
 
 

@@ -73,4 +73,4 @@ def test_default_limits_are_the_documented_rate_and_the_assumed_burst(raw: Raw) 
 def test_impossible_settings_are_refused(bad: dict[str, int]) -> None:
     """A setting without sense is named in the error."""
     with pytest.raises(ConfigError, match=next(iter(bad))):
-        SandboxSettings(**bad)
+        SandboxSettings(**bad)  # type: ignore[arg-type]  # numbers only

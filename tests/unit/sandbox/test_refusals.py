@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.unit.sandbox.raw import (
@@ -120,6 +122,107 @@ def test_other_resources_are_checked_as_strictly(raw: Raw, path: str, body: str,
     assert raw.effects() == []
 
 
+UNSEEN = [
+    pytest.param("\\u0000", id="NUL"),
+    pytest.param("\\u001b[31m", id="escape sequence"),
+    pytest.param("\\n", id="line feed"),
+    pytest.param("\\u007f", id="delete"),
+    pytest.param("\u0085", id="C1 control"),
+    pytest.param("\u200b", id="zero-width space"),
+    pytest.param("\ufeff", id="byte order mark"),
+    pytest.param("\u2060", id="word joiner"),
+    pytest.param("\u202e", id="right-to-left override"),
+    pytest.param("\u2028", id="line separator"),
+]
+
+
+@pytest.mark.parametrize("unseen", UNSEEN)
+def test_a_character_that_prints_nothing_is_refused(raw: Raw, unseen: str) -> None:
+    """In ids, codes, names and addresses; the pointer names the member, and nothing happens."""
+    for path, body, pointer in (
+        (CUSTOMERS, f'{{"externalId":"c{unseen}","name":"n"}}', "#/externalId"),
+        (CUSTOMERS, f'{{"externalId":"c","name":"n{unseen}"}}', "#/name"),
+        (CUSTOMERS, f'{{"externalId":"c","name":"n",{ADDRESS % f"DE{unseen}"}}}', "#/billingAddress/country"),
+        (PRODUCTS, f'{{"externalId":"p","sku":"{unseen}","name":"n"}}', "#/sku"),
+        (BINS, f'{{"externalId":"b","code":"c","warehouse":"w","colour":"{unseen}"}}', "#/colour"),
+    ):
+        problem = assert_problem(raw("POST", path, body), 422)
+        assert [each["pointer"] for each in problem["errors"]] == [pointer]
+    assert raw.effects() == []
+
+
+def test_what_a_language_or_a_paragraph_needs_is_accepted(raw: Raw) -> None:
+    """Joiners in names, line breaks and tabs in descriptions; but not joiners in codes."""
+    raw.make(CUSTOMERS, '{"externalId":"c","name":"\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"}')
+    raw.make(PRODUCTS, '{"externalId":"p","sku":"s","name":"n","description":"one\\r\\n\\ttwo"}')
+    problem = assert_problem(raw("POST", PRODUCTS, '{"externalId":"q","sku":"0\u200d17","name":"n"}'), 422)
+    assert [each["pointer"] for each in problem["errors"]] == ["#/sku"]
+
+
+@pytest.mark.parametrize(
+    ("member", "longest"), [("externalId", 500), ("name", 500), ("sku", 100), ("description", 10_000)]
+)
+def test_an_over_long_field_is_refused(raw: Raw, member: str, longest: int) -> None:
+    """The longest text allowed is accepted, counted in characters and not in bytes; one more is 422 with its place."""
+    product = {"externalId": "p", "sku": "s", "name": "n"}
+    long = json.dumps({**product, member: "\u00e9" * (longest + 1)})
+    problem = assert_problem(raw("POST", PRODUCTS, long), 422)
+    assert [each["pointer"] for each in problem["errors"]] == [f"#/{member}"]
+    assert raw.effects() == []
+    raw.make(PRODUCTS, json.dumps({**product, member: "\U0001f69a" * longest}))
+
+
+STRANGE_IDS = [
+    "' OR '1'='1",
+    "x'; DROP TABLE stored; --",
+    "%",
+    "..",
+    "../../etc/passwd",
+    "..%2f..%2fetc%2fpasswd",
+    "%00",
+    "%F0%28%8C%28",
+    "\u200b",
+    "inv_" + "0" * 5_000,
+]
+
+
+@pytest.mark.parametrize("strange", STRANGE_IDS)
+def test_an_id_is_only_ever_an_id(raw: Raw, strange: str) -> None:
+    """SQL, paths, NUL and endless ids name nothing: 404 in a path, 422 with pointer in a body, no match in a query."""
+    name = raw.make(CUSTOMERS, '{"externalId":"x","name":"n"}')
+    for method, body in (("GET", None), ("PATCH", '{"name":"m"}'), ("DELETE", None)):
+        assert_problem(raw(method, f"{CUSTOMERS}/{quote(strange, safe='%')}", body), 404)
+    problem = assert_problem(raw("POST", INVOICES, raw.invoice(customerId=json.dumps(strange))), 422)
+    assert problem["errors"][0]["pointer"] == "#/customerId"
+    found = raw("GET", f"{CUSTOMERS}?externalId={quote(strange, safe='')}")
+    assert (found.status_code, found.json()["data"]) == (200, [])
+    assert raw("GET", f"{CUSTOMERS}/{name}").status_code == 200
+    assert {each["operation"] for each in raw.effects()} == {"create"}
+    assert raw.effects("?resource=invoice") == []
+
+
+def test_ten_megabytes_are_refused(raw: Raw) -> None:
+    """A body far beyond the limit is 413, whatever it holds, and the next request is answered."""
+    for filling in (b" ", b"[", b'"'):
+        assert_problem(raw("POST", CUSTOMERS, filling * 10_000_000), 413)
+    assert raw("GET", CUSTOMERS).status_code == 200
+    assert raw.effects() == []
+
+
+def test_an_invoice_of_a_hundred_thousand_lines_is_refused(tmp_path: Path) -> None:
+    """As too long a body; and where bodies may be long, as too many lines, at their place."""
+    with Sandbox(tmp_path, SandboxSettings(max_body_bytes=1 << 24)) as roomy:
+        raw = Raw(roomy)
+        one = raw.invoice()
+        start, line = one[: one.index("[") + 1], one[one.index("[") + 1 : one.index("]")]
+        long = f"{start}{','.join([line] * 100_000)}]}}"
+        problem = assert_problem(raw("POST", INVOICES, long), 422)
+        assert [each["pointer"] for each in problem["errors"]] == ["#/items"]
+        assert raw.effects("?resource=invoice") == []
+    with Sandbox(tmp_path) as usual:
+        assert_problem(Raw(usual)("POST", INVOICES, long), 413)
+
+
 def test_no_refusal_repeats_a_value(raw: Raw) -> None:
     """Personal data that was sent is in no problem document."""
     secret = "Erika Mustermann"
@@ -184,7 +287,8 @@ def test_only_hashes_of_keys_are_kept(raw: Raw, tmp_path: Path) -> None:
         ("DELETE", CUSTOMERS, "GET, POST"),
         ("POST", f"{CUSTOMERS}/x", "GET, PATCH, DELETE"),
         ("DELETE", "/_sandbox/effects", "GET"),
-        ("GET", "/_sandbox/keys", "POST"),
+        ("PUT", "/_sandbox/keys", "GET, POST"),
+        ("GET", "/_sandbox/keys/0123456789ab", "DELETE"),
     ],
 )
 def test_a_wrong_method_is_405(raw: Raw, method: str, path: str, allow: str) -> None:

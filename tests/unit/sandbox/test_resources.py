@@ -30,9 +30,10 @@ def test_documented_invoice_is_created(raw: Raw) -> None:
     assert answer.headers["location"] == f"{INVOICES}/{stored['id']}"
     assert answer.headers["etag"].startswith('"')
     assert stored["createdAt"] == stored["updatedAt"] == "2027-01-15T08:00:00.000000Z"
+    assert (stored["status"], stored["total"]) == ("draft", Decimal("370370367037037.0367"))
     assert {
         **json.loads(sent, parse_float=Decimal),
-        **{k: stored[k] for k in ("id", "createdAt", "updatedAt")},
+        **{k: stored[k] for k in ("id", "createdAt", "updatedAt", "status", "total")},
     } == stored
     assert b'"unitPrice":123456789012345.6789' in answer.content
 
@@ -111,6 +112,8 @@ def test_patch_merges_and_checks_the_whole(raw: Raw, clock: ManualTime) -> None:
     assert (body["createdAt"], body["updatedAt"]) == ("2027-01-15T08:00:00.000000Z", "2027-01-15T08:01:00.000000Z")
     for bad, pointer in [
         ('{"name":null}', "#/name"),
+        ('{"nickname":null}', "#/nickname"),
+        ('{"billingAddress":{"street":null}}', "#/billingAddress/street"),
         ('{"id":"x"}', "#/id"),
         ('{"billingAddress":{"city":null}}', "#/billingAddress/city"),
         ('["a"]', "#"),
@@ -163,6 +166,7 @@ def test_a_list_is_walked_in_pages_of_what_changed(raw: Raw, clock: ManualTime) 
         "limit=%C2%B2",
         "cursor=???",
         "cursor=YWJj",
+        "cursor=20270115080000000000.9999999999999999999",
         "updatedSince=yesterday",
         "updatedSince=2027-01-01T00:00:00",
         "updatedSince=2027-02-30T00:00:00Z",

@@ -68,3 +68,48 @@ def test_the_doors_open_for_this_machine_alone(sandbox: Sandbox) -> None:
     for method, door in [("GET", "effects"), ("GET", "requests"), ("GET", "health"), ("POST", "keys")]:
         assert_problem(stranger(method, f"/_sandbox/{door}"), 403)
     assert stranger("GET", CUSTOMERS).status_code == 200
+
+
+def test_effects_are_filtered(raw: Raw, sandbox: Sandbox) -> None:
+    """By resource, operation, credential and key, all at once if asked, and in pages still."""
+    other = Raw(sandbox)
+    for number in range(2):
+        path = raw("POST", CUSTOMERS, f'{{"externalId":"{number}","name":"n"}}', idempotency_key=f"k{number}")
+        raw("PATCH", path.headers["location"], '{"name":"m"}')
+    other.make(BINS, '{"externalId":"b","code":"c","warehouse":"w"}')
+
+    def seqs(query: str) -> list[int]:
+        return [each["seq"] for each in raw.effects(f"?{query}")]
+
+    mine, theirs = raw.key.split("_")[1], other.key.split("_")[1]
+    assert seqs("operation=update") == [2, 4]
+    assert seqs(f"credential={theirs}") == [5]
+    assert seqs("idempotencyKey=k1") == [3]
+    assert seqs(f"credential={mine}&operation=create&resource=customer") == [1, 3]
+    assert seqs(f"credential={mine}&operation=create&resource=customer&after=1&limit=1") == [3]
+    assert seqs("operation=delete") == seqs("idempotencyKey=k1&operation=update") == []
+    assert_problem(raw("GET", "/_sandbox/effects?operation=created"), 400)
+
+
+def test_requests_are_filtered(raw: Raw, sandbox: Sandbox) -> None:
+    """By status, method, beginning of the path, credential and key, with the numbers and counts of all."""
+    other = Raw(sandbox)
+    raw("POST", CUSTOMERS, '{"externalId":"c","name":"n"}', idempotency_key='"k"')
+    raw("POST", CUSTOMERS, "{}")
+    other("GET", f"{CUSTOMERS}/x")
+    other("GET", BINS)
+
+    def seqs(query: str) -> list[int]:
+        told = exact(raw("GET", f"/_sandbox/requests?{query}"))
+        assert told["total"] == 4
+        return [each["seq"] for each in told["data"]]
+
+    assert seqs("status=422") == [2]
+    assert seqs("method=GET") == [3, 4]
+    assert seqs(f"path={CUSTOMERS}") == [1, 2, 3]
+    assert seqs(f"path={CUSTOMERS}&after=1&limit=1") == [2]
+    assert seqs(f"credential={raw.key.split('_')[1]}") == [1, 2]
+    assert seqs("idempotencyKey=k") == [1]
+    assert seqs("method=GET&status=200") == [4]
+    for senseless in ("status=ok", "method=get", "path=api", "fault=none", "key=k"):
+        assert_problem(raw("GET", f"/_sandbox/requests?{senseless}"), 400)

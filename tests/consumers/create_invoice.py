@@ -1,0 +1,33 @@
+"""Creates and reads an invoice through a generated client, as its user would write it."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from platform_client import AuthenticatedClient
+from platform_client.api.invoices import approve_invoice, create_invoice, get_invoice, list_invoice
+from platform_client.models import Currency, Invoice, InvoicePage, Line, Problem, StoredInvoice
+
+client = AuthenticatedClient(
+    base_url=os.environ["BASE_URL"], token=os.environ["API_KEY"], httpx_args={"trust_env": False}
+)
+tenant = os.environ["TENANT"]
+line = Line(product_id=os.environ["PRODUCT"], quantity=3, unit_price=12.5)
+draft = Invoice(customer_id=os.environ["CUSTOMER"], currency=Currency.EUR, items=[line, line], auto_post_ledger=True)
+
+made = create_invoice.sync(client=client, body=draft, x_tenant_slug=tenant, idempotency_key="generated-1")
+assert isinstance(made, StoredInvoice), made
+assert get_invoice.sync(made.id, client=client, x_tenant_slug=tenant) == made
+page = list_invoice.sync(client=client, x_tenant_slug=tenant, limit=10)
+assert isinstance(page, InvoicePage)
+assert made in page.data
+approved = approve_invoice.sync(made.id, client=client, x_tenant_slug=tenant)
+assert isinstance(approved, StoredInvoice), approved
+
+draft.items = []
+refused = create_invoice.sync(client=client, body=draft, x_tenant_slug=tenant)
+assert isinstance(refused, Problem)
+assert isinstance(refused.errors, list)
+assert [each.pointer for each in refused.errors] == ["#/items"]
+print(json.dumps(approved.to_dict()))

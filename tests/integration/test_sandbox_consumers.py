@@ -1,0 +1,37 @@
+"""The OpenAPI document in the hands of its consumers: the short form; the long one is in ``tests/long``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.consumers.running import python_client, schemathesis, use
+
+from crossdock.sandbox import SandboxServer, SandboxSettings
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path / "sandbox", SandboxSettings(rate_per_min=10_000_000, burst=1_000_000)) as running:
+        yield running
+
+
+def test_schemathesis_finds_nothing_in_a_few_requests(server: SandboxServer, tmp_path: Path) -> None:
+    """All checks over all operations: the examples, a few generated requests, and chains of them."""
+    few = ("--phases", "examples,fuzzing,stateful", "--max-examples", "2", "--generation-deterministic")
+    assert "No issues found" in schemathesis(server, tmp_path, *few)
+
+
+def test_schemathesis_finds_nothing_at_the_edges_of_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
+    """All checks over each boundary of the one documented request, inside and outside."""
+    edges = ("--phases", "coverage", "--include-operation-id", "createInvoice")
+    assert "No issues found" in schemathesis(server, tmp_path, *edges)
+
+
+def test_a_generated_python_client_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
+    """The generator has no complaint, and its client creates, reads, lists and approves an invoice, and is refused."""
+    program = python_client(server, tmp_path)
+    invoice = use([sys.executable, str(program)], server, tmp_path)
+    assert (invoice["status"], invoice["total"]) == ("approved", 75)

@@ -1,0 +1,91 @@
+"""Keys by the command line, while a real sandbox runs on the same folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.integration.test_sandbox_server import process
+
+from crossdock.cli.main import main
+
+CUSTOMERS = "/api/v1/sales/customers"
+
+
+class Shell:
+    """Calls ``crossdock sandbox keys`` on one folder."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder, self._capsys = folder, capsys
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(["sandbox", "keys", words[0], "--data", str(self._folder), *words[1:]])
+        told = self._capsys.readouterr()
+        assert ended.value.code == code, told.err
+        return told.err if code else told.out
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path / "sandbox", capsys)
+
+
+def status(base_url: str, key: str, tenant: str, method: str = "GET") -> int:
+    headers = {"authorization": f"Bearer {key}", "x-tenant-slug": tenant, "content-type": "application/json"}
+    return httpx.request(method, base_url + CUSTOMERS, headers=headers, content="{}", trust_env=False).status_code
+
+
+def test_a_running_sandbox_notices_keys_of_the_command_line(tmp_path: Path, shell: Shell) -> None:
+    """Made while it runs, a key works at once, within its scopes; revoked, it is 401 with the next request."""
+    with process(tmp_path / "sandbox") as (_, facts):
+        base_url = facts["base_url"]
+        made = json.loads(shell("new", "--tenant", "acme", "--scope", "customers:read", "--json"))
+        assert (made["tenant"], made["scopes"]) == ("acme", ["customers:read"])
+        key = made["api_key"]
+        assert [status(base_url, key, "acme", method) for method in ("GET", "POST")] == [200, 403]
+        assert status(base_url, key, facts["tenant"]) == 403
+        assert [each["tenant"] for each in json.loads(shell("list", "--json"))] == ["sandbox", "acme"]
+        assert shell("revoke", made["id"]) == f"revoked {made['id']}\n"
+        assert status(base_url, key, "acme") == 401
+        assert status(base_url, facts["api_key"], facts["tenant"]) == 200
+
+
+def test_keys_are_made_before_the_first_start(tmp_path: Path, shell: Shell) -> None:
+    """A key made without a server is the sandbox's first, and the ready line tells no other."""
+    key = shell("new").strip()
+    with process(tmp_path / "sandbox") as (_, facts):
+        assert facts["api_key"] is None
+        assert status(facts["base_url"], key, facts["tenant"]) == 200
+
+
+def test_the_list_shows_no_key(shell: Shell) -> None:
+    """A table for people, with the ids that revoke takes; only of one tenant if asked."""
+    key = shell("new", "--scope", "orders:read", "--scope", "bins:write").strip()
+    told = shell("list")
+    assert key.split("_")[1] in told
+    assert "bins:write orders:read" in told
+    assert key not in told
+    assert key.split("_")[1] not in shell("list", "--tenant", "other")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("new", "--scope", "everything"), "scopes: 1 of the scopes do not exist\n  There are: invoices:read"),
+        (("new", "--tenant", "a/b"), "tenant: is no tenant slug\n  Use 1 to 63"),
+        (("revoke", "0123456789ab"), "there is no sandbox in this folder\n  Name its folder with --data."),
+        (("list",), "there is no sandbox in this folder"),
+    ],
+)
+def test_what_makes_no_sense_is_told(shell: Shell, words: tuple[str, ...], told: str) -> None:
+    """Exit code 2, and a sentence with what to do."""
+    assert told in shell(*words, code=2)
+
+
+def test_revoking_a_key_that_is_not_there_is_told(shell: Shell) -> None:
+    """The hint names the command that lists the ids."""
+    shell("new")
+    assert "no key has this id\n  'crossdock sandbox keys list' shows them." in shell("revoke", "nobody", code=2)

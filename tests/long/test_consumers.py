@@ -1,0 +1,80 @@
+"""The OpenAPI document in the hands of its consumers: the long form, ``pytest tests/long -n 2``, some minutes.
+
+It installs packages from npm into a temporary folder.
+"""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.consumers.running import python_client, run, schemathesis, typescript_client, use
+
+from crossdock.sandbox import SandboxServer, SandboxSettings, openapi
+
+# The generator's own template for the class that holds the connection; it is the same for every document.
+_MYPY = "[mypy]\nstrict = True\n[mypy-platform_client.client]\nignore_errors = True\n"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path / "sandbox", SandboxSettings(rate_per_min=10_000_000, burst=1_000_000)) as running:
+        yield running
+
+
+def test_schemathesis_finds_nothing(server: SandboxServer, tmp_path: Path) -> None:
+    """All checks over the whole API: examples, every boundary of every schema, generated requests, chains of them."""
+    every = ("--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "100")
+    told = schemathesis(server, tmp_path, *every)
+    assert "No issues found" in told
+    print(told[-2000:])
+
+
+def test_a_generated_python_client_is_typed_and_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
+    """mypy --strict accepts the client and the program that uses it."""
+    program = python_client(server, tmp_path)
+    (tmp_path / "mypy.ini").write_text(_MYPY, encoding="utf-8")
+    checked = ("-m", "mypy", "--config-file", "mypy.ini", "--cache-dir", "cache", "platform_client", program.name)
+    run([sys.executable, *checked], tmp_path)
+    assert use([sys.executable, str(program)], server, tmp_path)["total"] == 75
+
+
+def test_a_generated_typescript_client_is_typed_and_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
+    """tsc --strict accepts the program, finds a misspelt member, and what it compiles creates an invoice."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        pytest.skip("node and npm are not installed")
+    program = typescript_client(server, tmp_path)
+    invoice = use(["node", str(program)], server, tmp_path)
+    assert (invoice["status"], invoice["total"]) == ("approved", 75)
+
+
+LIES = [
+    pytest.param(lambda schemas: schemas["Product"]["properties"]["sku"].update(maxLength=101), "ST202", id="longer"),
+    pytest.param(lambda schemas: schemas["Product"]["properties"]["sku"].update(maxLength=99), "ST201", id="shorter"),
+    pytest.param(lambda schemas: schemas["Product"]["properties"]["sku"].pop("pattern"), "ST202", id="any character"),
+    pytest.param(lambda schemas: schemas["Exact"].update(exclusiveMaximum=10**16), "ST202", id="sixteen digits"),
+    pytest.param(lambda schemas: schemas["Exact"].pop("multipleOf"), "ST202", id="any decimals"),
+    pytest.param(lambda schemas: schemas["Invoice"].pop("then"), "ST202", id="half a yen"),
+    pytest.param(lambda schemas: schemas["Invoice"].update(additionalProperties=True), "ST202", id="unknown members"),
+    pytest.param(lambda schemas: schemas["Invoice"]["required"].remove("currency"), "ST202", id="no currency"),
+    pytest.param(lambda schemas: schemas["StoredInvoice"]["required"].append("number"), "ST108", id="a number told"),
+]
+
+
+@pytest.mark.parametrize(("lie", "found"), LIES)
+def test_schemathesis_finds_a_lie(
+    server: SandboxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: Callable[[Any], Any], found: str
+) -> None:
+    """Where the document says another thing than the sandbox does, it is found: finding nothing means something."""
+    document = copy.deepcopy(openapi.document())
+    lie(document["components"]["schemas"])
+    monkeypatch.setattr(openapi, "document", lambda: document)
+    some = ("--include-operation-id", "createInvoice", "--include-operation-id", "createProduct")
+    examples = ("--phases", "coverage,fuzzing", "--max-examples", "60", "--generation-deterministic")
+    with pytest.raises(AssertionError, match=f"{found} "):
+        schemathesis(server, tmp_path, *examples, *some)

@@ -28,6 +28,8 @@ _HOLE = re.compile(r"\{([^{}]+)\}")
 
 
 def _date_format(layout: str) -> str:
+    if "%" not in layout:
+        raise ValueError("is no date format; it is written like %Y-%m-%d")
     try:
         datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
     except ValueError as error:

@@ -48,7 +48,8 @@ def test_what_is_no_decimal_is_a_dead_letter(text: str) -> None:
     with pytest.raises(RecordError) as refused:
         convert.decimal({"A": text}, "A")
     assert (refused.value.code, refused.value.pointer) == ("bad_value", "A")
-    assert text == "" or text not in refused.value.message
+    canary = f"<{text}>" if len(text) < 4 else text
+    assert canary not in refused.value.message
 
 
 def test_a_point_in_a_comma_file_is_refused() -> None:

@@ -75,7 +75,7 @@ def test_every_form_of_a_map() -> None:
         "quantity": {"from": "QTY", "as": "decimal"},
         "count": {"from": "N", "as": "integer"},
         "day": {"from": "D", "as": "date", "format": "%Y%m%d", "empty": "00000000"},
-        "active": {"from": "ACT", "as": "boolean", "true": "Y", "false": "N"},
+        "active": {"from": "ACT", "as": "boolean", "true_text": "Y", "false_text": "N"},
         "currency": {"const": "EUR"},
         "name": {"template": "Lot {SKU}/{N}"},
         "productId": {"ref": "product", "key": "SKU"},

@@ -42,6 +42,7 @@ class ConfigModel(BaseModel):
         arbitrary_types_allowed=True,
         validate_by_alias=True,
         validate_by_name=True,
+        defer_build=True,
     )
 
     @model_validator(mode="before")

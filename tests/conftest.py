@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.servers import require
 
 from crossdock.state import Pin, State, StateUrl, create, parse_url
 from crossdock.testing.postgres import PostgresServer
+
+# Making text strategies costs a second the first time; that is no fault of a test.
+settings.register_profile("crossdock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("crossdock")
 
 PIN = Pin("http://127.0.0.1:9", "acme")
 

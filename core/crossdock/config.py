@@ -42,6 +42,7 @@ class ConfigModel(BaseModel):
         arbitrary_types_allowed=True,
         validate_by_alias=True,
         validate_by_name=True,
+        defer_build=True,
     )
 
     @model_validator(mode="before")
@@ -85,10 +86,14 @@ class Secret:
         path = self.folder / Path(name).expanduser()
         try:
             if path.stat().st_mode & 0o077:
-                raise ConfigError("others may read this secret", where=str(path), hint=f"chmod 600 {path}")
+                raise ConfigError(
+                    f"others may read the secret {self.reference}", where=str(path), hint=f"chmod 600 {path}"
+                )
             text = path.read_text().strip()
         except OSError as error:
-            raise ConfigError(f"the secret cannot be read: {error.strerror}", where=str(path)) from error
+            raise ConfigError(
+                f"the secret {self.reference} cannot be read: {error.strerror}", where=str(path)
+            ) from error
         if not text:
             raise ConfigError("the secret file is empty", where=str(path))
         return text
@@ -182,8 +187,15 @@ def _said(item: Any) -> str:
     """Pydantic's finding in the words of someone who writes a config file; never with the value."""
     if item["type"] == "string_type":
         return "is empty" if item["input"] is None else "must be text (quote numbers and words such as yes and no)"
-    if item["type"] == "too_short":
-        return "name at least one"
+    said = {
+        "too_short": "name at least one",
+        "tuple_type": "must be a list: [NAME]",
+        "missing": "is missing",
+        "int_parsing": "must be a whole number",
+        "model_type": "must be a section of keys",
+    }
+    if item["type"] in said:
+        return said[item["type"]]
     message: str = item["msg"].removeprefix("Value error, ")
     return message
 
@@ -204,7 +216,9 @@ def read(path: Path) -> Document:
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
-            raise ConfigError("a config file is a mapping of sections", where=str(path))
+            raise ConfigError(
+                "is empty or no mapping of sections", where=str(path), hint="the README shows a whole one"
+            )
         places: dict[Place, tuple[int, int]] = {(): (1, 1)}
         data = _Reader(path, loader, places).value(node, ())
     except InvalidOperation:

@@ -17,6 +17,9 @@ class Progress(Protocol):
     def allowance(self, tokens: int) -> None:
         """So many requests could leave now."""
 
+    def warn(self, text: str) -> None:
+        """Something that a person should look at, though the work goes on."""
+
 
 class Silent:
     """Nobody looks on."""
@@ -28,4 +31,7 @@ class Silent:
         """Ignore it."""
 
     def allowance(self, tokens: int) -> None:
+        """Ignore it."""
+
+    def warn(self, text: str) -> None:
         """Ignore it."""

@@ -51,13 +51,9 @@ class RawBatch:
     def json(
         cls, items: Iterable[dict[str, Any]], *, source: str, key: Sequence[str], cursor: str | None = None
     ) -> RawBatch:
-        """Rows from JSON objects: the columns *key* as text, and the whole object as canonical text.
-
-        Raises:
-            KeyError: If an object lacks a key member.
-        """
+        """Rows from JSON objects: the columns *key* as text (null where missing), and the whole object."""
         listed = list(items)
-        columns = {name: [_key_part(item[name]) for item in listed] for name in key}
+        columns = {name: [_key_part(item.get(name)) for item in listed] for name in key}
         columns[JSON] = [wire.dumps(item).decode() for item in listed]
         frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
         return cls(source, frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64}), cursor)

@@ -30,11 +30,12 @@ def load(name: str) -> Connector[Any]:
         )
     try:
         connector = found[name].load()
-    except ImportError as error:
+    except Exception as error:  # whatever somebody else's module raises when it is imported
         distribution = found[name].dist
         package = distribution.name if distribution else found[name].value
         raise ConfigError(
-            f"the connector {name!r} cannot be imported: {error}", hint=f"is {package} installed with its extras?"
+            f"the connector {name!r} cannot be loaded: {type(error).__name__}: {error}",
+            hint=f"is {package} installed with its extras?",
         ) from error
     if not isinstance(connector, Connector):
         raise ConfigError(f"{found[name].value} is no Connector but a {type(connector).__name__}")

@@ -1,7 +1,7 @@
 """The platform's seven resources: drafts, where a field may hold a reference, and wire models.
 
-Only the invoice is documented (platform-spec section 2), and it has exactly the documented fields. The fields of the
-others are assumptions (design section 9). On the wire names are camelCase; numbers are exact (law 5).
+Only the invoice is documented by the platform, and it has exactly the documented fields. The fields of the others are
+assumptions. On the wire names are camelCase, and numbers are exact.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class LedgerAccountDraft(LedgerAccountFields[Ref]):
 
 
 class Invoice(InvoiceFields[PlatformId, Line]):
-    """Invoice creation input (platform-spec section 2)."""
+    """Invoice creation input, as the platform documents it."""
 
 
 class Customer(External, CustomerFields):

@@ -262,8 +262,10 @@ def test_api_key_that_no_header_can_hold(site: Site, tail: str) -> None:
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
-        pytest.param(lambda path: path.chmod(0o644), "others may read this secret", id="readable by others"),
-        pytest.param(lambda path: path.unlink(), "the secret cannot be read", id="missing"),
+        pytest.param(
+            lambda path: path.chmod(0o644), "others may read the secret file:password", id="readable by others"
+        ),
+        pytest.param(lambda path: path.unlink(), "the secret file:password cannot be read", id="missing"),
         pytest.param(lambda path: path.write_text("\n"), "the secret file is empty", id="empty"),
     ],
 )

@@ -37,8 +37,10 @@ def read(tmp_path: Path, text: str) -> Whole:
         pytest.param("name: x\nzzz: 1", ":2:1: zzz", "known: name, parts", id="unknown key, nothing near"),
         pytest.param("name: x\nname: y", ":2:1", "'name' stands here twice", id="key twice"),
         pytest.param("name: 17", ":1:1: name", "quote numbers", id="number for text"),
-        pytest.param("name: x\nparts: {a: {size: big}}", ":2:13: parts.a.size", "valid integer", id="text for number"),
-        pytest.param("parts: {}", ":1:1: name", "required", id="missing"),
+        pytest.param(
+            "name: x\nparts: {a: {size: big}}", ":2:13: parts.a.size", "must be a whole number", id="text for number"
+        ),
+        pytest.param("parts: {}", ":1:1: name", "is missing", id="missing"),
         pytest.param("name: x\ntoken: hunter2", ":2:1: token", "refer to it by env:NAME or file:PATH", id="secret"),
         pytest.param("name: [x", ":1:", "no YAML", id="no YAML"),
         pytest.param("- a", "c.yaml", "mapping of sections", id="a list"),

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from pydantic import TypeAdapter
 
 import crossdock
 from crossdock.connector import Connector
+from crossdock.mapping.declarative import Form
 from crossdock.records import RawBatch, Record
 from crossdock.registry import available, load
 from crossdock.resources import RESOURCES
@@ -78,6 +81,21 @@ def test_the_config_of_the_readme_loads(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(block("yaml"), encoding="utf-8")
     (connection,) = project.load(tmp_path / "c.yaml").connections
     assert [stream.resource for stream in connection.streams] == ["product"]
+
+
+def test_the_guide_is_true(tmp_path: Path) -> None:
+    """The guide's config loads, and every form of its table is one."""
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    whole = re.search(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    assert whole
+    (tmp_path / "c.yaml").write_text(whole[1], encoding="utf-8")
+    assert project.load(tmp_path / "c.yaml").connections
+    forms = [
+        form for row in re.findall(r"^\| (`\{.*`) \|", guide, re.MULTILINE) for form in re.findall(r"`(\{.*?\})`", row)
+    ]
+    assert len(forms) >= 9
+    for form in forms:
+        TypeAdapter(Form).validate_python(yaml.safe_load(form.replace(", ...", "")))
 
 
 def test_the_connector_of_the_readme_maps() -> None:

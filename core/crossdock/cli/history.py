@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=example("crossdock runs", "crossdock runs --limit 5 --json"))
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Runs to list.")
 @config_option
 @as_json
 def runs(config: Path, *, limit: int, as_json: bool) -> None:
@@ -54,7 +54,10 @@ def show(run: int, config: Path, *, as_json: bool) -> None:
     if as_json:
         terminal.print_json(_facts(found))
         return
-    terminal.show_run(terminal.out(), _facts(found))
+    if found.tally is None:
+        click.echo(f"run {found.id} began at {found.started_at:%Y-%m-%d %H:%M:%S}Z and has no accounts: {found.status}")
+    else:
+        terminal.show_run(terminal.out(), _facts(found))
     if found.error:
         click.echo(f"it ended with: {found.error}")
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from crossdock.state import DeadLetter, Intent, WaitingRecord
 
 
+PERSONAL = {"before": "(personal)", "after": "(personal)"}
+
+
 @click.command(epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode"))
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 when there is something to do.")
@@ -21,7 +24,11 @@ if TYPE_CHECKING:
 @config_option
 @as_json
 def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, limit: int, as_json: bool) -> int:
-    """Show what a sync would do: every create and changed field. Calls nothing at the platform, writes nothing."""
+    """Show what a sync would do: every create and changed field. Calls nothing at the platform, writes nothing.
+
+    Exit codes: 0 planned; 10 with --detailed-exitcode and something to do; 2 wrong usage or config; 3 a source or the
+    state cannot be read; 4 a source was refused for safety.
+    """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
     from crossdock.sync import preview, project
@@ -61,9 +68,7 @@ class _Listing:
         before = operation.binding.payload if operation.binding else {}
         personal = personal_members(RESOURCES[operation.resource].wire)
         changes = {
-            name: {"before": "(personal)", "after": "(personal)"}
-            if name in personal
-            else {"before": before.get(name), "after": value}
+            name: PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()
         }
         self._add(operation.kind, operation.stream, operation.record.key, {"changes": changes})
@@ -76,7 +81,8 @@ class _Listing:
         self._add("wait", record.stream, record.key, {"waits_for": record.waits_for})
 
     def resend(self, intent: Intent) -> None:
-        self._add("resend", intent.stream, intent.key, {"idempotency_key": intent.idempotency_key})
+        kind = "resend" if intent.first_sent_at else "send"
+        self._add(kind, intent.stream, intent.key, {"idempotency_key": intent.idempotency_key})
 
     def _add(self, kind: str, stream: str, key: str, detail: dict[str, Any]) -> None:
         label = f"{kind} {stream}"
@@ -88,13 +94,16 @@ class _Listing:
         for item in self.shown:
             console.print(f"{item['do']:7}{item['stream']} {item['key']}", markup=False)
             for line in _details(item):
-                console.print(f"         {line}", markup=False, overflow="ellipsis", no_wrap=True)
+                console.print(f"         {line}", markup=False, soft_wrap=not console.is_terminal)
         hidden = sum(self._counts.values()) - len(self.shown)
         if hidden:
             console.print(f"... and {hidden:,} more (--limit)")
         counts = ", ".join(f"{number:,} {label}" for label, number in self._counts.items())
-        console.print(f"plan: {counts or 'nothing to do'}")
-        console.print(f"{operations:,} requests" + (f"; {unread} streams could not be read" if unread else ""))
+        if unread:
+            console.print(f"plan incomplete: {unread} streams could not be read; {counts or 'nothing else to do'}")
+        else:
+            console.print(f"plan: {counts or 'nothing to do'}")
+        console.print(f"{operations:,} requests needed")
 
 
 def _details(item: dict[str, Any]) -> list[str]:
@@ -104,7 +113,9 @@ def _details(item: dict[str, Any]) -> list[str]:
         return []
     if item["do"] == "update":
         return [
-            f"{name}: {wire.dumps(change['before']).decode()} -> {wire.dumps(change['after']).decode()}"
+            f"{name}: changed (personal)"
+            if change is PERSONAL
+            else f"{name}: {wire.dumps(change['before']).decode()} -> {wire.dumps(change['after']).decode()}"
             for name, change in item["changes"].items()
         ]
     if item["do"] == "wait":

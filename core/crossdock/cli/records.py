@@ -23,7 +23,7 @@ def records() -> None:
 
 @records.command("list", epilog=example("crossdock records list --state rejected"))
 @click.option("--state", type=State, help="Only these.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Records of each state.")
 @config_option
 @as_json
 def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None:
@@ -39,7 +39,7 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
     console = terminal.out()
     console.print(terminal.table("Records", columns, rows))
     if not found:
-        console.print("none: everything got through")
+        console.print("nothing is rejected, waits or is in doubt")
 
 
 @records.command("show", epilog=example("crossdock records show wms.invoices 536365 --raw"))

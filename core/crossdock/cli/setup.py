@@ -94,7 +94,7 @@ def _connection(connection: Connection) -> Iterator[Finding]:
     if connection.connector.check is None:
         return
     with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
-        place = Workplace(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder))
+        place = Workplace(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
         try:
             yield from connection.connector.check(Context(connection.settings, connection.name, place))
         except CrossdockError as error:

@@ -31,6 +31,8 @@ def sync(streams: tuple[str, ...], config: Path, *, as_json: bool) -> int:
         terminal.print_json(report.as_json())
     else:
         terminal.show_run(terminal.out(), report.as_json())
-        if report.exit_code == 1:
+        if report.still_refused:
+            click.echo(f"{report.still_refused} records of earlier runs are still rejected", err=True)
+        if report.exit_code == 1 or report.still_refused:
             click.echo("see 'crossdock records list' for what was rejected, waits or is in doubt", err=True)
     return report.exit_code

@@ -44,7 +44,14 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     return made
 
 
-class _Bars:
+class _Warnings(Silent):
+    """Nobody looks on, but warnings are kept in logs."""
+
+    def warn(self, text: str) -> None:
+        click.echo(f"crossdock: warning: {text}", err=True)
+
+
+class _Bars(_Warnings):
     """Shows one stage at a time."""
 
     def __init__(self, bars: Progress) -> None:
@@ -70,10 +77,10 @@ class _Bars:
 
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Listener]:
-    """Bars with rate and time to go while a person looks on; silence otherwise."""
+    """Bars with rate and time to go while a person looks on; otherwise warnings only."""
     console = Console(stderr=True)
     if not (wanted and console.is_terminal):
-        yield Silent()
+        yield _Warnings()
         return
     with Progress(
         TextColumn("{task.description}"),

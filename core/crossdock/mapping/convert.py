@@ -33,7 +33,11 @@ def decimal(row: Row, column: str, *, decimal_mark: str = ".") -> Decimal:
     value = text(row, column)
     plain = value if decimal_mark == "." else value.translate(str.maketrans(f"{decimal_mark}.", f".{decimal_mark}"))
     if not _DECIMAL.fullmatch(plain):
-        raise RecordError("bad_value", f"is no decimal with mark {decimal_mark!r}", pointer=column)
+        raise RecordError(
+            "bad_value",
+            f"is no plain decimal with mark {decimal_mark!r} (no thousands marks, at most 15 and 4 digits)",
+            pointer=column,
+        )
     return Decimal(plain)
 
 

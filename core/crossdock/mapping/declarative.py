@@ -28,6 +28,8 @@ _HOLE = re.compile(r"\{([^{}]+)\}")
 
 
 def _date_format(layout: str) -> str:
+    if "%" not in layout:
+        raise ValueError("is no date format; it is written like %Y-%m-%d")
     try:
         datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
     except ValueError as error:
@@ -53,8 +55,8 @@ class FromColumn(ConfigModel):
     timezone: Annotated[str, AfterValidator(_zone)] | None = None
     """IANA zone of an instant without offset."""
     decimal_mark: Literal[".", ","] = "."
-    true: str = "true"
-    false: str = "false"
+    true_text: str = "true"
+    false_text: str = "false"
     empty: str | None = None
     """A text that also means nothing is there, such as 00000000."""
 
@@ -82,7 +84,7 @@ class FromColumn(ConfigModel):
                 layout = self.format or "%Y-%m-%dT%H:%M:%S%z"
                 return lambda row: convert.instant(row, column, layout=layout, timezone=self.timezone)
             case "boolean":
-                return lambda row: convert.boolean(row, column, true=self.true, false=self.false)
+                return lambda row: convert.boolean(row, column, true=self.true_text, false=self.false_text)
 
     def columns(self) -> Iterator[str]:
         yield self.from_

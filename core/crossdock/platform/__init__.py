@@ -1,1 +1,1 @@
-"""The platform as platform-spec.md describes it, and what we assume where it is silent."""
+"""The platform as its specification describes it, and what we assume where that is silent."""

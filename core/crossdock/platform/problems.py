@@ -38,7 +38,7 @@ def read(status: int, body: bytes) -> Problem:
     message = _text(members.get("detail")) or _text(members.get("title")) or f"HTTP {status}"
     if any(details):
         message = "; ".join(detail for detail in details if detail)
-    pointers = tuple(pointer for item in found if (pointer := _text(item.get("pointer"))))
+    pointers = tuple(pointer for item in found if (pointer := _text(item.get("pointer")).removeprefix("#")))
     return Problem(status, _text(members.get("type")) or "about:blank", message[:MAX_TEXT], pointers)
 
 

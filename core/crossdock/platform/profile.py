@@ -1,6 +1,6 @@
 """What the specification does not show, as data: every assumption is a setting with a public standard as its default.
 
-The table of design section 7, as far as crossdock uses it today. ``crossdock check`` prints `assumptions`.
+``crossdock check`` prints these `assumptions`.
 """
 
 from __future__ import annotations

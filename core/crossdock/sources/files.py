@@ -69,6 +69,7 @@ class FileSource:
         readers: Sequence[Reader],
     ) -> None:
         self._folder, self._pattern = split_pattern(files)
+        self._files_pattern = files
         self._layout, self._open_store, self._place, self._settle_s = layout, open_store, place, settle_s
         self._snapshot, self._readers = snapshot, readers
         self._files: list[TakenFile] | None = None
@@ -130,12 +131,21 @@ class FileSource:
         self._place.spool.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._open_store() as store:
             fetched = [self._fetch(store, file) for file in self._new_files(store)]
-        kept = [facts for facts in self._unfinished() if (self._place.spool / facts.content_hash).is_file()]
-        files = {facts.content_hash: facts for facts in (*kept, *fetched)}
-        return [self._parse(facts) for facts in sorted(files.values(), key=lambda facts: facts.name)]
+        kept = [facts for facts in self._unfinished() if self._copy(facts).is_file()]
+        files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
+        if self._snapshot:
+            files = sorted(files, key=lambda facts: facts.stamp)[-1:]
+        return [self._parse(facts) for facts in sorted(files, key=lambda facts: facts.name)]
+
+    def _copy(self, facts: FileFacts) -> Path:
+        """Where the bytes of a file are: fetched in this run, or kept by an earlier one."""
+        fetched = self._place.spool / facts.content_hash
+        return fetched if fetched.is_file() else self._place.kept / facts.content_hash
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
+        if not listed:
+            self._place.progress.warn(f"no file matches {self._files_pattern}")
         if self._snapshot:
             listed = sorted(listed, key=_stamp)[-1:]
         known = [{_look(facts) for facts in self._done(reader).values()} for reader in self._readers]
@@ -173,9 +183,7 @@ class FileSource:
 
     def _parse(self, facts: FileFacts) -> TakenFile:
         parts, rows = [], 0
-        for number, frame in enumerate(
-            read_rows(self._place.spool / facts.content_hash, self._layout, name=facts.name)
-        ):
+        for number, frame in enumerate(read_rows(self._copy(facts), self._layout, name=facts.name)):
             parts.append(self._place.work / f"{facts.content_hash}-{number}.arrow")
             frame.write_ipc(parts[-1])
             rows += frame.height

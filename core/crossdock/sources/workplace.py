@@ -38,6 +38,7 @@ class Workplace:
         intake: What files were taken in before; that of a plan remembers nothing.
         spool: Folder where files are kept until every record of theirs is settled; may not exist yet.
         work: Folder for this run, removed at its end.
+        kept: Where earlier runs left copies of files that they did not get through; the spool, but for a plan.
     """
 
     clock: Clock
@@ -45,3 +46,4 @@ class Workplace:
     intake: IntakeLog
     spool: Path
     work: Path
+    kept: Path

@@ -96,10 +96,10 @@ class Refused:
         query = select(refused).order_by(refused.c.stream, refused.c.refused_at.desc(), refused.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
-    def count(self) -> dict[tuple[str, str], int]:
-        """Dead letters by stream and reason code."""
-        query = select(refused.c.stream, refused.c.code, func.count()).group_by(refused.c.stream, refused.c.code)
-        return {(stream, code): number for stream, code, number in self._connection.execute(query)}
+    def count_before(self, run_id: int) -> int:
+        """How many dead letters *run_id* has neither written nor met again."""
+        query = select(func.count()).select_from(refused).where(refused.c.run_id < run_id)
+        return int(self._connection.execute(query).scalar_one())
 
 
 class Waiting:

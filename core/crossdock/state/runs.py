@@ -81,11 +81,14 @@ class Cursors:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def get(self, stream: str) -> str | None:
-        return self._connection.execute(select(cursors.c.value).where(cursors.c.stream == stream)).scalar()
+    def get(self, stream: str, version: str) -> str | None:
+        """Where *stream* goes on; None at first, and under another version, so that a changed mapping reads again."""
+        query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
+        return self._connection.execute(query).scalar()
 
-    def put(self, stream: str, value: str, *, run_id: int) -> None:
-        sql.upsert(self._connection, cursors, [{"stream": stream, "value": value, "run_id": run_id}])
+    def put(self, stream: str, version: str, value: str, *, run_id: int) -> None:
+        row = {"stream": stream, "version": version, "value": value, "run_id": run_id}
+        sql.upsert(self._connection, cursors, [row])
 
 
 class Buckets:

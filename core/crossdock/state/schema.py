@@ -29,7 +29,7 @@ _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by
 
 
 def _record_key() -> list[Column[object]]:
-    """Which record: unique within a target, a resource and a namespace (design section 2, binding)."""
+    """Which record: unique within a target, a resource and a namespace."""
     return [
         Column("target", String(64), primary_key=True),
         Column("resource", String(32), primary_key=True),
@@ -178,6 +178,7 @@ cursors = Table(
     "cursors",
     metadata,
     Column("stream", String(192), primary_key=True),
+    Column("version", String(64), nullable=False),
     Column("value", Text, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
 )

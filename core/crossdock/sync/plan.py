@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,9 +10,10 @@ from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic.alias_generators import to_camel
 
 from crossdock.delivery.operations import Operation, payload_fp
-from crossdock.errors import RecordError
+from crossdock.errors import CrossdockError, InternalError, RecordError
 from crossdock.platform.target import PlatformTarget, difference
 from crossdock.records import Record
 from crossdock.resources import RESOURCES
@@ -92,6 +94,10 @@ class Planner:
                 drafts.append((read, self._members(read.record)))
             except RecordError as error:
                 self._refuse(decided, read, "mapping", error, None)
+            except CrossdockError:
+                raise
+            except Exception as error:
+                raise self._unforeseen(read.record, error) from error
         namespace = self._bound.namespace
         with self._state.begin() as tx:
             self._references.look_up((r for _, members in drafts for r in found_in(members)), namespace, tx)
@@ -100,12 +106,23 @@ class Planner:
             self._decide_one(decided, read, members, bindings.get(read.key_hash))
         return decided
 
+    def _unforeseen(self, record: Record, error: Exception) -> InternalError:
+        """A mapping that fails as no one foresaw is a defect, never a dead letter."""
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        return InternalError(
+            f"mapping {self._bound.name} {record.key} raised {type(error).__name__}: {error}"
+            f" (line {frame.lineno} of {frame.filename})",
+            where=f"{record.source}:{record.lines[0]}",
+            hint="a mapping says with RecordError that a record is bad",
+        )
+
     def _members(self, record: Record) -> dict[str, Any]:
         try:
             return self._bound.stream.draft(record).payload()
         except ValidationError as error:
             finding = error.errors(include_url=False, include_input=False)[0]
-            pointer = "/" + (finding.get("ctx", {}).get("place") or "/".join(str(part) for part in finding["loc"]))
+            place = finding.get("ctx", {}).get("place") or "/".join(to_camel(str(part)) for part in finding["loc"])
+            pointer = f"/{place}"
             raise RecordError("invalid_draft", finding["msg"].removeprefix("Value error, "), pointer=pointer) from None
 
     def _decide_one(self, decided: Decided, read: Read, members: dict[str, Any], binding: Binding | None) -> None:

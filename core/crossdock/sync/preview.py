@@ -62,7 +62,7 @@ def plan(project: Project, selection: list[str], sink: Sink, *, clock: Clock, pr
         state = project.open_state(read_only=True)
         stack.callback(state.close)
         work = work_folder(stack, None)
-        place = Workplace(clock, progress, PlanIntake(state), work / "spool", work)
+        place = Workplace(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
         streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
         preview = _Preview(project, state, sink)
         for bound in streams:

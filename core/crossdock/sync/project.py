@@ -162,6 +162,11 @@ def _one_writer_each(document: Document, connections: tuple[Connection, ...]) ->
     writers: dict[tuple[str, str], str] = {}
     for connection in connections:
         for stream in connection.streams:
+            if stream.resource not in RESOURCES:
+                advice = config.unknown(stream.resource, list(RESOURCES)).removeprefix("unknown key; ")
+                raise ConfigError(
+                    f"{connection.name}.{stream.name}: there is no resource {stream.resource!r}; {advice}"
+                )
             name, written = f"{connection.name}.{stream.name}", (stream.resource, connection.namespace)
             if written in writers:
                 raise ConfigError(

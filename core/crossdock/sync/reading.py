@@ -38,7 +38,7 @@ class Reading:
         bound, name = self._bound, self._bound.name
         with self._state.begin() as tx:
             self._waiting = tx.waiting.of(name)
-            since = tx.cursors.get(name)
+            since = tx.cursors.get(name, bound.stream.version)
         bound.context.place.progress.begin(f"reading {name}", None)
         counted = Tally()
         with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
@@ -52,7 +52,7 @@ class Reading:
                 name,
                 waiting=self._waiting,
                 doubtful=doubtful,
-                snapshot=bound.stream.mode == "snapshot",
+                snapshot=bound.stream.mode == "snapshot" and bool(self._census.sources),
             )
         self._count(self._delta)
 
@@ -106,7 +106,7 @@ class Reading:
             if self._delta.blocked:
                 return  # the source is read again until the doubt is settled
             if self._census.cursor is not None:
-                tx.cursors.put(bound.name, self._census.cursor, run_id=self._run_id)
+                tx.cursors.put(bound.name, bound.stream.version, self._census.cursor, run_id=self._run_id)
         bound.stream.finished(bound.context)
 
 

@@ -29,13 +29,6 @@ from crossdock.sync.references import References
 from crossdock.sync.tally import Tally, Term
 from crossdock.sync.work import work_folder
 
-_TERMS: dict[str, Term] = {
-    "rejected": "rejected",
-    "pending": "carried_on",
-    "in_doubt": "carried_on",
-    "sending": "carried_on",
-}
-
 
 @dataclass(slots=True)
 class Report:
@@ -44,6 +37,7 @@ class Report:
     Attributes:
         tallies: By stream, in the order they ran.
         errors: What stopped a stream, by its name, or the run, under an empty name.
+        still_refused: Dead letters of earlier runs that this one did not meet again.
     """
 
     run: int
@@ -52,6 +46,7 @@ class Report:
     counters: Counters = field(default_factory=Counters)
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
+    still_refused: int = 0
 
     @property
     def balanced(self) -> bool:
@@ -65,7 +60,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """The gravest of what happened; see design section 6 for their meaning."""
+        """The gravest of what happened; ``crossdock sync --help`` tells their meaning."""
         if not self.balanced:
             return InternalError.exit_code
         codes = {error.exit_code for error in self.errors.values()}
@@ -84,6 +79,7 @@ class Report:
             "throttled": self.counters.throttled,
             "balanced": self.balanced,
             "streams": {name: tally.as_json() for name, tally in self.tallies.items()},
+            "still_refused": self.still_refused,
             "errors": {name or "run": str(error) for name, error in self.errors.items()},
         }
 
@@ -126,7 +122,7 @@ class _Run:
             spent_until = tx.buckets.get(self._target.name)
         self._report = report = Report(run_id, date)
         intake = StateIntake(self._state, self._clock, run_id)
-        place = Workplace(self._clock, self._progress, intake, self._project.spool, work)
+        place = Workplace(self._clock, self._progress, intake, self._project.spool, work, self._project.spool)
         streams = self._project.bind(names, target=self._target.name, place=place)
         rate = self._project.platform.rate
         self._allowance = Allowance(self._clock, rate.per_minute / 60, rate.burst, spent_until)
@@ -144,10 +140,8 @@ class _Run:
                 )
                 report.counters = self._dispatcher.counters
                 self._all(streams)
-        except Exception as error:
-            report.errors[""] = (
-                error if isinstance(error, CrossdockError) else InternalError(f"unforeseen: {type(error).__name__}")
-            )
+        except BaseException as error:
+            report.errors[""] = _ended_by(error)
             raise
         finally:
             report.seconds = self._clock.monotonic() - started
@@ -228,6 +222,7 @@ class _Run:
     def _finish(self, report: Report) -> None:
         error = next(iter(report.errors.values()), None)
         with self._state.begin() as tx:
+            report.still_refused = tx.refused.count_before(report.run)
             tx.runs.finish(
                 report.run,
                 status=report.status,
@@ -243,3 +238,11 @@ def _term(intent: Intent) -> Term:
     if intent.status == "delivered":
         return "created" if intent.operation == "create" else "updated"
     return "rejected" if intent.status == "rejected" else "carried_on"
+
+
+def _ended_by(error: BaseException) -> CrossdockError:
+    if isinstance(error, CrossdockError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return StoppedError("interrupted twice", hint="run again: it goes on from what was delivered")
+    return InternalError(f"unforeseen: {type(error).__name__}")

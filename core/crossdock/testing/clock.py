@@ -9,10 +9,9 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """A `crossdock.clock.Clock` that stands still until it is advanced; who sleeps advances it. Thread safe.
+    """A `crossdock.clock.Clock` that stands still at *start* until it is advanced; who sleeps advances it.
 
-    Args:
-        start: The first instant, aware.
+    Thread safe.
     """
 
     def __init__(self, start: datetime = _START) -> None:
@@ -35,11 +34,6 @@ class ManualClock:
             self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Let *seconds* pass.
-
-        Raises:
-            ValueError: If *seconds* is negative; time does not run backwards.
-        """
         if seconds < 0:
             raise ValueError("time does not run backwards")
         with self._lock:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import logging
 import os
 import secrets
-import selectors
 import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Self
+from typing import ParamSpec, Self, TypeVar
 
 import paramiko
-from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED, OPEN_SUCCEEDED
-from paramiko.sftp import SFTP_FAILURE, SFTP_PERMISSION_DENIED
+from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
+from paramiko.sftp import SFTP_PERMISSION_DENIED
 
 _LOG_NAME = "crossdock.testing.ssh"
 logging.getLogger(_LOG_NAME).addHandler(logging.NullHandler())
 logging.getLogger(_LOG_NAME).propagate = False  # a client that hangs up is no news
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -30,7 +32,6 @@ class Faults:
     """What goes wrong on purpose. Paths are relative to the served folder; all may be changed while it runs.
 
     Attributes:
-        refuse_login: No password and no key is good enough.
         stall_login: A login is never answered.
         deny: Files that nobody may read.
         end_early: Bytes after which a file ends, whatever its size says.
@@ -40,7 +41,6 @@ class Faults:
         extra_names: Names listed in each folder besides what is there, as regular files.
     """
 
-    refuse_login: bool = False
     stall_login: bool = False
     deny: set[str] = field(default_factory=set)
     end_early: dict[str, int] = field(default_factory=dict)
@@ -53,38 +53,29 @@ class Faults:
 class SftpServer:
     """Serves *folder* read only on a free port of the loopback interface, while the context lasts.
 
-    Args:
-        folder: What a client finds in its login folder.
-        user: The one user; `password` and `client_key` (a private key, OpenSSH or PEM text) both log in.
-
     Attributes:
+        user: The one user; `password` and `client_key` (the text of a private key) both log in.
         logins: Each login that was tried, as (method, user); empty as long as nobody has tried.
         sessions: The threads that serve logged-in clients.
         stopping: Set when the server closes.
-        faults: What goes wrong on purpose.
     """
 
     host = "127.0.0.1"
+    user = "export"
 
-    def __init__(self, folder: Path, *, user: str = "export") -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
-        self.user = user
         self.password = secrets.token_urlsafe(12)
         self.faults = Faults()
         self.logins: list[tuple[str, str]] = []
         self.sessions: list[threading.Thread] = []
         self.stopping = threading.Event()
-        self._client_key = paramiko.ECDSAKey.generate()
-        self._host_key = paramiko.ECDSAKey.generate()
+        self.key = paramiko.ECDSAKey.generate()
+        self.replace_host_key()
         self._listener = socket.create_server((self.host, 0))
-        self._wake, self._woken = socket.socketpair()
+        self.port: int = self._listener.getsockname()[1]
         self._transports: list[paramiko.Transport] = []
         self._thread = threading.Thread(target=self._accept, name="crossdock-sftp-server", daemon=True)
-
-    @property
-    def port(self) -> int:
-        port: int = self._listener.getsockname()[1]
-        return port
 
     @property
     def fingerprint(self) -> str:
@@ -94,48 +85,38 @@ class SftpServer:
     @property
     def client_key(self) -> str:
         text = io.StringIO()
-        self._client_key.write_private_key(text)
+        self.key.write_private_key(text)
         return text.getvalue()
 
     def replace_host_key(self) -> None:
         """From the next connection on be another server."""
         self._host_key = paramiko.ECDSAKey.generate()
 
-    def start(self) -> None:
-        self._thread.start()
-
     def close(self) -> None:
         """Hang up on everybody and wait until every thread has ended."""
         self.stopping.set()
-        self._wake.close()
-        if self._thread.ident is not None:
-            self._thread.join()
-        for end in (self._listener, self._woken):
-            end.close()
+        with suppress(OSError):
+            socket.create_connection((self.host, self.port)).close()  # wakes the thread that waits for clients
+        self._thread.join()
+        self._listener.close()
         for transport in self._transports:
-            _hang_up(transport)
+            transport.close()
+            transport.packetizer.complete_handshake()  # ends its timer, which a failed handshake leaves running
+            transport.join()
         for session in self.sessions:
             session.join()
 
     def __enter__(self) -> Self:
-        self.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def is_client_key(self, key: paramiko.PKey) -> bool:
-        return key == self._client_key
-
     def _accept(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._listener, selectors.EVENT_READ)
-            selector.register(self._woken, selectors.EVENT_READ)
-            while not self.stopping.is_set():
-                for ready, _ in selector.select():
-                    if ready.fileobj is self._listener:
-                        with suppress(OSError):
-                            self._serve(self._listener.accept()[0])
+        while not self.stopping.is_set():
+            with suppress(OSError):  # of a client that has gone again
+                self._serve(self._listener.accept()[0])
 
     def _serve(self, client: socket.socket) -> None:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -143,21 +124,8 @@ class SftpServer:
         transport.set_log_channel(_LOG_NAME)
         transport.add_server_key(self._host_key)
         transport.set_subsystem_handler("sftp", paramiko.SFTPServer, _Folder)
-        self._forget_gone()
         self._transports.append(transport)
         transport.start_server(event=threading.Event(), server=_Doorman(self))
-
-    def _forget_gone(self) -> None:
-        gone = [transport for transport in self._transports if not transport.is_alive()]
-        for transport in gone:
-            self._transports.remove(transport)
-            _hang_up(transport)
-
-
-def _hang_up(transport: paramiko.Transport) -> None:
-    transport.close()
-    transport.packetizer.complete_handshake()  # ends its timer, which a failed handshake leaves running
-    transport.join()
 
 
 class _Doorman(paramiko.ServerInterface):
@@ -168,21 +136,32 @@ class _Doorman(paramiko.ServerInterface):
         return "password,publickey"
 
     def check_auth_password(self, username: str, password: str) -> int:
-        good = secrets.compare_digest(password.encode(), self.server.password.encode())
-        return self._judge("password", username, good)
+        return self._judge("password", username, password == self.server.password)
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        return self._judge("publickey", username, self.server.is_client_key(key))
+        return self._judge("publickey", username, key == self.server.key)
 
     def check_channel_request(self, kind: str, chanid: int) -> int:  # noqa: ARG002
-        return OPEN_SUCCEEDED if kind == "session" else OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+        return OPEN_SUCCEEDED
 
     def _judge(self, method: str, user: str, good: bool) -> int:
         self.server.logins.append((method, user))
         if self.server.faults.stall_login:
             self.server.stopping.wait()
-        refused = self.server.faults.refuse_login or user != self.server.user or not good
-        return AUTH_FAILED if refused else AUTH_SUCCESSFUL
+        return AUTH_SUCCESSFUL if good and user == self.server.user else AUTH_FAILED
+
+
+def _coded(answer: Callable[Asked, Answer]) -> Callable[Asked, Answer | int]:
+    """An answer to a client, or SFTP's code for what the operating system says instead."""
+
+    @wraps(answer)
+    def answered(*args: Asked.args, **kwargs: Asked.kwargs) -> Answer | int:
+        try:
+            return answer(*args, **kwargs)
+        except OSError as error:
+            return paramiko.SFTPServer.convert_errno(error.errno or 0)
+
+    return answered
 
 
 class _Folder(paramiko.SFTPServerInterface):
@@ -193,52 +172,38 @@ class _Folder(paramiko.SFTPServerInterface):
         self._server = doorman.server
 
     def session_started(self) -> None:
-        self._server.sessions = [old for old in self._server.sessions if old.is_alive()]
         self._server.sessions.append(threading.current_thread())
 
-    def list_folder(self, path: str) -> list[paramiko.SFTPAttributes] | int:
-        try:
-            files = sorted(self._real(path).iterdir())
-            found = [_listed(os.fsencode(file.name), file.lstat()) for file in files]
-        except OSError as error:
-            return _code(error)
+    @_coded
+    def list_folder(self, path: str) -> list[paramiko.SFTPAttributes]:
+        found = [(os.fsencode(file.name), file.lstat()) for file in sorted(self._real(path).iterdir())]
         pretended = os.stat_result((0o100644, *(0,) * 9))
-        return found + [_listed(name, pretended) for name in self._server.faults.extra_names]
+        found += [(name, pretended) for name in self._server.faults.extra_names]
+        listed = [paramiko.SFTPAttributes.from_stat(facts) for _, facts in found]
+        for attributes, (name, _) in zip(listed, found, strict=True):
+            attributes.filename = name  # type: ignore[assignment]  # names are bytes on the wire
+        return listed
 
-    def stat(self, path: str) -> paramiko.SFTPAttributes | int:
-        try:
-            return paramiko.SFTPAttributes.from_stat(self._real(path).stat())
-        except OSError as error:
-            return _code(error)
+    @_coded
+    def stat(self, path: str) -> paramiko.SFTPAttributes:
+        return paramiko.SFTPAttributes.from_stat(self._real(path).stat())
 
-    def lstat(self, path: str) -> paramiko.SFTPAttributes | int:
-        plain = self._plain(path)
-        try:
-            return paramiko.SFTPAttributes.from_stat((self._real(str(plain.parent)) / plain.name).lstat())
-        except OSError as error:
-            return _code(error)
+    @_coded
+    def lstat(self, path: str) -> paramiko.SFTPAttributes:
+        folder, name = os.path.split(os.path.normpath("/" + path))
+        return paramiko.SFTPAttributes.from_stat((self._real(folder) / name).lstat())
 
-    def open(
-        self,
-        path: str,
-        flags: int,
-        attr: paramiko.SFTPAttributes,  # noqa: ARG002
-    ) -> paramiko.SFTPHandle | int:
-        name = str(self._plain(path)).lstrip("/")
+    @_coded
+    def open(self, path: str, flags: int, attr: object) -> paramiko.SFTPHandle | int:  # noqa: ARG002
+        name = os.path.normpath(path).lstrip("/")
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or name in self._server.faults.deny:
             return SFTP_PERMISSION_DENIED
-        try:
-            return _File(self._server, name, self._real(path))
-        except OSError as error:
-            return _code(error)
-
-    def _plain(self, path: str) -> Path:
-        return Path(os.path.normpath("/" + path))
+        return _File(self._server, name, self._real(path))
 
     def _real(self, path: str) -> Path:
-        real = (self._server.folder / str(self._plain(path)).lstrip("/")).resolve()
+        real = (self._server.folder / os.path.normpath("/" + path).lstrip("/")).resolve()
         if not real.is_relative_to(self._server.folder):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            raise PermissionError(13, "outside of the served folder")
         return real
 
 
@@ -246,36 +211,20 @@ class _File(paramiko.SFTPHandle):
     def __init__(self, server: SftpServer, name: str, path: Path) -> None:
         super().__init__()
         self._server = server
-        self._name = name
-        self._path = path
+        self._name, self._path = name, path
         self._file = path.open("rb", buffering=0)
 
-    def read(self, offset: int, length: int) -> bytes | int:
+    @_coded
+    def read(self, offset: int, length: int) -> bytes:
         faults = self._server.faults
         if offset >= faults.stall_after.get(self._name, offset + 1):
             self._server.stopping.wait()
         end = faults.end_early.get(self._name, offset + length)
         wanted = min(length, faults.short_answers or length, max(0, end - offset))
-        try:
-            data = os.pread(self._file.fileno(), wanted, offset)
-        except OSError as error:
-            return _code(error)
+        data = os.pread(self._file.fileno(), wanted, offset)
         if change := faults.while_read.pop(self._name, None):
             change(self._path)
         return data
 
-    def stat(self) -> paramiko.SFTPAttributes | int:
-        return paramiko.SFTPAttributes.from_stat(os.fstat(self._file.fileno()))
-
     def close(self) -> None:
         self._file.close()
-
-
-def _code(error: OSError) -> int:
-    return SFTP_FAILURE if error.errno is None else paramiko.SFTPServer.convert_errno(error.errno)
-
-
-def _listed(name: bytes, found: os.stat_result) -> paramiko.SFTPAttributes:
-    attributes = paramiko.SFTPAttributes.from_stat(found)
-    attributes.filename = name  # type: ignore[assignment]  # names are bytes on the wire
-    return attributes

@@ -1,1 +1,1 @@
-"""Bytes and pages from elsewhere: SFTP, HTTP, a local folder; one door a library."""
+"""Bytes and pages from elsewhere: SFTP and HTTP; one door a library."""

@@ -31,12 +31,12 @@ class RemoteFile:
 
     @property
     def path(self) -> str:
-        """What `FileStore.fetch` and `FileStore.stat` take."""
-        return join(self.folder, self.name)
+        """What `FileStore.fetch` takes."""
+        return f"{self.folder.rstrip('/')}/{self.name}" if self.folder else self.name
 
 
 class FileStore(Protocol):
-    """A place that holds files: an SFTP server or a local folder."""
+    """A place that holds files."""
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         """Regular files in *folder* whose name matches *pattern*, by name; no links, no dot files.
@@ -46,9 +46,6 @@ class FileStore(Protocol):
             RefusedError: If a name matches that could do harm.
         """
 
-    def stat(self, path: str) -> RemoteFile:
-        """Describe one regular file; a link is none."""
-
     def fetch(self, path: str, sink: BinaryIO, progress: Callable[[int], None] | None = None) -> int:
         """Copy a file to *sink* and count its bytes; *progress* is told the length of each block.
 
@@ -56,16 +53,9 @@ class FileStore(Protocol):
             RefusedError: If the file changed while it was read, or ended early. *sink* then holds a part of it.
         """
 
-    def close(self) -> None:
-        """Give everything back; closing twice is no error."""
-
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
-
-
-def join(folder: str, name: str) -> str:
-    return name if not folder else f"{folder.rstrip('/')}/{name}"
 
 
 def split_pattern(files: str) -> tuple[str, str]:
@@ -98,16 +88,16 @@ def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[Remote
     chosen = [file for file in files if not file.name.startswith(".") and fnmatchcase(file.name, pattern)]
     for file in chosen:
         if not is_safe(file.name):
-            raise RefusedError(
-                f"a file that matches {pattern!r} has the unsafe name {file.name!a}",
-                where=where,
-                hint="Have it renamed (plain UTF-8, no slashes or control characters) or narrow the pattern.",
-            )
+            reason = f"a file that matches {pattern!r} has the unsafe name {file.name!a}"
+            hint = "Have it renamed (plain UTF-8, no slashes or control characters) or narrow the pattern."
+            raise RefusedError(reason, where=where, hint=hint)
     return sorted(chosen, key=lambda file: file.name)
 
 
-def disagreement(before: RemoteFile, read: int, after: RemoteFile) -> str | None:
-    """Why the *read* bytes cannot be the whole file, or None if they can."""
+def disagreement(before: RemoteFile, read: int, after: RemoteFile | None) -> str | None:
+    """Why the *read* bytes cannot be the whole file, or None if they can; *after* is None if it is gone."""
+    if after is None:
+        return "was removed or renamed while it was read"
     if after.size != before.size:
         verb = "grew" if after.size > before.size else "shrank"
         return f"{verb} from {before.size} to {after.size} bytes while it was read"
@@ -118,17 +108,3 @@ def disagreement(before: RemoteFile, read: int, after: RemoteFile) -> str | None
     if read < before.size:
         return f"ended after {read} of {before.size} bytes"
     return None
-
-
-def refuse_changed(before: RemoteFile, read: int, after: RemoteFile, where: str) -> None:
-    """Raise RefusedError if size, time and the bytes read do not agree."""
-    if reason := disagreement(before, read, after):
-        raise changed(before.path, reason, where)
-
-
-def changed(path: str, reason: str, where: str) -> RefusedError:
-    return RefusedError(
-        f"file {path!r} {reason}",
-        where=where,
-        hint="Nothing of it was taken in. Run again when the sender has finished writing it.",
-    )

@@ -7,7 +7,7 @@ end of the file, and holds all that follows a short answer in memory.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 
 VERSION = 3
@@ -17,21 +17,22 @@ RECEIVE = 4 * 1024 * 1024
 
 INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 7, 11, 12
 STATUS, HANDLE, DATA, NAME, ATTRS = 101, 102, 103, 104, 105
-OK, END, NO_SUCH_FILE, PERMISSION_DENIED = 0, 1, 2, 3
-_OPEN_TO_READ = 1
+END, NO_SUCH_FILE, PERMISSION_DENIED = 1, 2, 3
+_OPEN_TO_READ = struct.pack(">II", 1, 0)
 _SIZE, _OWNER, _PERMISSIONS, _TIMES, _EXTENDED = 1, 2, 4, 8, 0x8000_0000
+
+
+class ProtocolError(Exception):
+    """The server does not speak SFTP as it should."""
 
 
 class StatusError(Exception):
     """The server said no."""
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(f"{text or 'no reason given'} (status {code})")
-        self.code = code
-
-
-class ProtocolError(Exception):
-    """The server does not speak SFTP as it should."""
+    def __init__(self, answer: Message) -> None:
+        self.code = answer.number()
+        reason = "".join(filter(str.isprintable, answer.text().decode(errors="replace")))
+        super().__init__(f"{reason[:200] or 'no reason given'} (status {self.code})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,7 @@ class Message:
     """Takes one answer apart, strictly."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
-        self._at = 0
+        self._body, self._at = body, 0
 
     def take(self, count: int) -> bytes:
         if count > len(self._body) - self._at:
@@ -65,156 +65,138 @@ class Message:
     def attributes(self) -> Attributes:
         flags = self.number()
         size = int.from_bytes(self.take(8)) if flags & _SIZE else None
-        if flags & _OWNER:
-            self.take(8)
+        self.take(8 if flags & _OWNER else 0)
         mode = self.number() if flags & _PERMISSIONS else None
         mtime = int.from_bytes(self.take(8)[4:]) if flags & _TIMES else None
-        if flags & _EXTENDED:
-            for _ in range(self.number()):
-                self.text()
-                self.text()
+        for _ in range(2 * self.number() if flags & _EXTENDED else 0):
+            self.text()
         return Attributes(size, mode, mtime)
 
 
 class SftpWire:
-    """One conversation.
+    """One conversation: *send* sends all bytes, *receive* returns at most so many, none at the end.
 
-    Args:
-        send: Sends all bytes.
-        receive: Returns at least one and at most the given number of bytes; none at the end.
-        heard: Called at each whole answer: the peer is alive.
+    *heard* is called at each whole answer: the peer is alive.
     """
 
     def __init__(
-        self, send: Callable[[bytes], object], receive: Callable[[int], bytes], heard: Callable[[], None]
+        self, send: Callable[[bytes], object], receive: Callable[[int], bytes], heard: Callable[[], object]
     ) -> None:
-        self._send = send
-        self._receive = receive
-        self._heard = heard
-        self._buffer = b""
-        self._at = 0
+        self._send, self._receive, self._heard = send, receive, heard
+        self._buffer, self._at = b"", 0
         self._number = 0
         self._unanswered: set[int] = set()
 
     def hello(self) -> None:
         self._send(struct.pack(">IBI", 5, INIT, VERSION))
-        kind, body = self._message()
+        kind, answer = self._message()
         if kind != SERVER_VERSION:
             raise ProtocolError(f"message {kind} came instead of a greeting")
-        if (version := Message(body).number()) != VERSION:
+        if (version := answer.number()) != VERSION:
             raise ProtocolError(f"the server speaks SFTP version {version}, not {VERSION}")
 
     def lstat(self, path: bytes) -> Attributes:
         return self._ask(LSTAT, _text(path), ATTRS).attributes()
 
     def open(self, path: bytes) -> bytes:
-        return self._ask(OPEN, _text(path) + struct.pack(">II", _OPEN_TO_READ, 0), HANDLE).text()
+        return self._ask(OPEN, _text(path) + _OPEN_TO_READ, HANDLE).text()
 
     def close(self, handle: bytes) -> None:
         """Let go of a handle; the server's answer is not waited for."""
-        self._send(self._request(CLOSE, _text(handle))[1])
+        self._send(self._request(CLOSE, _text(handle)))
 
     def names(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
         """Everything in a folder, in the server's order."""
         handle = self._ask(OPENDIR, _text(folder), HANDLE).text()
-        while (answer := self._next_names(handle)) is not None:
+        while True:
+            self._send(self._request(READDIR, _text(handle)))
+            _, answer = self._answer({self._number}, NAME)
+            if answer is None:
+                return self.close(handle)
             if not (count := answer.number()):
                 raise ProtocolError("a listing goes on with nothing")
             for _ in range(count):
                 name = answer.text()
                 answer.text()  # the line that ls would print
                 yield name, answer.attributes()
-        self.close(handle)
 
     def read(self, handle: bytes, size: int, window: int) -> Iterator[bytes]:
         """Yield a file's bytes in order, asking for at most *window* bytes ahead.
 
         Ends where the server says that the file ends, wherever that is, or one byte after *size*.
         """
-        waiting: dict[int, tuple[int, int]] = {}
+        waiting: dict[int, tuple[int, int]] = {}  # offset and length, by the number of the request
         ready: dict[int, bytes] = {}
         asked = position = 0
         end = size + 1
+
+        def request(offset: int, length: int) -> bytes:
+            message = self._request(READ, _text(handle) + struct.pack(">QI", offset, length))
+            waiting[self._number] = offset, length
+            return message
+
         while position < end:
             if asked <= size and asked - position <= window * 3 // 4:  # few large sends instead of many small ones
                 requests = []
                 while asked <= size and asked - position < window:
                     length = min(CHUNK, size - asked) or 1  # the last one asks for what should not be there
-                    requests.append(self._read_request(handle, asked, length, waiting))
+                    requests.append(request(asked, length))
                     asked += length
                 self._send(b"".join(requests))
-            (offset, length), data = self._next_data(waiting)
+            number, answer = self._answer(waiting, DATA)
+            offset, length = waiting.pop(number)
+            data = answer.text() if answer else b""
             if not data:
                 end = min(end, offset)
-                continue
-            if len(data) < length:
-                self._send(self._read_request(handle, offset + len(data), length - len(data), waiting))
+            elif len(data) > length:
+                raise ProtocolError("more came than was asked for")
+            elif len(data) < length:
+                self._send(request(offset + len(data), length - len(data)))
             ready[offset] = data
-            while (block := ready.pop(position, None)) is not None:
+            while block := ready.pop(position, b""):
                 position += len(block)
                 yield block
 
-    def _read_request(self, handle: bytes, offset: int, length: int, waiting: dict[int, tuple[int, int]]) -> bytes:
-        number, request = self._request(READ, _text(handle) + struct.pack(">QI", offset, length))
-        waiting[number] = (offset, length)
-        return request
-
-    def _next_data(self, waiting: dict[int, tuple[int, int]]) -> tuple[tuple[int, int], bytes]:
-        """The next answer to one of the reads that *waiting* holds; no bytes at the end of the file."""
-        while True:
-            kind, number, answer = self._answer()
-            if number in waiting:
-                break
-        place = waiting.pop(number)
-        if kind == STATUS:
-            _expect_end(answer)
-            return place, b""
-        if kind != DATA or len(data := answer.text()) > place[1]:
-            raise ProtocolError(f"message {kind} is no answer to a read")
-        return place, data
-
-    def _next_names(self, handle: bytes) -> Message | None:
-        try:
-            return self._ask(READDIR, _text(handle), NAME)
-        except StatusError as status:
-            if status.code == END:
-                return None
-            raise
-
     def _ask(self, kind: int, body: bytes, expected: int) -> Message:
-        number, request = self._request(kind, body)
-        self._send(request)
-        while True:
-            got, answered, answer = self._answer()
-            if answered == number:
-                break  # others answer what nobody waits for any more
-        if got == STATUS:
-            raise _status(answer)
-        if got != expected:
-            raise ProtocolError(f"message {got} came instead of {expected}")
+        self._send(self._request(kind, body))
+        _, answer = self._answer({self._number}, expected)
+        if answer is None:
+            raise ProtocolError("an end came where none can be")
         return answer
 
-    def _request(self, kind: int, body: bytes) -> tuple[int, bytes]:
+    def _request(self, kind: int, body: bytes) -> bytes:
         self._number = (self._number + 1) % 2**32
         self._unanswered.add(self._number)
-        return self._number, struct.pack(">IBI", len(body) + 5, kind, self._number) + body
+        return struct.pack(">IBI", len(body) + 5, kind, self._number) + body
 
-    def _answer(self) -> tuple[int, int, Message]:
-        kind, body = self._message()
-        answer = Message(body)
-        number = answer.number()
-        if number not in self._unanswered:
-            raise ProtocolError("an answer came that nobody asked for")
-        self._unanswered.remove(number)
-        return kind, number, answer
+    def _answer(self, wanted: Container[int], expected: int) -> tuple[int, Message | None]:
+        """The next answer to one of *wanted*, with its number; None says that the file or the listing ends.
 
-    def _message(self) -> tuple[int, bytes]:
+        Answers to other requests are passed over: nobody waits for them any more.
+        """
+        while True:
+            kind, answer = self._message()
+            number = answer.number()
+            if number not in self._unanswered:
+                raise ProtocolError("an answer came that nobody asked for")
+            self._unanswered.remove(number)
+            if number in wanted:
+                break
+        if kind == expected:
+            return number, answer
+        if kind != STATUS:
+            raise ProtocolError(f"message {kind} came instead of {expected}")
+        if (status := StatusError(answer)).code != END:
+            raise status
+        return number, None
+
+    def _message(self) -> tuple[int, Message]:
         length = int.from_bytes(self._take(4))
         if not 1 <= length <= MAX_MESSAGE:
             raise ProtocolError(f"an answer claims to be {length} bytes long")
         message = self._take(length)
         self._heard()
-        return message[0], message[1:]
+        return message[0], Message(message[1:])
 
     def _take(self, count: int) -> bytes:
         while len(self._buffer) - self._at < count:
@@ -229,15 +211,3 @@ class SftpWire:
 
 def _text(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value
-
-
-def _status(answer: Message) -> StatusError:
-    code = answer.number()
-    text = answer.text().decode(errors="replace")
-    return StatusError(code, "".join(character for character in text if character.isprintable())[:200])
-
-
-def _expect_end(answer: Message) -> None:
-    status = _status(answer)
-    if status.code != END:
-        raise status

@@ -262,12 +262,12 @@ def test_a_key_the_platform_has_forgotten_is_not_sent_again(
 
 def test_a_rejection_is_a_dead_letter(bench: Bench, platform: Platform) -> None:
     """What the platform refuses is kept with reason, pointer, raw and mapped form; the rest goes through."""
-    problem = b'{"errors":[{"pointer":"#/sku","detail":"is taken"}]}'
+    problem = b'{"errors":[{"pointer":"/sku","detail":"is taken"}]}'
     platform.script = lambda seen: (422, {}, problem) if b"wms:3" in seen.body else created(seen)
     bench.deliver(5)
     with bench.state.begin() as tx:
         (letter,) = tx.refused.listed(limit=9)
-    assert (letter["code"], letter["pointer"], letter["message"]) == ("rejected", "#/sku", "is taken")
+    assert (letter["code"], letter["pointer"], letter["message"]) == ("rejected", "/sku", "is taken")
     assert (letter["raw"]["rows"], letter["mapped"]["sku"], letter["line"]) == ([["S3"]], "S3", 5)
     assert bench.statuses() == {"delivered": 4, "rejected": 1}
 

@@ -86,7 +86,7 @@ def shop() -> Iterator[Shop]:
 @contextmanager
 def source(base_url: str) -> Iterator[tuple[HttpSource, ManualClock]]:
     clock = ManualClock()
-    place = Workplace(clock, Silent(), NoIntake(), Path(), Path())
+    place = Workplace(clock, Silent(), NoIntake(), Path(), Path(), Path())
     with HttpSource(base_url, {}, place) as opened:
         yield opened, clock
 

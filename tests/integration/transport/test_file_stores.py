@@ -1,4 +1,4 @@
-"""What every file store does, on a real OpenSSH server, on the loopback server and on a local folder."""
+"""What a file store does, on a real OpenSSH server and on the loopback server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
-from crossdock.transport.files import FileStore
-from crossdock.transport.folder import FolderStore
-from crossdock.transport.sftp import connect
+from crossdock.transport.sftp import SftpSession, connect
 
 
 @dataclass
 class Place:
     """A store, and the folder behind it."""
 
-    store: FileStore
+    store: SftpSession
     folder: Path
     name: str
 
@@ -31,12 +29,9 @@ class Place:
         return path
 
 
-@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback", "folder"])
+@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    store: FileStore
-    if request.param == "folder":
-        root, store = tmp_path, FolderStore(tmp_path)
-    elif request.param == "openssh":
+    if request.param == "openssh":
         root = request.getfixturevalue("openssh").folder
         store = connect(request.getfixturevalue("openssh_login"))
     else:

@@ -98,7 +98,7 @@ def test_short_answers_are_asked_again(server: SftpServer, login: SftpLogin, ser
 def test_new_keys_in_the_middle_of_a_file_do_no_harm(tmp_path: Path) -> None:
     """A server that changes the encryption keys while answers are on their way is read whole."""
     require(OpenSshServer.available(), "an OpenSSH server")
-    content = os.urandom(1024 * 1024) * 20
+    content = os.urandom(1024 * 1024) * 4
     (tmp_path / "a.txt").write_bytes(content)
     sink = io.BytesIO()
     with OpenSshServer(tmp_path, extra="RekeyLimit 1M") as server:

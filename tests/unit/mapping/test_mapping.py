@@ -48,7 +48,8 @@ def test_what_is_no_decimal_is_a_dead_letter(text: str) -> None:
     with pytest.raises(RecordError) as refused:
         convert.decimal({"A": text}, "A")
     assert (refused.value.code, refused.value.pointer) == ("bad_value", "A")
-    assert text == "" or text not in refused.value.message
+    canary = f"<{text}>" if len(text) < 4 else text
+    assert canary not in refused.value.message
 
 
 def test_a_point_in_a_comma_file_is_refused() -> None:
@@ -74,7 +75,7 @@ def test_every_form_of_a_map() -> None:
         "quantity": {"from": "QTY", "as": "decimal"},
         "count": {"from": "N", "as": "integer"},
         "day": {"from": "D", "as": "date", "format": "%Y%m%d", "empty": "00000000"},
-        "active": {"from": "ACT", "as": "boolean", "true": "Y", "false": "N"},
+        "active": {"from": "ACT", "as": "boolean", "true_text": "Y", "false_text": "N"},
         "currency": {"const": "EUR"},
         "name": {"template": "Lot {SKU}/{N}"},
         "productId": {"ref": "product", "key": "SKU"},

@@ -109,8 +109,9 @@ class _Server(uvicorn.Server):
         self._ready()
 
     async def main_loop(self) -> None:
-        while not await self.on_tick(0):  # as uvicorn's own, but an end is noticed at once: tests end hundreds of these
-            await asyncio.sleep(0.02)  # noqa: ASYNC110  uvicorn keeps its end as a flag
+        """As uvicorn's own, but an end is noticed at once: tests end hundreds of sandboxes."""
+        while not await self.on_tick(0):  # noqa: ASYNC110  uvicorn keeps its end as a flag
+            await asyncio.sleep(0.02)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  the signature is uvicorn's
         self.force_exit |= self.should_exit and sig == signal.SIGINT

@@ -145,3 +145,15 @@ def test_a_later_start_tells_a_key_only_when_asked(tmp_path: Path) -> None:
         assert second == {**first, "api_key": None}
     with process(tmp_path, "new") as (_, third):
         assert third["api_key"] not in {None, first["api_key"]}
+
+
+def test_one_folder_has_one_sandbox(tmp_path: Path) -> None:
+    """A second sandbox on the same folder is refused, and so is a folder that cannot be written."""
+    second = SandboxServer(tmp_path / "data")
+    with SandboxServer(tmp_path / "data"), pytest.raises(ConfigError, match="another sandbox serves this folder"):
+        second.__enter__()
+    with second:
+        assert second.api_key
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot keep its data here"), SandboxServer(tmp_path / "file"):
+        pass

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -46,7 +47,7 @@ def serve(
     once requests are answered, with ``base_url``, ``tenant`` and ``api_key``, which is None unless a key is made now:
     at the first start, or for *new_key*.
     """
-    with Sandbox(data_dir, settings) as sandbox, _listen(data_dir, host, port) as listener:
+    with _alone(data_dir), Sandbox(data_dir, settings) as sandbox, _listen(data_dir, host, port) as listener:
         known = any(each.tenant == sandbox.tenant for each in sandbox.keys.values())
         key = sandbox.new_key() if new_key or not known else None
         facts = {"base_url": _BASE_URL.format(*listener.getsockname()), "tenant": sandbox.tenant, "api_key": key}
@@ -66,6 +67,7 @@ class SandboxServer:
     def __enter__(self) -> Self:
         data_dir, settings, port = self._wanted
         with contextlib.ExitStack() as opened:
+            opened.enter_context(_alone(data_dir))
             self.sandbox = opened.enter_context(Sandbox(data_dir, settings))
             listener = opened.enter_context(_listen(data_dir, "127.0.0.1", port))
             self.base_url, self.tenant = _BASE_URL.format(*listener.getsockname()), self.sandbox.tenant
@@ -116,6 +118,23 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  the signature is uvicorn's
         self.force_exit |= self.should_exit and sig == signal.SIGINT
         self.should_exit = True
+
+
+@contextlib.contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    """Two sandboxes on one folder would not know each other's limits and running keys."""
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = (data_dir / "lock").open("w")
+    except OSError as error:
+        raise ConfigError(f"the sandbox cannot keep its data here: {error.strerror}", where=str(data_dir)) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            hint = "Use that one, or give another folder with --data."
+            raise ConfigError("another sandbox serves this folder", where=str(data_dir), hint=hint) from None
+        yield
 
 
 def _listen(data_dir: Path, host: str, port: int) -> socket.socket:

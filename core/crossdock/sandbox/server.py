@@ -115,6 +115,16 @@ class _Server(uvicorn.Server):
         while not await self.on_tick(0):  # noqa: ASYNC110  uvicorn keeps its end as a flag
             await asyncio.sleep(0.02)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's own, but where nobody is connected there is nobody to wait for."""
+        if self.server_state.connections or self.server_state.tasks:
+            await super().shutdown(sockets=sockets)
+            return
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002  the signature is uvicorn's
         self.force_exit |= self.should_exit and sig == signal.SIGINT
         self.should_exit = True

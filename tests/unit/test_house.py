@@ -115,7 +115,7 @@ def test_the_connector_of_the_readme_maps() -> None:
 def test_the_readme_fits_its_promises() -> None:
     """Two commands, word for word what a new user and CI run."""
     assert "    pip install -e . && crossdock demo\n" in README
-    assert "    pip install -e '.[dev]' && pytest -n 2\n" in README
+    assert "    pip install -e '.[dev]' && pytest -n 2 --dist worksteal\n" in README
     assert len(README.splitlines()) <= 110
 
 

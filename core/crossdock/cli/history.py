@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 def runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List runs, newest first."""
     from crossdock.cli import terminal
+    from crossdock.sync import project
 
-    listed = _runs(config, limit)
+    with project.load(config).look() as tx:
+        listed = tx.runs.listed(limit=limit)
     if as_json:
         terminal.print_json([_facts(run) for run in listed])
         return
@@ -43,12 +45,8 @@ def show(run: int, config: Path, *, as_json: bool) -> None:
     from crossdock.cli import terminal
     from crossdock.sync import project
 
-    state = project.load(config).open_state(read_only=True)
-    try:
-        with state.begin() as tx:
-            found = tx.runs.get(run)
-    finally:
-        state.close()
+    with project.load(config).look() as tx:
+        found = tx.runs.get(run)
     if found is None:
         raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them")
     if as_json:
@@ -60,17 +58,6 @@ def show(run: int, config: Path, *, as_json: bool) -> None:
         terminal.show_run(terminal.out(), _facts(found))
     if found.error:
         click.echo(f"it ended with: {found.error}")
-
-
-def _runs(config: Path, limit: int) -> list[Run]:
-    from crossdock.sync import project
-
-    state = project.load(config).open_state(read_only=True)
-    try:
-        with state.begin() as tx:
-            return tx.runs.listed(limit=limit)
-    finally:
-        state.close()
 
 
 def _lasted(run: Run) -> str:

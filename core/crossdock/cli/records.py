@@ -71,17 +71,13 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
 def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str, Any]]:
     from crossdock.sync import project
 
-    opened = project.load(config).open_state(read_only=True)
-    try:
-        with opened.begin() as tx:
-            return [
-                item
-                for kind in ("rejected", "waiting", "in-doubt")
-                if state in {None, kind}
-                for item in _KINDS[kind](tx, limit or 1_000_000)
-            ]
-    finally:
-        opened.close()
+    with project.load(config).look() as tx:
+        return [
+            item
+            for kind in ("rejected", "waiting", "in-doubt")
+            if state in {None, kind}
+            for item in _KINDS[kind](tx, limit or 1_000_000)
+        ]
 
 
 def _rejected(tx: Transaction, limit: int) -> list[dict[str, Any]]:

@@ -39,14 +39,13 @@ class Read:
 class Decided:
     """A chunk of decisions, and what they leave in the state besides operations."""
 
-    stream: str
+    bound: BoundStream
     run_id: int
     at: datetime
     operations: list[Operation] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
     waits: list[WaitingRecord] = field(default_factory=list)
     suppressed: list[Binding] = field(default_factory=list)
-    bound: BoundStream | None = None
 
     @property
     def size(self) -> int:
@@ -56,12 +55,10 @@ class Decided:
     def write(self, tx: Transaction) -> None:
         tx.refused.put(self.letters, run_id=self.run_id, at=self.at)
         tx.waiting.put(self.waits, run_id=self.run_id, at=self.at)
+        tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
         through = [binding.key_hash for binding in self.suppressed]
-        if self.bound and through:
-            tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
-            tx.refused.clear(self.stream, through)
-        tx.waiting.clear(self.stream, [*through, *(letter.key_hash for letter in self.letters)])
-        tx.refused.clear(self.stream, [record.key_hash for record in self.waits])
+        tx.refused.clear(self.bound.name, [*through, *(record.key_hash for record in self.waits)])
+        tx.waiting.clear(self.bound.name, [*through, *(letter.key_hash for letter in self.letters)])
 
 
 class Planner:
@@ -87,7 +84,7 @@ class Planner:
             yield self._decide(chunk)
 
     def _decide(self, chunk: Sequence[Read]) -> Decided:
-        decided = Decided(self._bound.name, self._run_id, self._clock.now(), bound=self._bound)
+        decided = Decided(self._bound, self._run_id, self._clock.now())
         drafts: list[tuple[Read, dict[str, Any]]] = []
         for read in chunk:
             try:

@@ -99,7 +99,7 @@ class _Preview:
     def _pour(self, decided: Decided) -> None:
         for operation in decided.operations:
             self._remember(operation.kind, operation.scope, operation.key_hash)
-            self.result.tallies[decided.stream].count("created" if operation.kind == "create" else "updated")
+            self.result.tallies[decided.bound.name].count("created" if operation.kind == "create" else "updated")
             self._sink.operation(operation)
         for letter in decided.letters:
             self._sink.refused(letter)

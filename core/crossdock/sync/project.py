@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ from crossdock.errors import ConfigError
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES
 from crossdock.sources.workplace import Workplace
-from crossdock.state import Pin, Scope, State, StateUrl, create, parse_url
+from crossdock.state import Pin, Scope, State, StateUrl, Transaction, create, parse_url
 
 Name = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")]
 
@@ -81,6 +82,12 @@ class Project:
 
     def open_state(self, *, read_only: bool = False) -> State:
         return State(self.state_url, self.pin, read_only=read_only)
+
+    @contextmanager
+    def look(self) -> Iterator[Transaction]:
+        """One look into the state, which cannot be written meanwhile."""
+        with closing(self.open_state(read_only=True)) as state, state.begin() as tx:
+            yield tx
 
     def bind(self, wanted: set[str], *, target: str, place: Workplace) -> list[BoundStream]:
         """The streams of these names, parents first."""

@@ -24,12 +24,8 @@ def compare(project: Project, reports: list[Report]) -> Counter[str]:
     if not all(report.balanced for report in reports):
         raise InternalError("the tally does not balance")
     effects = list(_effects(project))
-    state = project.open_state(read_only=True)
-    try:
-        with state.begin() as tx:
-            intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
-    finally:
-        state.close()
+    with project.look() as tx:
+        intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
     seen = Counter((effect["idempotencyKey"], effect["operation"], effect["id"]) for effect in effects)
     ours = {(intent.idempotency_key, intent.operation, intent.platform_id) for intent in intents}
     told = sum(tally.delivered for report in reports for tally in report.tallies.values())

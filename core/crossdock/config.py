@@ -38,7 +38,6 @@ class ConfigModel(BaseModel):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        use_attribute_docstrings=True,
         arbitrary_types_allowed=True,
         validate_by_alias=True,
         validate_by_name=True,

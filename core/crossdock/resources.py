@@ -71,7 +71,6 @@ class ResourceModel(BaseModel):
         validate_by_alias=True,
         hide_input_in_errors=True,
         arbitrary_types_allowed=True,
-        use_attribute_docstrings=True,
         defer_build=True,  # a run needs a few of the fourteen; building all of them takes a tenth of a second
     )
 

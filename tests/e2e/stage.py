@@ -7,8 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +17,7 @@ from typing import Any, Self
 import httpx
 import yaml
 from tests.e2e.retail_truth import Holdings, canonical
+from tests.patience import eventually
 
 from crossdock.testing.openssh import OpenSshServer
 
@@ -36,14 +36,6 @@ def exports() -> list[Path]:
     """The daily exports by date; none where this machine does not have them."""
     folder = Path(os.environ.get(DATA_VARIABLE) or DATA_BESIDE)
     return sorted(folder.glob("*.csv.gz"))
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Wait until something is true, or fail."""
-    deadline = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < deadline, f"it did not come true within {WITHIN_S:.0f} s"
-        time.sleep(0.005)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, nullcontext
@@ -23,6 +22,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.patience import eventually
 
 from crossdock.cli.main import main
 from crossdock.demo import witness
@@ -269,18 +269,11 @@ def background() -> Iterator[Background]:
         yield run
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_the_demo_goes_on_in_its_folder(copy: Path, background: Background, crossdock: Run) -> None:
     """Served again, plan and sync work: the third night goes through, and a further sync sends nothing."""
     config, before = copy / "crossdock.yaml", (copy / "crossdock.yaml").read_text()
     serving = background("demo", "--serve", "--json", "--folder", ".", cwd=copy)
-    wait_for(lambda: config.read_text() not in {before, ""} or serving.poll() is not None)
+    eventually(lambda: config.read_text() not in {before, ""} or serving.poll() is not None)
     for export in (copy / "night-3").iterdir():
         export.rename(copy / "warehouse" / "out" / export.name)
     assert "create wms.customers 20041" in crossdock("plan", cwd=copy).out
@@ -320,7 +313,7 @@ def test_what_cannot_be_served_is_told(copy: Path, crossdock: Run) -> None:
 def test_ctrl_c_ends_it(tmp_path: Path, background: Background) -> None:
     """Interrupted on its way, the demo ends with 130, tells no result, and shows no traceback."""
     process = background("demo", "--json", cwd=tmp_path)
-    wait_for((tmp_path / "crossdock-demo" / "crossdock.db").exists)
+    eventually((tmp_path / "crossdock-demo" / "crossdock.db").exists)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, output) == (130, "")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.e2e import retail_truth
 from tests.e2e.silence import plan_silently
-from tests.e2e.stage import Stage, eventually
+from tests.e2e.stage import Stage
+from tests.patience import eventually
 
 pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 

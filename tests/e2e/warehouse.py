@@ -23,6 +23,7 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import pytest
+from tests.patience import eventually
 
 from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer
@@ -311,13 +312,6 @@ def ask(netloc: str, method: str, path: str, body: bytes = b"", headers: Mapping
         return Reply(answer.status, answer.read(), dict(answer.getheaders()))
     finally:
         connection.close()
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 10.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.005)
 
 
 class Front:

@@ -76,7 +76,7 @@ def _column_names(names: Sequence[str]) -> Sequence[str]:
 
 
 class _Declared(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Trailer(_Declared):

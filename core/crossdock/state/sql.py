@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
 
 CHUNK = 500  # parameters of one IN list: far below both databases' limits, large enough to be few
 
@@ -17,7 +17,8 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
     """Insert *rows*, or overwrite those whose primary key is there. All rows name the same columns."""
     if not rows:
         return
-    insert = postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # the other one is not even loaded
+    insert = dialect.insert(table)
     keys = [column.name for column in table.primary_key]
     changes = {name: insert.excluded[name] for name in rows[0] if name not in keys}
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=changes), list(rows))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Dialect, LargeBinary, Text
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import DateTime, Dialect, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from crossdock import wire
@@ -20,7 +19,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name == "postgresql":
-            return dialect.type_descriptor(postgresql.TIMESTAMP(timezone=True))
+            return dialect.type_descriptor(DateTime(timezone=True))
         return dialect.type_descriptor(Text())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:

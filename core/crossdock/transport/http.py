@@ -1,4 +1,4 @@
-"""The only door to httpx. Every failure becomes one of two: surely not sent, or nobody knows (ambiguous).
+"""The only door to HTTP, over httpcore. Every failure becomes one of two: surely not sent, or nobody knows (ambiguous).
 
 Redirects, HTTP/2 and proxies from the environment are off: a followed redirect sends a write twice, and a graceful
 GOAWAY turns a processed POST into an error that looks like an unprocessed one.
@@ -9,17 +9,22 @@ from __future__ import annotations
 import re
 import ssl
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
 
-import httpx
+import httpcore
 
 from crossdock.errors import ConfigError, UnavailableError
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_IN_ADDRESSES = "%/:?#[]@!$&'()*+,;=~"  # what percent-encoding leaves alone (RFC 3986, reserved)
+_GZIP = 16 + zlib.MAX_WBITS
 KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that we close idle connections first
 
 
@@ -32,18 +37,27 @@ class AmbiguousError(UnavailableError):
 
 
 NOT_SENT: tuple[type[Exception], ...] = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.UnsupportedProtocol,
-    httpx.ProxyError,
-    httpx.InvalidURL,
+    httpcore.ConnectError,
+    httpcore.ConnectTimeout,
+    httpcore.PoolTimeout,
+    httpcore.UnsupportedProtocol,
+    httpcore.ProxyError,
+    httpcore.ConnectionNotAvailable,
+)
+AMBIGUOUS: tuple[type[Exception], ...] = (
+    httpcore.ReadTimeout,
+    httpcore.WriteTimeout,
+    httpcore.ReadError,
+    httpcore.WriteError,
+    httpcore.RemoteProtocolError,
+    httpcore.LocalProtocolError,
+    zlib.error,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer; header names are in lower case."""
+    """A whole answer; header names are in lower case, and lines of one name are joined by commas."""
 
     status: int
     headers: Mapping[str, str]
@@ -71,9 +85,10 @@ class HttpClient:
 
     Args:
         headers: Sent with every request.
-        total_timeout_s: Bound on one request from its first byte to the last byte of its answer.
+        total_timeout_s: Bound on one request from its first byte to the last byte of its answer, however it drips.
+        max_response_bytes: Bound on an answer's body, unpacked.
         tls: What https trusts; the system's certificates without it.
-        transport: Instead of the network, for tests.
+        network: Instead of sockets, for tests.
     """
 
     def __init__(
@@ -86,22 +101,22 @@ class HttpClient:
         total_timeout_s: float = 60.0,
         max_response_bytes: int = 8 * 1024 * 1024,
         tls: ssl.SSLContext | None = None,
-        transport: httpx.BaseTransport | None = None,
+        network: httpcore.NetworkBackend | None = None,
     ) -> None:
-        self._total_timeout_s = total_timeout_s
-        self._max_response_bytes = max_response_bytes
-        self._client = httpx.Client(
-            base_url=base_url,
-            headers=headers,
-            timeout=httpx.Timeout(read_timeout_s, connect=connect_timeout_s),
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_S),
-            verify=False if base_url.startswith("http:") else tls or trust(),
+        self._base_url = base_url
+        self._headers = _encoded({"accept-encoding": "gzip", "user-agent": "crossdock", **headers})
+        self._total_timeout_s, self._max_response_bytes = total_timeout_s, max_response_bytes
+        self._extensions = {
+            "timeout": {"connect": connect_timeout_s, "read": read_timeout_s, "write": read_timeout_s, "pool": 0.0}
+        }
+        self._network = _Bounded(network or httpcore.SyncBackend())
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=(tls or trust()) if base_url.startswith("https:") else None,
+            max_connections=1,
+            keepalive_expiry=KEEPALIVE_S,
             http2=False,
-            follow_redirects=False,
-            trust_env=False,
-            transport=transport,
+            network_backend=self._network,
         )
-        self._place = base_url
 
     def send(
         self,
@@ -114,37 +129,123 @@ class HttpClient:
     ) -> Answer:
         """Send one request and read its whole answer.
 
+        Args:
+            path: Below the base address, or a whole address.
+
         Raises:
             NotSentError: If it surely was not sent.
             AmbiguousError: If it may have been carried out.
         """
         with self._translated():
-            deadline = time.monotonic() + self._total_timeout_s
-            with self._client.stream(method, path, content=body, headers=headers, params=params) as response:
-                chunks, size = [], 0
-                for chunk in response.iter_bytes():
-                    chunks.append(chunk)
-                    size += len(chunk)
-                    if size > self._max_response_bytes:
-                        raise AmbiguousError(f"answered more than {self._max_response_bytes} bytes", where=self._place)
-                    if time.monotonic() > deadline:
-                        raise AmbiguousError(f"did not answer within {self._total_timeout_s} s", where=self._place)
-                return Answer(response.status_code, response.headers, b"".join(chunks))
+            request = self._request(method, path, body, headers or {}, params or {})
+            self._network.deadline = time.monotonic() + self._total_timeout_s
+            with closing(self._pool.handle_request(request)) as response:
+                answered: dict[str, str] = {}
+                for raw_name, value in response.headers:
+                    name = raw_name.decode("latin-1").lower()
+                    text = value.decode("latin-1")
+                    answered[name] = f"{answered[name]}, {text}" if name in answered else text
+                return Answer(response.status, answered, self._body(response, answered.get("content-encoding")))
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
+    ) -> httpcore.Request:
+        address = path if path.startswith(("http:", "https:")) else self._base_url + path
+        if params:
+            address += f"?{urlencode(params)}"
+        try:
+            url = httpcore.URL(quote(address, safe=_IN_ADDRESSES))
+        except ValueError as error:
+            raise NotSentError(f"is no address: {error}", where=address) from error
+        host = url.host if url.port is None else url.host + b":%d" % url.port
+        given = [(b"host", host), *self._headers, *_encoded(headers)]
+        if body is not None:
+            given.append((b"content-length", b"%d" % len(body)))
+        return httpcore.Request(method, url, headers=given, content=body, extensions=self._extensions)
+
+    def _body(self, response: httpcore.Response, encoding: str | None) -> bytes:
+        if encoding not in {None, "", "identity", "gzip"}:
+            raise AmbiguousError(f"answered in {encoding}, which was not asked for", where=self._base_url)
+        unpack = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+        limit, body = self._max_response_bytes, bytearray()
+        for chunk in response.iter_stream():
+            body += unpack.decompress(chunk, limit + 1 - len(body)) if unpack else chunk
+            if len(body) > limit:
+                raise AmbiguousError(f"answered more than {limit} bytes", where=self._base_url)
+        if unpack and (unpack.unused_data or not unpack.eof):
+            raise AmbiguousError("broke off: the packed answer is not whole", where=self._base_url)
+        return bytes(body)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
         except NOT_SENT as error:
-            raise NotSentError(f"cannot be reached: {_reason(error)}", where=self._place) from error
-        except (httpx.HTTPError, httpx.StreamError, httpx.CookieConflict) as error:
-            raise AmbiguousError(f"broke off: {_reason(error)}", where=self._place) from error
+            raise NotSentError(f"cannot be reached: {_reason(error)}", where=self._base_url) from error
+        except AMBIGUOUS as error:
+            raise AmbiguousError(f"broke off: {_reason(error)}", where=self._base_url) from error
 
     def close(self) -> None:
-        self._client.close()
+        self._pool.close()
+
+
+class _Bounded(httpcore.NetworkBackend):
+    """A network whose waits all end at one deadline, so that no drip of bytes holds a request for ever.
+
+    Attributes:
+        deadline: On the monotonic clock, of the request that is under way.
+    """
+
+    def __init__(self, network: httpcore.NetworkBackend) -> None:
+        self._network = network
+        self.deadline = 0.0
+
+    def left_s(self, timeout: float | None, late: type[Exception]) -> float:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise late("no whole answer in time")
+        return left if timeout is None else min(timeout, left)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = self.left_s(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._network.connect_tcp(host, port, left, local_address, socket_options), self)
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream, bound: _Bounded) -> None:
+        self._stream, self._bound = stream, bound
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._bound.left_s(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, self._bound.left_s(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = self._bound.left_s(timeout, httpcore.ConnectTimeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._bound)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, httpx.LocalProtocolError):
+    if isinstance(error, httpcore.LocalProtocolError):
         return "the request breaks the rules of HTTP"  # the library's text would quote the header
     return _ERRNO.sub("", str(error)).lower() or type(error).__name__

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.patience import eventually
 from tests.servers import require
 
 from crossdock.testing.openssh import OpenSshServer
@@ -74,10 +74,3 @@ def _target(descriptor: Path) -> str:
         return str(descriptor.readlink())
     except OSError:
         return ""  # the one that lists the folder is closed by now
-
-
-def eventually(holds: Callable[[], bool], within_s: float = 5.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(0.01)

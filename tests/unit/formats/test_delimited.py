@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from crossdock.documented import Documented
 from crossdock.errors import RefusedError
 from crossdock.formats import text
 from crossdock.formats.delimited import DelimitedFormat, read_rows
@@ -60,7 +61,7 @@ def test_encodings_have_many_names(encoding: str, path: Path) -> None:
 
 def test_options_tell_what_they_mean() -> None:
     """The schema of the layout describes every option."""
-    schema = DelimitedFormat.model_json_schema()
+    schema = DelimitedFormat.model_json_schema(schema_generator=Documented)
     told = {**schema["properties"], **schema["$defs"]["Trailer"]["properties"]}
     assert [name for name, option in told.items() if name != "kind" and not option.get("description")] == []
 

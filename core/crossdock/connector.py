@@ -69,6 +69,8 @@ class Stream(ABC, Generic[S]):
         skip: Filters by name; a row counts under the first that matches.
         uses: The columns whose change makes a record changed; None for all of them.
         fingerprint: ``xxh3_64`` misses a change once in about 2**64 changes; ``xxh3_128`` never in practice.
+        adopt: ``external_id`` takes over a record that the platform already has under our name for it; by ``never`` it
+            is refused as a conflict.
         mapping_version: To be raised with every change of `to_resource`, so that records are looked at again.
     """
 
@@ -82,6 +84,7 @@ class Stream(ABC, Generic[S]):
     skip: Mapping[str, Filter] = {}
     uses: Sequence[str] | None = None
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
+    adopt: Literal["never", "external_id"] = "never"
     mapping_version: str = "1"
 
     @abstractmethod

@@ -20,7 +20,10 @@ Reason = Literal[
     "changed_after_delivery",  # a write-once record reads differently now
     "rejected",  # the target says the record is wrong
     "forbidden",  # the target does not let our credential write this record
-    "conflict",  # the target has another record of this name
+    "conflict",  # the target has another record of this name, or others change it all the time
+    "missing_reference",  # it waited for a record until a person gave it up
+    "in_doubt",  # it may have been delivered, and a person gave it up
+    "missing",  # the target has the record no longer
 ]
 REASONS: frozenset[str] = frozenset(get_args(Reason))
 

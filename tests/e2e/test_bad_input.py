@@ -82,7 +82,9 @@ SLIPS = {
     "literal token": Slip(
         "token: env:CROSSDOCK_API_KEY", f"token: {PASSWORD}", "", "token:", ("platform.auth", "env:NAME or file:PATH")
     ),
-    "wrong type": Slip("settle_s: 0", "settle_s: soon", "", "settle_s:", ("connections.wms.settle_s", "number")),
+    "wrong type": Slip(
+        "settle_s: 0", "settle_s: soon", "host_key", "settle_s:", ("connections.wms.settle_s", "number")
+    ),
     "number for text": Slip(
         "tenant: ", "tenant: 17 # ", "", "tenant:", ("platform.tenant", "must be text", "quote numbers")
     ),
@@ -179,11 +181,11 @@ def test_a_slip_in_the_config_is_told_with_its_place(site: Site, slip: Slip) -> 
 
 def test_every_slip_is_told_at_once(site: Site) -> None:
     """Two mistakes of one section are told in one go."""
-    site.edit("settle_s: 0", "settle_s: soon")
+    site.edit("settle_s: 0", "settle_s: soon", within="host_key")
     site.edit("mode: append", "mode: sometimes")
     result = site.run("sync")
     assert result.code == 2
-    assert site.place("settle_s:") in result.err
+    assert site.place("settle_s:", within="host_key") in result.err
     assert site.place("mode:") in result.err
 
 

@@ -428,7 +428,7 @@ def test_a_second_attempt_that_overtakes_the_first(own: Platforms) -> None:
     with Front(site.platform.base_url) as front:
         site.base_url = front.base_url
         site.configure()
-        site.edit("{attempts: 2, base_s: 0.01}", "{attempts: 20, base_s: 0.05, cap_s: 0.2}")
+        site.edit("{attempts: 2, base_s: 0.01, ", "{attempts: 20, base_s: 0.05, cap_s: 0.2, ")
         site.init()
         site.export("CUST_1.csv", CUSTOMERS)
         front.landed = lambda seen: seen.key in {effect["idempotencyKey"] for effect in site.effects()}
@@ -446,6 +446,8 @@ def test_a_second_attempt_that_overtakes_the_first(own: Platforms) -> None:
 def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: str) -> None:
     """Without idempotency keys what may have happened is never sent again: it is in doubt until a person decides."""
     site.edit(*NO_KEYS)
+    if kind == "customer":
+        site.edit("  lookup: {settle_s: 0.05}", "  lookup: {enabled: false}")
     site.init()
     site.fill()
     chosen = {"customer": b"wms:C2", "invoice": b'"quantity":100'}[kind]
@@ -468,6 +470,45 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
     assert len(site.effects(kind)) == {"customer": 2, "invoice": 3}[kind]
     if kind == "invoice":
         site.assert_everything_once()
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_without_keys_a_record_with_a_name_is_looked_up(site: Site, front: Front, *, landed: bool) -> None:
+    """What may have happened is asked for by our name for it: it is sent again only when it is not there."""
+    site.edit(*NO_KEYS)
+    site.init()
+    site.fill()
+    front.fate = once(lambda seen: b"wms:C2" in seen.body, LOSE if landed else BREAK)
+    result = site.sync()
+    assert result.code == 0
+    assert site.names("customer") == ["wms:C1", "wms:C2"]
+    site.assert_everything_once()
+    asked = [seen for seen in front.seen if seen.method == "GET"]
+    assert [seen.path for seen in asked] == ["/api/v1/sales/customers?externalId=wms%3AC2"]
+    assert sum(b"wms:C2" in seen.body for seen in front.seen) == (1 if landed else 2)
+
+
+def test_a_person_says_what_became_of_an_invoice_in_doubt(site: Site, front: Front) -> None:
+    """An invoice cannot be looked up: told what happened, crossdock binds it, or sends it, once."""
+    site.edit(*NO_KEYS)
+    site.init()
+    site.fill()
+    front.fate = lambda seen: (
+        LOSE if b'"quantity":100' in seen.body else BREAK if b'"quantity":4' in seen.body else FORWARD
+    )
+    assert site.sync().code == 1
+    assert {each["key"] for each in site.listed("--state", "in-doubt")} == {"1", "3"}
+    front.fate = lambda _: FORWARD
+
+    refused = site.run("records", "resolve", "wms.invoices", "--delivered")
+    assert (refused.code, "bound to its id" in refused.err) == (2, True)
+    (made,) = [e["id"] for e in site.effects("invoice") if any(i["quantity"] == 100 for i in e["body"]["items"])]
+    assert site.run("records", "resolve", "wms.invoices", "3", "--delivered-as", made).code == 0
+    assert site.run("records", "resolve", "wms.invoices", "1", "--not-delivered").code == 0
+    assert site.sync().code == 0
+    site.assert_everything_once()
+    assert site.sync().json["requests"] == 0
+    assert site.run("records", "resolve", "wms.invoices", "1", "--not-delivered").code == 2
 
 
 def test_without_keys_a_change_of_what_is_in_doubt_waits(site: Site, front: Front) -> None:

@@ -47,7 +47,8 @@ platform:
   base_url: {base_url}
   tenant: {tenant}
   auth: {{kind: api_key, token: env:CROSSDOCK_API_KEY}}
-  retry: {{attempts: 2, base_s: 0.01}}
+  retry: {{attempts: 2, base_s: 0.01, give_up_after_s: 0.1}}
+  lookup: {{settle_s: 0.05}}
   in_flight: 4
 state: sqlite:///state.db
 connections:

@@ -34,7 +34,7 @@ def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, lim
     from crossdock.sync import preview, project
 
     listing = _Listing(limit)
-    sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend)
+    sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt)
     loaded = project.load(config)
     with terminal.progress(wanted=not as_json) as progress:
         planned = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress)
@@ -84,6 +84,9 @@ class _Listing:
         kind = "resend" if intent.first_sent_at else "send"
         self._add(kind, intent.stream, intent.key, {"idempotency_key": intent.idempotency_key})
 
+    def in_doubt(self, intent: Intent) -> None:
+        self._add("in doubt", intent.stream, intent.key, {})
+
     def _add(self, kind: str, stream: str, key: str, detail: dict[str, Any]) -> None:
         label = f"{kind} {stream}"
         self._counts[label] = self._counts.get(label, 0) + 1
@@ -92,9 +95,9 @@ class _Listing:
 
     def show(self, console: Any, operations: int, *, unread: int) -> None:
         for item in self.shown:
-            console.print(f"{item['do']:7}{item['stream']} {item['key']}", markup=False)
+            console.print(f"{item['do']:9}{item['stream']} {item['key']}", markup=False)
             for line in _details(item):
-                console.print(f"         {line}", markup=False, soft_wrap=not console.is_terminal)
+                console.print(f"           {line}", markup=False, soft_wrap=not console.is_terminal)
         hidden = sum(self._counts.values()) - len(self.shown)
         if hidden:
             console.print(f"... and {hidden:,} more (--limit)")
@@ -111,6 +114,8 @@ def _details(item: dict[str, Any]) -> list[str]:
 
     if item["do"] == "create":
         return []
+    if item["do"] == "in doubt":
+        return ["it was sent, and may have happened: see 'crossdock records resolve --help'"]
     if item["do"] == "update":
         return [
             f"{name}: changed (personal)"

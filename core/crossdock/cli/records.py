@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.options import as_json, config_option, example, interruptible
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.state import Transaction
+    from crossdock.state import Choice, Transaction
 
 State = click.Choice(["rejected", "waiting", "in-doubt"])
 
 
 @click.group()
 def records() -> None:
-    """Look at records that were rejected, wait for another record, or are in doubt."""
+    """Look at and mend records that were rejected, wait for another record, or are in doubt."""
 
 
 @records.command("list", epilog=example("crossdock records list --state rejected"))
@@ -66,6 +68,131 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
         for name, value in item.items():
             text = value if isinstance(value, str) else wire.dumps(value).decode()
             terminal.out().print(f"{name:12} {text}", markup=False)
+
+
+_stream, _key = click.argument("stream", required=False), click.argument("key", required=False)
+_reason = click.option("--reason", metavar="CODE", help="Only those refused for this reason, such as bad_value.")
+
+
+@records.command(
+    "replay",
+    epilog=example("crossdock records replay wms.invoices 70013", "crossdock records replay --reason bad_value"),
+)
+@_stream
+@_key
+@_reason
+@click.option("--since", type=click.DateTime(), help="Only those refused at this time (UTC) or later.")
+@config_option
+@as_json
+def replay_(
+    stream: str | None, key: str | None, reason: str | None, since: datetime | None, config: Path, *, as_json: bool
+) -> int:
+    """Map rejected records again, as the mapping is today, and deliver them; no source is read.
+
+    Exit codes are those of 'crossdock sync'.
+    """
+    from crossdock.cli import terminal
+    from crossdock.cli.sync import told
+    from crossdock.clock import SystemClock
+    from crossdock.sync import project, runner
+
+    loaded, choice = project.load(config), _choice(stream, key, reason, since)
+    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+        report = runner.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
+    return told(report, as_json=as_json)
+
+
+@records.command(
+    "resolve",
+    epilog=example(
+        "crossdock records resolve wms.invoices 70013 --delivered-as inv_4711",
+        "crossdock records resolve wms.invoices --not-delivered",
+    ),
+)
+@_stream
+@_key
+@click.option("--delivered-as", metavar="ID", help="It happened, and this is the record's id on the platform.")
+@click.option("--delivered", is_flag=True, help="It happened; enough for updates, whose id is known.")
+@click.option("--not-delivered", is_flag=True, help="It did not happen: the next sync sends it.")
+@config_option
+@as_json
+def resolve_(
+    stream: str | None,
+    key: str | None,
+    delivered_as: str | None,
+    config: Path,
+    *,
+    delivered: bool,
+    not_delivered: bool,
+    as_json: bool,
+) -> None:
+    """Say what became of records in doubt, after a look at the platform; all of a STREAM, or one KEY."""
+    from crossdock.delivery import mending
+
+    if [delivered_as is not None, delivered, not_delivered].count(True) != 1:
+        raise ConfigError("say one of --delivered-as ID, --delivered and --not-delivered")
+    choice = _choice(stream, key, None, None)
+
+    def resolve(tx: Transaction, at: datetime) -> int:
+        found = mending.in_doubt(tx, choice)
+        if not_delivered:
+            mending.not_delivered(tx, found, at=at)
+        else:
+            mending.delivered(tx, found, delivered_as, at=at)
+        return len(found)
+
+    _mend(config, resolve, "resolved", as_json=as_json)
+
+
+@records.command("drop", epilog=example("crossdock records drop wms.invoices 70030"))
+@click.argument("stream")
+@_key
+@_reason
+@click.option("--state", type=State, help="Only these.")
+@config_option
+@as_json
+def drop_(stream: str, key: str | None, reason: str | None, state: str | None, config: Path, *, as_json: bool) -> None:
+    """Give records up: they come to nothing as they read now. One that its source changes is looked at anew."""
+    from crossdock.delivery import mending
+
+    choice = _choice(stream, key, reason, None)
+
+    def drop(tx: Transaction, at: datetime) -> int:
+        letters = tx.refused.chosen(choice) if state in {None, "rejected"} else []
+        waiting = tx.waiting.chosen(choice) if state in {None, "waiting"} and reason is None else []
+        intents = mending.in_doubt(tx, choice) if state in {None, "in-doubt"} and reason is None else []
+        mending.drop(tx, letters, waiting, intents, at=at)
+        return len(letters) + len(waiting) + len(intents)
+
+    _mend(config, drop, "dropped", as_json=as_json)
+
+
+def _choice(stream: str | None, key: str | None, reason: str | None, since: datetime | None) -> Choice:
+    from crossdock.records import REASONS, key_text
+    from crossdock.state import Choice
+
+    if reason is not None and reason not in REASONS:
+        raise ConfigError(f"there is no reason {reason!r}; there are {', '.join(sorted(REASONS))}")
+    if key is not None and not {"%", "|"} & set(key):
+        key = key_text([key])  # as it stands in the source; else it was copied from a list
+    return Choice(stream, key, reason, since.replace(tzinfo=UTC) if since else None)
+
+
+def _mend(config: Path, work: Callable[[Transaction, datetime], int], done: str, *, as_json: bool) -> None:
+    """Change the state while no run is at work on it."""
+    from crossdock.cli import terminal
+    from crossdock.clock import SystemClock
+    from crossdock.sync import project
+
+    at = SystemClock().now()
+    with project.load(config).alone() as state:
+        number = state.apply(lambda tx: work(tx, at))
+    if not number:
+        raise ConfigError("no such record", hint="'crossdock records list' shows what there is")
+    if as_json:
+        terminal.print_json({done: number})
+    else:
+        click.echo(f"{done} {number} record{'s' if number != 1 else ''}")
 
 
 def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str, Any]]:

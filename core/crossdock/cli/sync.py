@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from crossdock.cli.options import as_json, config_option, example, interruptible
+
+if TYPE_CHECKING:
+    from crossdock.sync.runner import Report
 
 
 @click.command(epilog=example("crossdock sync", "crossdock sync wms.invoices --json"))
@@ -26,6 +30,13 @@ def sync(streams: tuple[str, ...], config: Path, *, as_json: bool) -> int:
     loaded = project.load(config)
     with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
         report = runner.sync(loaded, list(streams), clock=SystemClock(), progress=progress, interrupt=interrupt)
+    return told(report, as_json=as_json)
+
+
+def told(report: Report, *, as_json: bool) -> int:
+    """Show the report of a run; its exit code."""
+    from crossdock.cli import terminal
+
     terminal.print_errors(report.errors)
     if as_json:
         terminal.print_json(report.as_json())

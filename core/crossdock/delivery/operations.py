@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crossdock import wire
-from crossdock.platform.target import PlatformTarget, Request
+from crossdock.platform.target import PlatformTarget, Request, difference
 from crossdock.records import Record
 from crossdock.resources import ResourceName
 from crossdock.state import Binding, Intent, Scope
 
-Kind = Literal["create", "update"]
+Kind = Literal["create", "update", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A create or an update, with the record it comes from.
+    """A create, an update or a delete, with the record it comes from.
 
     Attributes:
         after: The whole payload that the target will hold.
@@ -37,6 +37,9 @@ class Operation:
     after: dict[str, Any]
     changes: dict[str, Any]
     binding: Binding | None
+
+
+PARTIAL = 0  # fingerprint of a record of which only the first of two steps was delivered
 
 
 def payload_fp(payload: dict[str, Any]) -> int:
@@ -73,6 +76,7 @@ def mint(operation: Operation, target: PlatformTarget, counter: int) -> Intent:
         record_fp=operation.record_fp,
         fp_algorithm=operation.fp_algorithm,
         position=operation.position,
+        if_match=operation.binding.etag if operation.binding else None,
         raw=record.raw(),
         source=record.source,
         line=record.lines[0],
@@ -83,6 +87,8 @@ def mint(operation: Operation, target: PlatformTarget, counter: int) -> Intent:
 def _request(operation: Operation, target: PlatformTarget) -> Request:
     if operation.binding is None:
         return target.create(operation.resource, operation.after)
+    if operation.kind == "delete":
+        return target.delete(operation.resource, operation.binding.platform_id)
     return target.update(operation.resource, operation.binding.platform_id, operation.changes)
 
 
@@ -90,3 +96,35 @@ def payload_after(intent: Intent) -> dict[str, Any]:
     """What the target holds once *intent* is delivered."""
     payload: dict[str, Any] = intent.after if intent.after is not None else wire.loads(intent.body or b"{}")
     return payload
+
+
+def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], etag: str | None) -> Intent | None:
+    """The intent that leads from what the target *held* when it was asked to what *intent* wanted.
+
+    Returns:
+        None if that is there already. Else a new intent under a new key, since its bytes are new.
+    """
+    assert intent.platform_id is not None
+    after = payload_after(intent)
+    before = {name: held[name] for name in {**after, **(intent.before or {})} if name in held}
+    changes = difference(before, after)
+    if not changes:
+        return None
+    request, counter = target.update(intent.resource, intent.platform_id, changes), intent.counter + 1
+    return replace(
+        intent,
+        id=0,
+        operation="update",
+        counter=counter,
+        idempotency_key=idempotency_key(target.profile.tenant, intent.scope, intent.key, "update", counter),
+        method=request.method,
+        path=request.path,
+        body=request.body,
+        before=before,
+        after=after,
+        if_match=etag,
+        status="pending",
+        attempts=0,
+        first_sent_at=None,
+        http_status=None,
+    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Literal
+from typing import Any, Literal
 
 from crossdock import wire
 from crossdock.platform import problems
@@ -12,7 +12,11 @@ from crossdock.platform.problems import Problem
 from crossdock.records import Reason
 from crossdock.transport.http import AmbiguousError, Answer, NotSentError
 
-Class = Literal["delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized"]
+Class = Literal[
+    "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
+    "changed",  # the target holds another version than we know (412)
+    "found", "absent",  # answers to a look-up
+]  # fmt: skip
 MAX_RETRY_AFTER_S = 900.0
 
 
@@ -24,6 +28,7 @@ class Outcome:
         retry_after_s: When the server wants to be asked again; None if it did not say.
         platform_id: Of a delivered record, where the answer names it.
         reason: Why it was rejected.
+        held: What a look-up found, all its members.
     """
 
     kind: Class
@@ -34,11 +39,12 @@ class Outcome:
     etag: str | None = None
     reason: Reason | None = None
     pointer: str | None = None
+    held: dict[str, Any] | None = None
 
 
-def of_failure(error: NotSentError | AmbiguousError) -> Outcome:
-    """The outcome of an attempt that got no answer."""
-    return Outcome("unavailable" if isinstance(error, NotSentError) else "in_doubt", error.message)
+def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:
+    """The outcome of an attempt that got no answer; one that is *harmless* does nothing, so it leaves no doubt."""
+    return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
 
 
 def of_answer(answer: Answer) -> Outcome:
@@ -57,11 +63,34 @@ def of_answer(answer: Answer) -> Outcome:
         kind = "throttled"
     elif status == 401:
         kind = "unauthorized"
+    elif status == 412:
+        kind = "changed"
     elif status == 503 and wait is not None:
         kind = "unavailable"
     elif 400 <= status < 500 and not _is_running(problem, wait):
         return _rejection(problem)
     return Outcome(kind, problem.message, status, wait)
+
+
+def of_look_up(answer: Answer) -> Outcome:
+    """The outcome of asking for one record, by its id or by a list with at most one entry."""
+    if answer.status == 404:
+        return Outcome("absent", status=404)
+    if answer.status != 200:
+        told = of_answer(answer)
+        return told if told.kind in {"throttled", "unauthorized"} else replace(told, kind="unavailable")
+    try:
+        body = wire.loads(answer.body)
+    except ValueError:
+        return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
+    listed, etag = body.get("data") if isinstance(body, dict) else None, answer.headers.get("etag")
+    if isinstance(listed, list):
+        body, etag = listed[0] if listed else None, None  # a tag would be the list's
+    if body is None:
+        return Outcome("absent", status=200)
+    if not isinstance(body, dict) or not isinstance(body.get("id"), str):
+        return Outcome("unavailable", "answered a look-up with something else than a record", answer.status)
+    return Outcome("found", status=200, platform_id=body["id"], etag=etag, held=body)
 
 
 def _is_running(problem: Problem, wait_s: float | None) -> bool:

@@ -11,3 +11,27 @@ def pause_s(attempt: int, *, base_s: float, cap_s: float, rng: random.Random) ->
     Drawn evenly from zero to ``base_s * 2 ** (attempt - 1)``, at most *cap_s* ("full jitter", AWS architecture blog).
     """
     return rng.uniform(0.0, min(cap_s, base_s * 2.0 ** (attempt - 1)))
+
+
+class Budget:
+    """How many retries a run may afford: a tenth of its first attempts, and one a second (Google SRE book, chapter 21).
+
+    Without it every record of an outage is sent several times, and the platform that comes back meets a multiple of
+    its load. Not thread safe.
+    """
+
+    FLOOR = 10  # a handful of hiccups in a small run need not wait
+
+    def __init__(self, now: float) -> None:
+        self._began, self._firsts, self._spent = now, 0, 0
+
+    def first(self, number: int) -> None:
+        """So many requests were sent for the first time."""
+        self._firsts += number
+
+    def left(self, now: float) -> int:
+        """How many retries may leave at *now*, 0 or more."""
+        return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began)) - self._spent)
+
+    def spend(self, number: int) -> None:
+        self._spent += number

@@ -7,24 +7,52 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
 from crossdock.delivery import outcomes
 from crossdock.delivery.outcomes import Outcome
-from crossdock.platform.target import PlatformTarget
+from crossdock.platform.target import PlatformTarget, Request
 from crossdock.state import Intent
 from crossdock.transport.http import AmbiguousError, HttpClient, NotSentError
 
-Send = Callable[[HttpClient, Intent], Outcome]
+
+@dataclass(slots=True)
+class Trouble:
+    """The story of an intent that did not get through at once.
+
+    Attributes:
+        failing_since: On the monotonic clock, None before the first failure.
+        ambiguous: It may have been carried out.
+        conflict: The target's word that another record is in the way.
+    """
+
+    failures: int = 0
+    failing_since: float | None = None
+    ambiguous: bool = False
+    conflict: Outcome | None = None
+
+
+@dataclass(slots=True)
+class Errand:
+    """One request on behalf of an intent: its own, or with *look_up* the question what became of it.
+
+    Attributes:
+        probe: It leaves while the platform seems to be down.
+    """
+
+    intent: Intent
+    look_up: bool = False
+    probe: bool = False
+    trouble: Trouble = field(default_factory=Trouble)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """An attempt that ended; *error* is an exception that nobody foresaw."""
+class Returned:
+    """An errand that ended; *error* is an exception that nobody foresaw."""
 
-    intent: Intent
+    errand: Errand
     outcome: Outcome | None
     error: Exception | None = None
 
@@ -35,35 +63,44 @@ class Senders:
     def __init__(self, target: PlatformTarget, limit: int) -> None:
         self._target = target
         self._limit = limit
-        self._work: queue.SimpleQueue[Intent | None] = queue.SimpleQueue()
-        self.results: queue.SimpleQueue[Sent] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[Errand | None] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[Returned] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
 
-    def put(self, intents: list[Intent], in_flight: int) -> None:
-        """Send *intents*; *in_flight* counts them and all others on their way."""
+    def put(self, errands: Sequence[Errand], in_flight: int) -> None:
+        """Send *errands*; *in_flight* counts them and all others on their way."""
         while len(self._threads) < min(in_flight, self._limit):
             name, client = f"sender-{len(self._threads)}", self._target.client()
             thread = threading.Thread(target=self._serve, args=(client,), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
-        for intent in intents:
-            self._work.put(intent)
+        for errand in errands:
+            self._work.put(errand)
 
     def _serve(self, client: HttpClient) -> None:
         try:
-            while (intent := self._work.get()) is not None:
-                self.results.put(self._send(client, intent))
+            while (errand := self._work.get()) is not None:
+                self.results.put(self._run(client, errand))
         finally:
             client.close()
 
-    def _send(self, client: HttpClient, intent: Intent) -> Sent:
+    def _run(self, client: HttpClient, errand: Errand) -> Returned:
         try:
-            answer = self._target.send(client, intent.method, intent.path, intent.body, intent.idempotency_key)
-            return Sent(intent, outcomes.of_answer(answer))
+            return Returned(errand, self._look_up(client, errand) if errand.look_up else self._send(client, errand))
         except (NotSentError, AmbiguousError) as error:
-            return Sent(intent, outcomes.of_failure(error))
+            return Returned(errand, outcomes.of_failure(error, harmless=errand.look_up))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
-            return Sent(intent, None, error)
+            return Returned(errand, None, error)
+
+    def _send(self, client: HttpClient, errand: Errand) -> Outcome:
+        intent = errand.intent
+        request = Request(intent.method, intent.path, intent.body)
+        return outcomes.of_answer(self._target.send(client, request, intent.idempotency_key, intent.if_match))
+
+    def _look_up(self, client: HttpClient, errand: Errand) -> Outcome:
+        intent = errand.intent
+        request = self._target.look_up(intent.resource, intent.namespace, intent.key, intent.platform_id)
+        return outcomes.of_look_up(self._target.send(client, request))
 
     def close(self) -> None:
         """End all threads once they have sent what they were given."""

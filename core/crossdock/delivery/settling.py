@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from crossdock.delivery.operations import payload_after, payload_fp
+from crossdock.delivery.operations import PARTIAL, payload_after, payload_fp
 from crossdock.delivery.outcomes import Outcome
 from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import Binding, DeadLetter, Intent, Scope, Transaction
@@ -15,10 +15,15 @@ from crossdock.state import Binding, DeadLetter, Intent, Scope, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """An intent and what became of it for this run."""
+    """An intent and what became of it for this run.
+
+    Attributes:
+        untouched: Delivered without a write, since the target held it already.
+    """
 
     intent: Intent
     outcome: Outcome
+    untouched: bool = False
 
 
 def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datetime) -> None:
@@ -29,17 +34,23 @@ def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datet
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at)
-    letters = [_letter(item) for item in settled if item.intent.status == "rejected"]
+    letters = [letter(item) for item in settled if item.intent.status == "rejected"]
     tx.refused.put(letters, run_id=run_id, at=at)
     _clear(tx, delivered)
 
 
 def _bind(tx: Transaction, delivered: Sequence[Settled], *, run_id: int, at: datetime) -> None:
     by_scope: dict[Scope, list[Binding]] = defaultdict(list)
+    gone: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
-        by_scope[item.intent.scope].append(_binding(item))
+        if item.intent.operation == "delete":
+            gone[item.intent.scope].append(item.intent.key_hash)
+        else:
+            by_scope[item.intent.scope].append(_binding(item))
     for scope, bindings in by_scope.items():
         tx.bindings.put(scope, bindings, run_id=run_id, at=at)
+    for scope, key_hashes in gone.items():
+        tx.bindings.bury(scope, key_hashes, at=at)
 
 
 def _binding(item: Settled) -> Binding:
@@ -59,7 +70,8 @@ def _binding(item: Settled) -> Binding:
     )
 
 
-def _letter(item: Settled) -> DeadLetter:
+def letter(item: Settled) -> DeadLetter:
+    """The dead letter of a record that the target refused."""
     intent, outcome = item.intent, item.outcome
     return DeadLetter(
         stream=intent.stream,
@@ -69,15 +81,16 @@ def _letter(item: Settled) -> DeadLetter:
         stage="delivery",
         code=outcome.reason or "rejected",
         pointer=outcome.pointer,
-        message=_impersonal(intent, outcome.message),
+        message=impersonal(intent, outcome.message),
         raw=intent.raw,
         mapped=payload_after(intent),
         source=intent.source,
         line=intent.line,
+        position=intent.position,
     )
 
 
-def _impersonal(intent: Intent, message: str) -> str:
+def impersonal(intent: Intent, message: str) -> str:
     """A platform's words without the personal values that it may quote."""
     payload = payload_after(intent)
     members = personal_members(RESOURCES[intent.resource].wire)
@@ -97,7 +110,8 @@ def _texts(value: object) -> Iterator[str]:
 def _clear(tx: Transaction, delivered: Sequence[Settled]) -> None:
     by_stream: dict[str, list[int]] = defaultdict(list)
     for item in delivered:
-        by_stream[item.intent.stream].append(item.intent.key_hash)
+        if item.intent.record_fp != PARTIAL:  # of two steps the second is still to come
+            by_stream[item.intent.stream].append(item.intent.key_hash)
     for stream, key_hashes in by_stream.items():
         tx.refused.clear(stream, key_hashes)
         tx.waiting.clear(stream, key_hashes)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.config import ConfigModel, ConfigPath, SecretRef
 from crossdock.resources import RESOURCES, ResourceName
@@ -66,10 +66,28 @@ class Idempotency(ConfigModel):
     """How long the platform remembers a key; an older one is never sent again."""
 
 
+class LookUp(ConfigModel):
+    """Finding a record by our name for it: ``GET {path}?externalId=...``."""
+
+    enabled: bool = True
+    parameter: str = "externalId"
+    settle_s: Annotated[float, Field(ge=0)] = 60.0
+    """How long after a request that may still be under way a look-up tells the truth; the platform's own time-out."""
+
+
+Rule = Literal["resend", "verify", "park"]
+
+
+AfterAmbiguous = Rule | Mapping[ResourceName, Rule] | None
+
+
 class Retry(ConfigModel):
-    """How often a request that failed on the way is sent before the run stops."""
+    """How often, and for how long, what failed on the way is sent again."""
 
     attempts: Annotated[int, Field(ge=1, le=20)] = 6
+    """For one request while others get through; then it is left for the next run, and shown."""
+    give_up_after_s: Annotated[float, Field(ge=0)] = 300.0
+    """When nothing gets through any more: how long to go on asking before the run stops."""
     base_s: Annotated[float, Field(gt=0)] = 0.5
     """Upper bound of the first pause; it doubles, and the pause is drawn evenly below it (full jitter)."""
     cap_s: Annotated[float, Field(gt=0)] = 60.0
@@ -94,22 +112,54 @@ class Profile(ConfigModel):
     auth: ApiKey
     paths: Mapping[ResourceName, Annotated[str, Field(pattern="^/")]] = {}
     """Paths that differ from the assumed ones."""
+    conditional_updates: bool = True
+    """Send ``If-Match`` with the version that we know, so that nobody's change is overwritten unseen."""
     tenant_header: str = "x-tenant-slug"
     rate: Rate = Rate()
     in_flight: Annotated[int, Field(ge=1, le=128)] = 100
     """Most requests on their way at once; after a crash at most so many are in doubt."""
     idempotency: Idempotency = Idempotency()
-    after_ambiguous: Literal["resend", "park"] = "resend"
-    """What to do when it is not known whether a request was carried out. Without idempotency keys always ``park``."""
+    lookup: LookUp = LookUp()
+    after_ambiguous: AfterAmbiguous = None
+    """What to do when it is not known whether a request was carried out: ``resend`` it under its key, ``verify`` by a
+    look-up, or ``park`` it for a person. One rule, or one a resource; without: the first of them that is possible."""
     retry: Retry = Retry()
     http: Http = Http()
 
     def path(self, resource: ResourceName) -> str:
         return self.paths.get(resource, PATHS[resource])
 
-    @property
-    def may_resend(self) -> bool:
-        return self.idempotency.enabled and self.after_ambiguous == "resend"
+    @model_validator(mode="after")
+    def _rules_can_be_kept(self) -> Self:
+        chosen = self.after_ambiguous
+        for resource, rule in chosen.items() if isinstance(chosen, Mapping) else [(None, chosen)]:
+            if rule == "resend" and not self.idempotency.enabled:
+                raise ValueError("after_ambiguous: resend needs idempotency keys, or things are done twice")
+            if rule == "verify" and not self.lookup.enabled:
+                raise ValueError("after_ambiguous: verify needs a look-up, and lookup.enabled is false")
+            if rule == "verify" and resource and not self.can_look_up(resource):
+                raise ValueError(f"after_ambiguous: verify is impossible for {resource}, which has no external id")
+        return self
+
+    def can_look_up(self, resource: ResourceName) -> bool:
+        return self.lookup.enabled and RESOURCES[resource].has_external_id
+
+    def can_verify(self, resource: ResourceName, operation: str) -> bool:
+        """An update can always be looked at by its id, a create only by our name for it."""
+        return operation != "create" or self.can_look_up(resource)
+
+    def rule(self, resource: ResourceName, operation: str) -> Rule:
+        """What may be done about an operation that may have happened."""
+        chosen = self.after_ambiguous
+        chosen = chosen.get(resource) if isinstance(chosen, Mapping) else chosen
+        verifiable = self.can_verify(resource, operation)
+        if chosen == "verify" and not verifiable:
+            chosen = None  # one rule for all of them: each keeps it as far as it can
+        if chosen is not None:
+            return chosen
+        if self.idempotency.enabled:
+            return "resend"
+        return "verify" if verifiable else "park"
 
     def assumptions(self) -> Iterator[tuple[str, str]]:
         """What is taken for true without being documented: subject and value."""
@@ -122,4 +172,7 @@ class Profile(ConfigModel):
         yield "burst", f"{self.rate.burst} requests, per tenant and credential"
         key = self.idempotency
         yield "idempotency", f"{key.header}, remembered for {key.kept_s} s" if key.enabled else "none"
-        yield "after an ambiguous answer", "resend under the same key" if self.may_resend else "park"
+        yield "look-up", f"?{self.lookup.parameter}=" if self.lookup.enabled else "none"
+        rules = {name: self.rule(name, "create") for name in RESOURCES}
+        told = [f"{rule}: {', '.join(n for n in rules if rules[n] == rule)}" for rule in dict.fromkeys(rules.values())]
+        yield "after an ambiguous answer", "; ".join(told) if len(told) > 1 else rules["invoice"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from crossdock import wire
 from crossdock.platform.profile import Profile
@@ -14,11 +14,11 @@ from crossdock.transport.http import Answer, HttpClient, trust
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One operation's exact bytes, before it has an idempotency key."""
+    """One operation's exact bytes, before it has an idempotency key; *body* is None where there is none."""
 
     method: str
     path: str
-    body: bytes
+    body: bytes | None = None
 
 
 def external_id(namespace: str, key: str) -> str:
@@ -58,8 +58,20 @@ class PlatformTarget:
         return Request("POST", self.profile.path(resource), wire.dumps(payload))
 
     def update(self, resource: ResourceName, platform_id: str, changes: dict[str, Any]) -> Request:
-        path = f"{self.profile.path(resource)}/{quote(platform_id, safe='')}"
-        return Request("PATCH", path, wire.dumps(changes))
+        return Request("PATCH", self._place(resource, platform_id), wire.dumps(changes))
+
+    def delete(self, resource: ResourceName, platform_id: str) -> Request:
+        return Request("DELETE", self._place(resource, platform_id))
+
+    def look_up(self, resource: ResourceName, namespace: str, key: str, platform_id: str | None) -> Request:
+        """Ask for a record by its id, or where that is not known by our name for it."""
+        if platform_id is not None:
+            return Request("GET", self._place(resource, platform_id))
+        name = urlencode({self.profile.lookup.parameter: external_id(namespace, key)})
+        return Request("GET", f"{self.profile.path(resource)}?{name}")
+
+    def _place(self, resource: ResourceName, platform_id: str) -> str:
+        return f"{self.profile.path(resource)}/{quote(platform_id, safe='')}"
 
     def client(self) -> HttpClient:
         """A client of its own for one thread.
@@ -83,14 +95,17 @@ class PlatformTarget:
             tls=self._tls,
         )
 
-    def send(self, client: HttpClient, method: str, path: str, body: bytes | None, idempotency_key: str) -> Answer:
+    def send(
+        self, client: HttpClient, request: Request, idempotency_key: str | None = None, if_match: str | None = None
+    ) -> Answer:
         """Send once.
 
         Raises:
             NotSentError, AmbiguousError: See `crossdock.transport.http`.
         """
-        rule = self.profile.idempotency
-        headers = {}
-        if rule.enabled:
+        rule, headers = self.profile.idempotency, {}
+        if rule.enabled and idempotency_key is not None:
             headers[rule.header] = f'"{idempotency_key}"' if rule.quoted else idempotency_key
-        return client.send(method, path, body=body, headers=headers)
+        if if_match is not None and self.profile.conditional_updates:
+            headers["if-match"] = if_match
+        return client.send(request.method, request.path, body=request.body, headers=headers)

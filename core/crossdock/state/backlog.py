@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, func, select
+from sqlalchemy import Connection, Table, delete, func, select, update
 
 from crossdock.state import sql
 from crossdock.state.schema import refused, waiting
@@ -15,7 +15,11 @@ from crossdock.state.schema import refused, waiting
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that was refused; *raw* and *mapped* hold its data and are shown only on request."""
+    """A record that was refused; *raw* and *mapped* hold its data and are shown only on request.
+
+    Attributes:
+        status: ``dropped`` once a person has said that it shall not be delivered as it reads.
+    """
 
     stream: str
     key_hash: int
@@ -29,6 +33,8 @@ class DeadLetter:
     mapped: dict[str, Any] | None
     source: str
     line: int
+    position: str | None = None
+    status: str = "refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,25 @@ class WaitingRecord:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which records a person means; what is None does not limit it.
+
+    Attributes:
+        since: Refused at this instant or later.
+    """
+
+    stream: str | None = None
+    key: str | None = None
+    code: str | None = None
+    since: datetime | None = None
+
+    def conditions(self, table: Table) -> list[Any]:
+        """On the columns that every kind of record has."""
+        given = {"stream": self.stream, "key": self.key}
+        return [table.c[name] == value for name, value in given.items() if value is not None]
+
+
 class Refused:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -61,25 +86,43 @@ class Refused:
             known = self._known(stream, [letter.key_hash for letter in group])
             rows = []
             for letter in group:
-                first_run, attempts = known.get(letter.key_hash, (run_id, 0))
+                first_run, last_run, attempts = known.get(letter.key_hash, (run_id, 0, 0))
                 facts = {name: getattr(letter, name) for name in DeadLetter.__slots__}
-                story = {"attempts": attempts + 1, "first_run_id": first_run, "run_id": run_id, "refused_at": at}
+                again = attempts + (last_run != run_id)  # a transaction that is tried again counts once
+                story = {"attempts": again, "first_run_id": first_run, "run_id": run_id, "refused_at": at}
                 rows.append(facts | story)
             sql.upsert(self._connection, refused, rows)
 
-    def _known(self, stream: str, key_hashes: list[int]) -> dict[int, tuple[int, int]]:
-        found: dict[int, tuple[int, int]] = {}
+    def _known(self, stream: str, key_hashes: list[int]) -> dict[int, tuple[int, int, int]]:
+        found: dict[int, tuple[int, int, int]] = {}
         for part in sql.chunks(key_hashes):
-            query = select(refused.c.key_hash, refused.c.first_run_id, refused.c.attempts).where(
-                refused.c.stream == stream, refused.c.key_hash.in_(part)
-            )
-            found.update((row.key_hash, (row.first_run_id, row.attempts)) for row in self._connection.execute(query))
+            fields = (refused.c.key_hash, refused.c.first_run_id, refused.c.run_id, refused.c.attempts)
+            query = select(*fields).where(refused.c.stream == stream, refused.c.key_hash.in_(part))
+            found.update((key_hash, tuple(story)) for key_hash, *story in self._connection.execute(query))
         return found
 
-    def fingerprints(self, stream: str) -> list[tuple[int, int]]:
-        """Key hash and record fingerprint of every dead letter of *stream*."""
-        query = select(refused.c.key_hash, refused.c.record_fp).where(refused.c.stream == stream)
-        return [(key_hash, record_fp) for key_hash, record_fp in self._connection.execute(query)]
+    def fingerprints(self, stream: str) -> list[tuple[int, int, str]]:
+        """Key hash, record fingerprint and status of every dead letter of *stream*."""
+        query = select(refused.c.key_hash, refused.c.record_fp, refused.c.status).where(refused.c.stream == stream)
+        return [(key_hash, record_fp, status) for key_hash, record_fp, status in self._connection.execute(query)]
+
+    def chosen(self, choice: Choice) -> list[DeadLetter]:
+        """The letters of *choice* that are not dropped, oldest first."""
+        fields = [refused.c[name] for name in DeadLetter.__slots__]
+        query = select(*fields).where(refused.c.status == "refused", refused.c.key != "", *choice.conditions(refused))
+        if choice.code is not None:
+            query = query.where(refused.c.code == choice.code)
+        if choice.since is not None:
+            query = query.where(refused.c.refused_at >= choice.since)
+        return [
+            DeadLetter(*row) for row in self._connection.execute(query.order_by(refused.c.refused_at, refused.c.key))
+        ]
+
+    def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
+        """Remember that a person gave these up, as they read now."""
+        for part in sql.chunks(key_hashes):
+            condition = (refused.c.stream == stream) & refused.c.key_hash.in_(part)
+            self._connection.execute(update(refused).where(condition).values(status="dropped"))
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         """Forget dead letters whose record got through after all."""
@@ -98,7 +141,9 @@ class Refused:
 
     def count_before(self, run_id: int) -> int:
         """How many dead letters *run_id* has neither written nor met again."""
-        query = select(func.count()).select_from(refused).where(refused.c.run_id < run_id)
+        query = (
+            select(func.count()).select_from(refused).where(refused.c.run_id < run_id, refused.c.status == "refused")
+        )
         return int(self._connection.execute(query).scalar_one())
 
 
@@ -125,8 +170,12 @@ class Waiting:
 
     def of(self, stream: str) -> list[WaitingRecord]:
         """Everything that waits in *stream*, longest first."""
+        return self.chosen(Choice(stream))
+
+    def chosen(self, choice: Choice) -> list[WaitingRecord]:
+        """The waiting records of *choice*, longest first."""
         fields = [waiting.c[name] for name in WaitingRecord.__slots__]
-        query = select(*fields).where(waiting.c.stream == stream).order_by(waiting.c.since, waiting.c.key)
+        query = select(*fields).where(*choice.conditions(waiting)).order_by(waiting.c.since, waiting.c.key)
         return [WaitingRecord(*row) for row in self._connection.execute(query)]
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, select, update
 
 from crossdock.resources import ResourceName
 from crossdock.state import sql
@@ -83,6 +83,20 @@ class Bindings:
         fixed = {**_columns(scope), "run_id": run_id, "updated_at": at, "deleted_at": None}
         rows = [fixed | {name: getattr(item, name) for name in Binding.__slots__} for item in items]
         sql.upsert(self._connection, table, rows)
+
+    def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
+        """Say that the target has these no longer; what is kept of them is their counter."""
+        for part in sql.chunks(key_hashes):
+            changes = update(table).where(_within(scope), table.c.key_hash.in_(part))
+            self._connection.execute(changes.values(deleted_at=at, payload={}, etag=None))
+
+    def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
+        """The counters of all bindings among *key_hashes*, also of those that are no longer live."""
+        found: dict[int, int] = {}
+        for part in sql.chunks(key_hashes):
+            query = select(table.c.key_hash, table.c.counter).where(_within(scope), table.c.key_hash.in_(part))
+            found.update((key_hash, number) for key_hash, number in self._connection.execute(query))
+        return found
 
     def count(self) -> dict[str, int]:
         """Live bindings by resource."""

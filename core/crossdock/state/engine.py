@@ -7,23 +7,21 @@ writers, since a deferred transaction that turns into a writer loses updates or 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select, update
+from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from crossdock.errors import ConfigError, StateError
-from crossdock.state import schema
+from crossdock.state import migrations, schema
 
 StateUrl = URL
 BUSY_S = 5.0  # how long a writer waits for another
-Migration = Callable[[Connection], None]
-MIGRATIONS: tuple[Migration, ...] = ()  # step n takes a state from version n+1 to n+2; never edited once released
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,10 @@ def create(url: URL, pin: Pin) -> bool:
                 schema.metadata.create_all(connection)
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
+                migrations.seed(connection)
             else:
                 _check(connection, url, pin)
-                migrate(connection, MIGRATIONS)
+                migrations.migrate(connection, migrations.MIGRATIONS)
     finally:
         engine.dispose()
     if url.drivername == "sqlite":
@@ -108,15 +107,6 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
         engine.dispose()
         raise
     return engine
-
-
-def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
-    """Bring the tables from their version to the last step's, in the caller's transaction."""
-    version = int(_facts(connection)["version"])
-    for step in steps[version - 1 :]:
-        step(connection)
-        version += 1
-    connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value=str(version)))
 
 
 @contextmanager

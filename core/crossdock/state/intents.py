@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
+from crossdock.errors import InternalError
 from crossdock.resources import ResourceName
 from crossdock.state import sql
 from crossdock.state.bindings import Scope
+from crossdock.state.schema import attempts
 from crossdock.state.schema import intents as table
 
-Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected"]
+Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
 UNSETTLED: tuple[Status, ...] = ("pending", "sending", "in_doubt")
 
 
@@ -25,7 +27,10 @@ class Intent:
     Attributes:
         before: The payload that the target holds, None for a create.
         after: The payload it will hold, None where *body* is that payload.
+        if_match: The version of the target's that it may change; None for any.
         raw: The record it was made from, kept until the target has accepted it.
+        status: ``replaced`` by a new decision, since the target held something else than we knew; ``dropped`` by a
+            person.
     """
 
     stream: str
@@ -48,6 +53,7 @@ class Intent:
     raw: dict[str, Any]
     source: str
     line: int
+    if_match: str | None = None
     status: Status = "pending"
     attempts: int = 0
     platform_id: str | None = None
@@ -59,6 +65,28 @@ class Intent:
     def scope(self) -> Scope:
         return Scope(self.target, self.resource, self.namespace)
 
+    def leave(self, at: datetime) -> None:
+        """Its bytes are about to be sent, once more or for the first time."""
+        self.status, self.attempts = "sending", self.attempts + 1
+        self.first_sent_at = self.first_sent_at or at
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One sending of an intent that did not deliver it, or not at the first go.
+
+    Attributes:
+        number: Counted from 1 over all runs.
+        message: Without personal data.
+    """
+
+    intent_id: int
+    number: int
+    ended_at: datetime
+    outcome: str
+    http_status: int | None
+    message: str
+
 
 _FIELDS = tuple(table.c[name] for name in Intent.__slots__)
 _NEW = tuple(name for name in Intent.__slots__ if name != "id")
@@ -69,27 +97,28 @@ class Intents:
         self._connection = connection
 
     def add(self, items: Sequence[Intent], *, run_id: int, fence: int, at: datetime) -> None:
-        """Write new intents as pending; each item is given its id."""
+        """Write new intents as pending, those that are there already excepted; each item is given its id."""
         if not items:
             return
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
         rows = [fixed | {name: getattr(item, name) for name in _NEW} for item in items]
-        self._connection.execute(insert(table), rows)
+        sql.insert_new(self._connection, table, "idempotency_key", rows)
         keys = [item.idempotency_key for item in items]
-        ids: dict[str, int] = {}
+        ids: dict[tuple[str, int], int] = {}
         for part in sql.chunks(keys):
-            query = select(table.c.idempotency_key, table.c.id).where(table.c.idempotency_key.in_(part))
-            ids.update((key, number) for key, number in self._connection.execute(query))
+            fields = (table.c.idempotency_key, table.c.key_hash, table.c.id)
+            query = select(*fields).where(table.c.idempotency_key.in_(part))
+            ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
         for item in items:
-            item.id = ids[item.idempotency_key]
+            known = ids.get((item.idempotency_key, item.key_hash))
+            if known is None:
+                raise InternalError("two operations share an idempotency key", where=f"{item.stream} {item.key}")
+            item.id = known
 
-    def mark_sending(self, items: Sequence[Intent], *, at: datetime) -> None:
-        """Say that the bytes of *items* may leave as soon as this is committed."""
+    def mark_sending(self, items: Sequence[Intent]) -> None:
+        """Say that the bytes of *items*, which are about to `leave`, may do so as soon as this is committed."""
         if not items:
             return
-        for item in items:
-            item.status, item.attempts = "sending", item.attempts + 1
-            item.first_sent_at = item.first_sent_at or at
         self._connection.execute(
             update(table)
             .where(table.c.id == bindparam("row"))
@@ -134,9 +163,30 @@ class Intents:
                 ],
             )
 
-    def unsettled(self) -> list[Intent]:
-        """What an earlier run left pending, sending or in doubt, oldest first."""
+    def unsettled(self, stream: str | None = None) -> list[Intent]:
+        """What is pending, sending or in doubt, oldest first; all of it, or one stream's."""
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
+        return self._listed(query if stream is None else query.where(table.c.stream == stream))
+
+    def of_key(self, scope: Scope, key_hash: int) -> list[Intent]:
+        """Everything that was ever to be done to one record, oldest first."""
+        return self._listed(select(*_FIELDS).where(*_names(scope), table.c.key_hash == key_hash).order_by(table.c.id))
+
+    def by_idempotency_key(self, key: str) -> Intent | None:
+        found = self._listed(select(*_FIELDS).where(table.c.idempotency_key == key))
+        return found[0] if found else None
+
+    def note(self, items: Sequence[Attempt]) -> None:
+        """Keep how sendings ended."""
+        rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
+        sql.upsert(self._connection, attempts, rows)
+
+    def attempts(self, intent_id: int) -> list[Attempt]:
+        """The noted sendings of an intent, oldest first."""
+        query = select(attempts).where(attempts.c.intent_id == intent_id).order_by(attempts.c.number)
+        return [Attempt(*row) for row in self._connection.execute(query)]
+
+    def _listed(self, query: Any) -> list[Intent]:
         return [Intent(**row._mapping) for row in self._connection.execute(query)]  # noqa: SLF001  its documented name
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
@@ -145,12 +195,7 @@ class Intents:
         for part in sql.chunks(key_hashes):
             query = (
                 select(table.c.key_hash, func.max(table.c.counter))
-                .where(
-                    table.c.target == scope.target,
-                    table.c.resource == scope.resource,
-                    table.c.namespace == scope.namespace,
-                    table.c.key_hash.in_(part),
-                )
+                .where(*_names(scope), table.c.key_hash.in_(part))
                 .group_by(table.c.key_hash)
             )
             found.update((key_hash, number) for key_hash, number in self._connection.execute(query))
@@ -158,10 +203,13 @@ class Intents:
 
     def listed(self, statuses: Iterable[Status], *, limit: int, after: int = 0) -> list[Intent]:
         """Intents of *statuses* with an id above *after*, in order of their ids, at most *limit*."""
-        query = (
+        return self._listed(
             select(*_FIELDS)
             .where(table.c.status.in_(list(statuses)), table.c.id > after)
             .order_by(table.c.id)
             .limit(limit)
         )
-        return [Intent(**row._mapping) for row in self._connection.execute(query)]  # noqa: SLF001  its documented name
+
+
+def _names(scope: Scope) -> list[Any]:
+    return [getattr(table.c, name) == getattr(scope, name) for name in Scope.__slots__]

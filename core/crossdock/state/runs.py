@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from crossdock.state import sql
-from crossdock.state.schema import buckets, cursors, runs
+from crossdock.state.schema import buckets, cursors, meta, runs
+
+_RESTORED = "restored_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,10 @@ class Runs:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def start(self, *, business_date: str, owner: str, at: datetime) -> int:
+    def start(self, *, business_date: str, owner: str, at: datetime, fence: int = 0) -> int:
         """Open a manual run and return its id."""
-        row = {"business_date": business_date, "owner": owner, "started_at": at, "status": "running"}
+        facts = {"business_date": business_date, "owner": owner, "fence": fence}
+        row = {**facts, "started_at": at, "status": "running"}
         result = self._connection.execute(insert(runs).values(row))
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])
@@ -67,6 +70,17 @@ class Runs:
             "finished_at": at,
         }
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
+
+    def declare_restored(self, *, at: datetime) -> None:
+        """Say that this state is a restored backup: what looks new may have been delivered since it was made."""
+        sql.upsert(self._connection, meta, [{"name": _RESTORED, "value": at.isoformat()}])
+
+    def restored(self) -> bool:
+        """True until a whole run has looked at everything since `declare_restored`."""
+        return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
+
+    def trusted_again(self) -> None:
+        self._connection.execute(delete(meta).where(meta.c.name == _RESTORED))
 
     def listed(self, *, limit: int) -> list[Run]:
         """Newest first."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -22,7 +23,7 @@ from sqlalchemy import (
 
 from crossdock.state.types import ExactJson, Hash, UtcDateTime
 
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
@@ -110,6 +111,7 @@ intents = Table(
     Column("record_fp", Hash, nullable=False),
     Column("fp_algorithm", String(16), nullable=False),
     Column("position", Text),
+    Column("if_match", Text),
     Column("raw", ExactJson, nullable=False),
     *_provenance(),
     Column("status", String(16), nullable=False),
@@ -121,6 +123,17 @@ intents = Table(
     Column("platform_id", String(128)),
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("intent_id", ForeignKey("intents.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("ended_at", UtcDateTime, nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("http_status", Integer),
+    Column("message", Text, nullable=False),
 )
 
 intake = Table(
@@ -152,6 +165,8 @@ refused = Table(
     Column("message", Text, nullable=False),
     Column("raw", ExactJson, nullable=False),
     Column("mapped", ExactJson),
+    Column("position", Text),
+    Column("status", String(16), nullable=False, server_default="refused"),
     *_provenance(),
     Column("attempts", Integer, nullable=False, default=1),
     Column("first_run_id", ForeignKey("runs.id"), nullable=False),
@@ -181,6 +196,16 @@ cursors = Table(
     Column("version", String(64), nullable=False),
     Column("value", Text, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("fence", BigInteger, nullable=False),
+    Column("owner", String(128), nullable=False),
+    Column("locked", Boolean, nullable=False),
+    Column("until", UtcDateTime, nullable=False),
 )
 
 buckets = Table(

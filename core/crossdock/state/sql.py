@@ -17,11 +17,20 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
     """Insert *rows*, or overwrite those whose primary key is there. All rows name the same columns."""
     if not rows:
         return
-    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # the other one is not even loaded
-    insert = dialect.insert(table)
+    insert = _insert(connection, table)
     keys = [column.name for column in table.primary_key]
     changes = {name: insert.excluded[name] for name in rows[0] if name not in keys}
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=changes), list(rows))
+
+
+def insert_new(connection: Connection, table: Table, unique: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert *rows*, but for those whose value of the column *unique* is there already."""
+    connection.execute(_insert(connection, table).on_conflict_do_nothing(index_elements=[unique]), list(rows))
+
+
+def _insert(connection: Connection, table: Table) -> Any:
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # the other one is not even loaded
+    return dialect.insert(table)
 
 
 def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:

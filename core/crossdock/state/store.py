@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
+from sqlalchemy import Connection
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 
+from crossdock.state import lease
 from crossdock.state.backlog import Refused, Waiting
 from crossdock.state.bindings import Bindings
 from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
-from crossdock.state.lock import run_lock
 from crossdock.state.runs import Buckets, Cursors, Runs
+
+T = TypeVar("T")
+TRIES = 6  # a server that restarts is back within their pauses, 0.1 s doubling to 3.2 s
+_PASSING = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})  # aborted for another's sake, or server going down
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,9 @@ class Transaction:
 class State:
     """An open state; one thread works with it.
 
+    Attributes:
+        fence: Of the lease that this process holds, 0 without one.
+
     Raises:
         StateError: From every block, if the database fails.
     """
@@ -41,31 +52,73 @@ class State:
     def __init__(self, url: URL, pin: Pin, *, read_only: bool = False) -> None:
         self._url = url
         self._engine = open_engine(url, pin, read_only=read_only)
+        self._lease: lease.Lease | None = None
+
+    @property
+    def fence(self) -> int:
+        return self._lease.fence if self._lease else 0
 
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Keep other runs off this state; the operating system or the database lets go when the process dies.
+    def exclusive(self, owner: str) -> Iterator[None]:
+        """Keep other runs off this state: every transaction of the block confirms that nobody took over.
+
+        Args:
+            owner: Who works on it, for whoever comes meanwhile.
 
         Raises:
             StateError: If another run is at work on it.
         """
-        with translated(self._url), run_lock(self._engine, self._url):
-            yield
+        with translated(self._url), lease.held(self._engine, self._url, owner) as held:
+            self._lease = held
+            try:
+                yield
+            finally:
+                self._lease = None
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
         """A transaction; rolled back when the block raises."""
         with translated(self._url), self._engine.begin() as connection:
-            yield Transaction(
-                Runs(connection),
-                Bindings(connection),
-                Intents(connection),
-                Intake(connection),
-                Refused(connection),
-                Waiting(connection),
-                Cursors(connection),
-                Buckets(connection),
-            )
+            yield self._transaction(connection)
+
+    def apply(self, work: Callable[[Transaction], T]) -> T:
+        """What *work* gives, in a transaction that is tried again if the database broke it off.
+
+        A commit whose answer was lost may have happened, so *work* must come to the same when it is done twice.
+        """
+        with translated(self._url):
+            for attempt in range(TRIES - 1):
+                try:
+                    return self._try(work)
+                except DBAPIError as error:
+                    if not _passes(error):
+                        raise
+                time.sleep(0.1 * 2.0**attempt)
+            return self._try(work)
+
+    def _try(self, work: Callable[[Transaction], T]) -> T:
+        with self._engine.begin() as connection:
+            return work(self._transaction(connection))
+
+    def _transaction(self, connection: Connection) -> Transaction:
+        if self._lease:
+            self._lease.confirm(connection)
+        return Transaction(
+            Runs(connection),
+            Bindings(connection),
+            Intents(connection),
+            Intake(connection),
+            Refused(connection),
+            Waiting(connection),
+            Cursors(connection),
+            Buckets(connection),
+        )
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+def _passes(error: DBAPIError) -> bool:
+    """True for what may go well the next time: a lost connection, a deadlock, a server that restarts."""
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or code in _PASSING or code.startswith("08") or "locked" in str(error.orig)

@@ -11,6 +11,7 @@ from crossdock.sync import fingerprint
 from crossdock.sync.rows import FP, KEY_HASH, POSITION
 
 _KNOWN, _KNOWN_POSITION, _REFUSED, _DOUBT, _WAIT = "_known", "_known_position", "_refused", "_doubt", "_wait"
+_DROPPED = "_dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Delta:
         changed: New and changed records, and those that waited; columns as in `Census.winners`.
         unchanged: Key hashes whose fingerprint is the accepted one, or the one of an operation in doubt.
         refused: Key hashes that came again as they were refused.
+        dropped: How many came again as a person gave them up.
         ignored: How many are older than what the state knows.
         gone: Of a snapshot: how many the state knows and the census has not.
         replaced: Key hashes of waiting records that a newer reading displaces.
@@ -30,6 +32,7 @@ class Delta:
     changed: pl.DataFrame
     unchanged: list[int]
     refused: list[int]
+    dropped: int
     ignored: int
     gone: int
     replaced: list[int]
@@ -48,10 +51,12 @@ def compare(
 ) -> Delta:
     """Compare *winners* with the bindings of *scope*, and the dead letters, waits and doubts of *stream*."""
     known = _frame(list(tx.bindings.fingerprints(scope)), _KNOWN, _KNOWN_POSITION)
+    letters = tx.refused.fingerprints(stream)
     frame = winners
     for other in (
         known,
-        _frame([(*row, None) for row in tx.refused.fingerprints(stream)], _REFUSED, "_"),
+        _frame([(key, fp, None) for key, fp, status in letters if status == "refused"], _REFUSED, "_"),
+        _frame([(key, fp, None) for key, fp, status in letters if status == "dropped"], _DROPPED, "____"),
         _frame([(item.key_hash, item.record_fp, None) for item in doubtful], _DOUBT, "__"),
         _frame([(item.key_hash, item.record_fp, item.position or "") for item in waiting], "___", _WAIT),
     ):
@@ -69,11 +74,13 @@ def _sorted_out(frame: pl.DataFrame, columns: list[str], *, gone: int) -> Delta:
     unchanged = flag(fp == pl.col(_KNOWN)) | flag(fp == pl.col(_DOUBT))
     stale = (behind_wait | flag(position < pl.col(_KNOWN_POSITION))) & ~unchanged
     refused = flag(fp == pl.col(_REFUSED)) & ~unchanged & ~stale
-    blocked = pl.col(_DOUBT).is_not_null() & ~unchanged & ~stale & ~refused
+    dropped = flag(fp == pl.col(_DROPPED)) & ~unchanged & ~stale
+    blocked = pl.col(_DOUBT).is_not_null() & ~unchanged & ~stale & ~refused & ~dropped
     return Delta(
-        changed=frame.filter(~unchanged & ~stale & ~refused & ~blocked).select(columns),
+        changed=frame.filter(~unchanged & ~stale & ~refused & ~dropped & ~blocked).select(columns),
         unchanged=frame.filter(unchanged)[KEY_HASH].to_list(),
         refused=frame.filter(refused)[KEY_HASH].to_list(),
+        dropped=frame.filter(dropped).height,
         ignored=frame.filter(stale).height,
         gone=gone,
         replaced=frame.filter(pl.col(_WAIT).is_not_null() & ~behind_wait)[KEY_HASH].to_list(),

@@ -12,14 +12,15 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from crossdock.delivery.operations import Operation, payload_fp
+from crossdock.delivery.operations import PARTIAL, Operation, payload_fp
 from crossdock.errors import CrossdockError, InternalError, RecordError
 from crossdock.platform.target import PlatformTarget, difference
 from crossdock.records import Record
-from crossdock.resources import RESOURCES
+from crossdock.resources import RESOURCES, Reference
 from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
+from crossdock.sync import circles
 from crossdock.sync.project import BoundStream
-from crossdock.sync.references import References, found_in
+from crossdock.sync.references import References, found_in, key_hashes
 from crossdock.sync.tally import Tally
 
 CHUNK = 200  # records decided on together: their look-ups share statements
@@ -33,6 +34,20 @@ class Read:
     key_hash: int
     record_fp: int
     position: str | None
+
+
+@dataclass(slots=True)
+class Held:
+    """A record that waits for others of its own kind.
+
+    Attributes:
+        can_open: It may be created without what it waits for, to open a circle.
+    """
+
+    read: Read
+    members: dict[str, Any]
+    missing: list[Reference]
+    can_open: bool
 
 
 @dataclass(slots=True)
@@ -77,11 +92,53 @@ class Planner:
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target = run_id, target
         self._clock = bound.context.place.clock
+        self._held: dict[int, Held] = {}
 
     def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
         """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
         while chunk := list(islice(reads, CHUNK)):
             yield self._decide(chunk)
+
+    def next_round(self) -> Iterator[Decided] | None:
+        """Decisions on records that waited for others of their own kind, now that those are delivered.
+
+        Where such records wait for each other in a circle, one of them is created without the reference that closes
+        it, and completed in a later round. None when nothing is left that could go on.
+        """
+        with self._state.begin() as tx:
+            wanted = [reference for held in self._held.values() for reference in held.missing]
+            self._references.look_up(wanted, self._bound.namespace, tx)
+        ready = [key_hash for key_hash, held in self._held.items() if not self._waits(held)]
+        if ready:
+            return self.decide(self._held.pop(key_hash).read for key_hash in ready)
+        waits_for = {key_hash: [self._hash(each) for each in held.missing] for key_hash, held in self._held.items()}
+        openers = circles.openers(waits_for, [key_hash for key_hash, held in self._held.items() if held.can_open])
+        return self._first_steps(openers) if openers else None
+
+    def finish(self) -> None:
+        """What waits still is carried on."""
+        self._tally.count("carried_on", len(self._held))
+        self._held.clear()
+
+    def _waits(self, held: Held) -> bool:
+        return bool(self._references.unknown(held.missing, self._bound.namespace))
+
+    def _hash(self, reference: Reference) -> int:
+        """The key hash that names a record of our own scope; 0 for any other, which is in no circle."""
+        scope, key = self._references.place(reference, self._bound.namespace)
+        return key_hashes([key])[key] if scope == self._bound.scope else 0
+
+    def _first_steps(self, openers: Sequence[int]) -> Iterator[Decided]:
+        """Creations without what closes a circle; the records go on waiting until they are whole."""
+        for start in range(0, len(openers), CHUNK):
+            decided = Decided(self._bound, self._run_id, self._clock.now())
+            for held in (self._held[key_hash] for key_hash in openers[start : start + CHUNK]):
+                held.can_open = False
+                members = {name: value for name, value in held.members.items() if not self._missing(value)}
+                first = replace(held.read, record_fp=PARTIAL)
+                decided.operations.append(self._operation(first, self._after(first, members), None))
+                self._references.plan_first_step(decided.operations[-1])
+            yield decided
 
     def _decide(self, chunk: Sequence[Read]) -> Decided:
         decided = Decided(self._bound, self._run_id, self._clock.now())
@@ -100,7 +157,8 @@ class Planner:
             self._references.look_up((r for _, members in drafts for r in found_in(members)), namespace, tx)
             bindings = tx.bindings.get(self._bound.scope, [read.key_hash for read, _ in drafts])
         for read, members in drafts:
-            self._decide_one(decided, read, members, bindings.get(read.key_hash))
+            binding = bindings.get(read.key_hash) or self._references.planned_binding(self._bound.scope, read.key_hash)
+            self._decide_one(decided, read, members, binding)
         return decided
 
     def _unforeseen(self, record: Record, error: Exception) -> InternalError:
@@ -123,15 +181,14 @@ class Planner:
             raise RecordError("invalid_draft", finding["msg"].removeprefix("Value error, "), pointer=pointer) from None
 
     def _decide_one(self, decided: Decided, read: Read, members: dict[str, Any], binding: Binding | None) -> None:
-        bound, record = self._bound, read.record
-        if missing := self._references.missing(members, bound.namespace):
+        bound = self._bound
+        if missing := self._missing(members):
             decided.waits.append(_waiting(bound.name, read, missing))
-            self._tally.count("carried_on")
+            self._hold(read, members, missing, is_bound=binding is not None)
             return
-        after = self._references.resolved(members, bound.namespace)
-        after = self._target.payload(bound.stream.resource, bound.namespace, record.key, after)
+        after = self._after(read, members)
         if binding is None:
-            decided.operations.append(self._operation(read, after, after, None))
+            decided.operations.append(self._operation(read, after, None))
         elif binding.payload_fp == payload_fp(after):
             self._tally.count("suppressed")
             news = {"record_fp": read.record_fp, "fp_algorithm": bound.stream.fingerprint, "position": read.position}
@@ -140,12 +197,31 @@ class Planner:
             error = RecordError("changed_after_delivery", "was delivered with another content, and is written once")
             self._refuse(decided, read, "plan", error, after)
         else:
-            decided.operations.append(self._operation(read, after, difference(binding.payload, after), binding))
+            decided.operations.append(self._operation(read, after, binding))
 
-    def _operation(
-        self, read: Read, after: dict[str, Any], changes: dict[str, Any], binding: Binding | None
-    ) -> Operation:
+    def _hold(self, read: Read, members: dict[str, Any], missing: list[dict[str, str]], *, is_bound: bool) -> None:
+        """Keep a record that waits for one of its own kind until the next round; any other is carried on."""
+        scope = self._bound.scope
+        if all((each["resource"], each["namespace"]) != (scope.resource, scope.namespace) for each in missing):
+            self._tally.count("carried_on")
+            return
+        references = [Reference(**each) for each in missing]  # type: ignore[arg-type]  # names that came from references
+        fields = RESOURCES[scope.resource].draft.model_fields.items()
+        needed = [members.get(field.alias or name) for name, field in fields if field.is_required()]
+        can_open = not is_bound and not any(self._missing(value) for value in needed)
+        self._held[read.key_hash] = Held(read, members, references, can_open)
+
+    def _missing(self, value: Any) -> list[dict[str, str]]:
+        return self._references.missing(value, self._bound.namespace)
+
+    def _after(self, read: Read, members: dict[str, Any]) -> dict[str, Any]:
+        bound = self._bound
+        resolved = self._references.resolved(members, bound.namespace)
+        return self._target.payload(bound.stream.resource, bound.namespace, read.record.key, resolved)
+
+    def _operation(self, read: Read, after: dict[str, Any], binding: Binding | None) -> Operation:
         stream = self._bound.stream
+        changes = after if binding is None else difference(binding.payload, after)
         return Operation(
             kind="create" if binding is None else "update",
             stream=self._bound.name,
@@ -180,6 +256,7 @@ class Planner:
                 mapped=mapped,
                 source=record.source,
                 line=error.line or record.lines[0],
+                position=read.position,
             )
         )
 

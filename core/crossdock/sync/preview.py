@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from crossdock.clock import Clock
-from crossdock.delivery.operations import Operation
+from crossdock.delivery.judge import rule_for
+from crossdock.delivery.operations import PARTIAL, Operation
 from crossdock.errors import CrossdockError
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
@@ -31,6 +33,7 @@ class Sink:
     refused: Callable[[DeadLetter], None]
     waiting: Callable[[WaitingRecord], None]
     resend: Callable[[Intent], None]
+    in_doubt: Callable[[Intent], None]
 
 
 @dataclass(slots=True)
@@ -64,14 +67,14 @@ def plan(project: Project, selection: list[str], sink: Sink, *, clock: Clock, pr
         work = work_folder(stack, None)
         place = Workplace(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
         streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
-        preview = _Preview(project, state, sink)
+        preview = _Preview(project, state, sink, clock.now())
         for bound in streams:
             preview.stream(bound)
         return preview.result
 
 
 class _Preview:
-    def __init__(self, project: Project, state: State, sink: Sink) -> None:
+    def __init__(self, project: Project, state: State, sink: Sink, now: datetime) -> None:
         self._state, self._sink = state, sink
         self._known: set[tuple[Scope, int]] = set()
         self._target = PlatformTarget(project.platform)
@@ -80,8 +83,11 @@ class _Preview:
         with state.begin() as tx:
             self._unsettled = tx.intents.unsettled()
         for intent in self._unsettled:
-            self._remember("resend", intent.scope, intent.key_hash)
-            sink.resend(intent)
+            if intent.first_sent_at and rule_for(intent, project.platform, now) == "park":
+                sink.in_doubt(intent)
+            else:
+                self._remember("resend", intent.scope, intent.key_hash)
+                sink.resend(intent)
 
     def stream(self, bound: BoundStream) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())
@@ -93,13 +99,18 @@ class _Preview:
             self.result.errors[bound.name] = error
             return
         planner = Planner(bound, self._state, self._references, tally, run_id=0, target=self._target)
-        for decided in planner.decide(reading.records()):
-            self._pour(decided)
+        chunks: Iterator[Decided] | None = planner.decide(reading.records())
+        while chunks is not None:
+            for decided in chunks:
+                self._pour(decided)
+            chunks = planner.next_round()
+        planner.finish()
 
     def _pour(self, decided: Decided) -> None:
         for operation in decided.operations:
             self._remember(operation.kind, operation.scope, operation.key_hash)
-            self.result.tallies[decided.bound.name].count("created" if operation.kind == "create" else "updated")
+            if operation.record_fp != PARTIAL:
+                self.result.tallies[decided.bound.name].count("created" if operation.kind == "create" else "updated")
             self._sink.operation(operation)
         for letter in decided.letters:
             self._sink.refused(letter)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -76,12 +78,28 @@ class Project:
     def pin(self) -> Pin:
         return Pin(self.platform.base_url, self.platform.tenant)
 
+    @property
+    def adopting(self) -> frozenset[str]:
+        """The names of the streams that take over what the platform has under our name for it."""
+        named = ((f"{c.name}.{stream.name}", stream.adopt) for c in self.connections for stream in c.streams)
+        return frozenset(name for name, adopt in named if adopt == "external_id")
+
     def init(self) -> bool:
         """Make or upgrade the state; see `crossdock.state.create`."""
         return create(self.state_url, self.pin)
 
     def open_state(self, *, read_only: bool = False) -> State:
         return State(self.state_url, self.pin, read_only=read_only)
+
+    @contextmanager
+    def alone(self) -> Iterator[State]:
+        """The state, held against all other runs.
+
+        Raises:
+            StateError: If another run is at work on it.
+        """
+        with closing(self.open_state()) as state, state.exclusive(f"{socket.gethostname()}:{os.getpid()}"):
+            yield state
 
     @contextmanager
     def look(self) -> Iterator[Transaction]:

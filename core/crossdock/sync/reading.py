@@ -24,6 +24,7 @@ class Reading:
         self._waiting: list[WaitingRecord] = []
         self._census = Census(bound.stream, bound.name, bound.context.place.work)
         self._delta: delta.Delta | None = None
+        self._left_alone: set[int] = set()  # keys that wait, while an operation of theirs is not settled
 
     def read(self, doubtful: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source and compare it with the state; counts all that needs no decision.
@@ -54,6 +55,8 @@ class Reading:
                 doubtful=doubtful,
                 snapshot=bound.stream.mode == "snapshot" and bool(self._census.sources),
             )
+        self._left_alone = {w.key_hash for w in self._waiting} & {intent.key_hash for intent in doubtful}
+        self._left_alone -= set(self._delta.replaced)
         self._count(self._delta)
 
     def _count(self, found: delta.Delta) -> None:
@@ -61,10 +64,11 @@ class Reading:
         tally.count("carried_over", len(self._waiting))
         tally.count("unchanged", len(found.unchanged))
         tally.count("rejected", len(found.refused))
+        tally.count("dropped", found.dropped)
         tally.count("ignored", found.ignored + found.gone)
         tally.count("gone", found.gone)
         tally.count("replaced", len(found.replaced))
-        tally.count("carried_on", found.blocked)
+        tally.count("carried_on", found.blocked + len(self._left_alone))
 
     def give_up(self) -> None:
         """The source failed: what waited goes on waiting."""
@@ -75,16 +79,16 @@ class Reading:
     def expected(self) -> int:
         """How many records `records` will give."""
         assert self._delta is not None
-        return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced)
+        return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
 
     def records(self) -> Iterator[Read]:
         """What must be decided on: first what waited, longest first, then what was read, in its order."""
         assert self._delta is not None
-        displaced = set(self._delta.replaced)
+        passed_over = {*self._delta.replaced, *self._left_alone}
         waited = (
             Read(Record.restored(w.key, w.source, w.raw), w.key_hash, w.record_fp, w.position)
             for w in self._waiting
-            if w.key_hash not in displaced
+            if w.key_hash not in passed_over
         )
         changed = (
             Read(record, facts[KEY_HASH], facts[FP], facts[POSITION])
@@ -99,7 +103,7 @@ class Reading:
         with self._state.begin() as tx:
             tx.refused.put(self._census.keyless, run_id=self._run_id, at=bound.context.place.clock.now())
             tx.refused.clear_keyless(bound.name, self._census.sources, run_id=self._run_id)
-            refused = {key_hash for key_hash, _ in tx.refused.fingerprints(bound.name)}
+            refused = {key_hash for key_hash, _, _ in tx.refused.fingerprints(bound.name)}
             tx.refused.clear(bound.name, [key for key in self._delta.unchanged if key in refused])
             unmoved = {*self._delta.unchanged, *self._delta.refused}
             tx.waiting.clear(bound.name, [key for key in self._delta.replaced if key in unmoved])

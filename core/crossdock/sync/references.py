@@ -10,8 +10,9 @@ from typing import Any
 import polars as pl
 
 from crossdock import wire
+from crossdock.delivery.operations import Operation, payload_fp
 from crossdock.resources import Reference
-from crossdock.state import Scope, Transaction
+from crossdock.state import Binding, Scope, Transaction
 from crossdock.sync import fingerprint
 
 CACHED = 200_000  # ids kept between chunks: a bound on memory, not on correctness
@@ -42,6 +43,29 @@ class References:
         self._target = target
         self._planned = planned
         self._ids: dict[Target, str] = {}
+        self._first_steps: dict[tuple[Scope, int], Binding] = {}
+
+    def plan_first_step(self, operation: Operation) -> None:
+        """In a plan: remember what the first of two steps would have delivered."""
+        if self._planned is None:
+            return
+        scope, key_hash, key = operation.scope, operation.key_hash, operation.record.key
+        self._first_steps[scope, key_hash] = Binding(
+            key_hash=key_hash,
+            key=key,
+            platform_id=_symbol(scope, key),
+            record_fp=operation.record_fp,
+            fp_algorithm=operation.fp_algorithm,
+            position=operation.position,
+            payload=operation.after,
+            payload_fp=payload_fp(operation.after),
+            etag=None,
+            counter=1,
+        )
+
+    def planned_binding(self, scope: Scope, key_hash: int) -> Binding | None:
+        """What `plan_first_step` remembered; None in a sync, which has the binding itself."""
+        return self._first_steps.get((scope, key_hash))
 
     def place(self, reference: Reference, namespace: str) -> Target:
         return Scope(self._target, reference.resource, reference.namespace or namespace), reference.key
@@ -62,16 +86,19 @@ class References:
                 if key_hash in ids:
                     self._ids[scope, key] = ids[key_hash]
                 elif self._planned and (scope, key_hash) in self._planned:
-                    self._ids[scope, key] = f"<{scope.resource} {scope.namespace}:{key}>"
+                    self._ids[scope, key] = _symbol(scope, key)
 
     def missing(self, value: Any, namespace: str) -> list[dict[str, str]]:
         """The references in *value* that have no id yet, each once."""
-        places = [self.place(reference, namespace) for reference in found_in(value)]
         return [
             {"resource": scope.resource, "namespace": scope.namespace, "key": key}
-            for scope, key in dict.fromkeys(places)
-            if (scope, key) not in self._ids
+            for scope, key in self.unknown(found_in(value), namespace)
         ]
+
+    def unknown(self, references: Iterable[Reference], namespace: str) -> list[Target]:
+        """Where those are that have no id yet, each once."""
+        places = dict.fromkeys(self.place(reference, namespace) for reference in references)
+        return [place for place in places if place not in self._ids]
 
     def resolved(self, value: Any, namespace: str) -> Any:
         """*value* with an id in place of each reference, all of which must be known, and times as their text."""
@@ -82,6 +109,11 @@ class References:
         if isinstance(value, list):
             return [self.resolved(item, namespace) for item in value]
         return wire.time_text(value) if isinstance(value, date) else value
+
+
+def _symbol(scope: Scope, key: str) -> str:
+    """What stands in a plan for an id that the platform has not given yet."""
+    return f"<{scope.resource} {scope.namespace}:{key}>"
 
 
 def key_hashes(keys: list[str]) -> dict[str, int]:

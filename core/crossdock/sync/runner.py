@@ -6,13 +6,15 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from crossdock.clock import Clock
 from crossdock.delivery.dispatcher import Counters, Dispatcher
+from crossdock.delivery.operations import PARTIAL
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settling import Settled
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
@@ -20,12 +22,13 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
-from crossdock.state import Intent, State
+from crossdock.state import Choice, Intent, State
 from crossdock.sync.intake import StateIntake
-from crossdock.sync.plan import Decided, Planner
+from crossdock.sync.plan import Decided, Planner, Read
 from crossdock.sync.project import BoundStream, Project
 from crossdock.sync.reading import Reading
 from crossdock.sync.references import References
+from crossdock.sync.replaying import Replaying
 from crossdock.sync.tally import Tally, Term
 from crossdock.sync.work import work_folder
 
@@ -84,6 +87,21 @@ class Report:
         }
 
 
+class Source(Protocol):
+    """Where a stream's records come from: its source, or its dead letters."""
+
+    def read(self, doubtful: list[Intent], advance: Callable[[int], None]) -> None: ...
+
+    def give_up(self) -> None: ...
+
+    @property
+    def expected(self) -> int: ...
+
+    def records(self) -> Iterator[Read]: ...
+
+    def finish(self) -> None: ...
+
+
 def sync(
     project: Project, selection: list[str], *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
@@ -92,15 +110,35 @@ def sync(
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
+    with opened(project) as (state, work):
+        run = Run(project, state, clock, progress, interrupt)
+        return run.execute(selection, work, lambda bound, tally: Reading(bound, state, tally, run.id))
+
+
+def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
+    """Map the chosen dead letters again, as the mapping is today, and deliver them; no source is read.
+
+    Raises:
+        CrossdockError: If the run could not begin. What stops it later is in the report.
+    """
+    with opened(project) as (state, work):
+        with state.begin() as tx:
+            streams = sorted({letter.stream for letter in tx.refused.chosen(choice)} & project.selected([]))
+        run = Run(project, state, clock, progress, interrupt)
+        return run.execute(streams, work, lambda bound, tally: Replaying(bound, state, tally, choice))
+
+
+@contextmanager
+def opened(project: Project) -> Iterator[tuple[State, Path]]:
+    """The state, held for one run, and a folder to work in."""
     with ExitStack() as stack:
-        state = project.open_state()
-        stack.callback(state.close)
-        stack.enter_context(state.exclusive())
-        work = work_folder(stack, project.spool)
-        return _Run(project, state, clock, progress, interrupt).execute(selection, work)
+        state = stack.enter_context(project.alone())
+        yield state, work_folder(stack, project.spool)
 
 
-class _Run:
+class Run:
+    """One execution: resume, read, decide, deliver, balance."""
+
     def __init__(
         self, project: Project, state: State, clock: Clock, progress: Progress, interrupt: threading.Event
     ) -> None:
@@ -108,9 +146,16 @@ class _Run:
         self._progress, self._interrupt = progress, interrupt
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name)
+        self._opened: set[tuple[str, int]] = set()
+        self.id = 0
 
-    def execute(self, selection: list[str], work: Path) -> Report:
-        now = self._clock.now()
+    def execute(self, selection: list[str], work: Path, source: Callable[[BoundStream, Tally], Source]) -> Report:
+        """Run the selected streams.
+
+        Args:
+            source: Where the records of a stream come from.
+        """
+        self._source, now = source, self._clock.now()
         date = now.astimezone().date().isoformat()
         started = self._clock.monotonic()
         owner = f"{socket.gethostname()}:{os.getpid()}"
@@ -118,10 +163,10 @@ class _Run:
         self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
             tx.runs.abandon(at=now)
-            run_id = tx.runs.start(business_date=date, owner=owner, at=now)
-            spent_until = tx.buckets.get(self._target.name)
-        self._report = report = Report(run_id, date)
-        intake = StateIntake(self._state, self._clock, run_id)
+            self.id = tx.runs.start(business_date=date, owner=owner, fence=self._state.fence, at=now)
+            spent_until, restored = tx.buckets.get(self._target.name), tx.runs.restored()
+        self._report = report = Report(self.id, date)
+        intake = StateIntake(self._state, self._clock, self.id)
         place = Workplace(self._clock, self._progress, intake, self._project.spool, work, self._project.spool)
         streams = self._project.bind(names, target=self._target.name, place=place)
         rate = self._project.platform.rate
@@ -134,9 +179,11 @@ class _Run:
                     self._allowance,
                     senders,
                     self._clock,
-                    run_id=run_id,
+                    run_id=self.id,
                     settled=self._settled,
                     interrupt=self._interrupt,
+                    adopting=self._project.adopting,
+                    suspicious=restored,
                 )
                 report.counters = self._dispatcher.counters
                 self._all(streams)
@@ -149,45 +196,51 @@ class _Run:
         return report
 
     def _all(self, streams: list[BoundStream]) -> None:
-        with self._state.begin() as tx:
-            unsettled = tx.intents.unsettled()
-        doubtful = self._dispatcher.park(unsettled)
-        if not self._resume(unsettled, doubtful):
+        if not self._resume():
             return
         for bound in streams:
-            if not self._one(bound, doubtful) or self._interrupt.is_set():
+            if not self._one(bound) or self._interrupt.is_set():
                 return
+        if not self._report.errors and {bound.name for bound in streams} == self._project.selected([]):
+            self._state.apply(lambda tx: tx.runs.trusted_again())
 
-    def _resume(self, unsettled: list[Intent], doubtful: list[Intent]) -> bool:
+    def _resume(self) -> bool:
         """Deliver what the last run left; False if the run must end."""
+        with self._state.begin() as tx:
+            unsettled = tx.intents.unsettled()
         for intent in unsettled:
-            self._tally(intent.stream).count("carried_over")
-        for intent in doubtful:
-            self._tally(intent.stream).count("carried_on")
-        parked = {intent.id for intent in doubtful}
-        left = [intent for intent in unsettled if intent.id not in parked]
-        self._progress.begin("sending what the last run left", len(left))
-        return self._deliver(lambda: self._dispatcher.resume(left))
+            if intent.record_fp != PARTIAL:  # its record waits, and is counted there
+                self._tally(intent.stream).count("carried_over")
+        self._progress.begin("sending what the last run left", len(unsettled))
+        return self._deliver(lambda: self._dispatcher.resume(unsettled))
 
-    def _one(self, bound: BoundStream, doubtful: list[Intent]) -> bool:
+    def _one(self, bound: BoundStream) -> bool:
         """Run one stream; False if the run must end."""
         tally = self._tally(bound.name)
-        reading = Reading(bound, self._state, tally, self._report.run)
+        source = self._source(bound, tally)
+        with self._state.begin() as tx:
+            doubtful = tx.intents.unsettled(bound.name)
         try:
-            reading.read([intent for intent in doubtful if intent.stream == bound.name], self._advance)
+            source.read(doubtful, self._advance)
         except StateError:
             raise
         except CrossdockError as error:
             self._report.errors[bound.name] = error
-            reading.give_up()
+            source.give_up()
             return True
-        planner = Planner(bound, self._state, self._references, tally, run_id=self._report.run, target=self._target)
-        reads = reading.records()
-        self._progress.begin(bound.name, reading.expected)
-        if not self._deliver(lambda: self._dispatcher.deliver(self._watched(planner.decide(reads)))):
-            tally.count("carried_on", sum(1 for _ in reads))  # they stay in files that are not worked through
-            return False
-        reading.finish()
+        planner = Planner(bound, self._state, self._references, tally, run_id=self.id, target=self._target)
+        reads = source.records()
+        self._progress.begin(bound.name, source.expected)
+        chunks: Iterator[Decided] | None = planner.decide(reads)
+        try:
+            while chunks is not None:
+                if not self._deliver(partial(self._dispatcher.deliver, self._watched(chunks))):
+                    tally.count("carried_on", sum(1 for _ in reads))  # they stay in files that are not worked through
+                    return False
+                chunks = planner.next_round()
+        finally:
+            planner.finish()
+        source.finish()
         return True
 
     def _deliver(self, work: Callable[[], None]) -> bool:
@@ -212,7 +265,11 @@ class _Run:
 
     def _settled(self, item: Settled) -> None:
         intent = item.intent
-        self._tally(intent.stream).count(_term(intent))
+        if intent.record_fp == PARTIAL:  # the first of two steps: its record still waits
+            self._opened.add((intent.stream, intent.key_hash))
+            return
+        first_time = intent.operation == "create" or (intent.stream, intent.key_hash) in self._opened
+        self._tally(intent.stream).count(_term(item, first_time=first_time))
         self._progress.advance()
         self._progress.allowance(self._allowance.tokens)
 
@@ -234,10 +291,15 @@ class _Run:
             )
 
 
-def _term(intent: Intent) -> Term:
-    if intent.status == "delivered":
-        return "created" if intent.operation == "create" else "updated"
-    return "rejected" if intent.status == "rejected" else "carried_on"
+def _term(item: Settled, *, first_time: bool) -> Term:
+    intent = item.intent
+    if intent.status != "delivered":
+        return "rejected" if intent.status == "rejected" else "carried_on"
+    if item.untouched:
+        return "suppressed"
+    if intent.operation == "delete":
+        return "deleted"
+    return "created" if first_time else "updated"
 
 
 def _ended_by(error: BaseException) -> CrossdockError:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, inspect, select, text
 from tests.conftest import PIN
 
-from crossdock.errors import ConfigError, StateError
+from crossdock.errors import ConfigError, InternalError, StateError
 from crossdock.state import (
     Binding,
+    Choice,
     DeadLetter,
     FileFacts,
     Intent,
@@ -25,6 +26,7 @@ from crossdock.state import (
     StateUrl,
     WaitingRecord,
     create,
+    migrations,
     parse_url,
     schema,
 )
@@ -105,7 +107,9 @@ def test_intents_move_and_are_found_again(state: State) -> None:
     first, second, third = intent(1), intent(2), intent(3)
     with state.begin() as tx:
         tx.intents.add([first, second, third], run_id=run, fence=1, at=AT)
-        tx.intents.mark_sending([first, second], at=AT)
+        for item in (first, second):
+            item.leave(AT)
+        tx.intents.mark_sending([first, second])
         second.status, second.platform_id, second.http_status = "delivered", "prd_2", 201
         tx.intents.move([second], at=AT)
     with state.begin() as tx:
@@ -118,10 +122,17 @@ def test_intents_move_and_are_found_again(state: State) -> None:
 
 
 def test_one_idempotency_key_is_minted_once(state: State) -> None:
-    """The database itself refuses a second intent under the same key."""
+    """Another record's intent under a key that is there already fails; the same intent written again is no second."""
     run = start(state)
-    with pytest.raises(StateError, match="(?i)unique"), state.begin() as tx:
+    with pytest.raises(InternalError, match="share an idempotency key"), state.begin() as tx:
         tx.intents.add([intent(1), intent(2, idempotency_key="key-1")], run_id=run, fence=1, at=AT)
+    first, again = intent(1), intent(1)
+    for item in (first, again):
+        with state.begin() as tx:
+            tx.intents.add([item], run_id=run, fence=1, at=AT)
+    assert first.id == again.id
+    with state.begin() as tx:
+        assert len(tx.intents.unsettled()) == 1
 
 
 def test_a_failed_block_leaves_nothing(state: State) -> None:
@@ -144,7 +155,7 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
     with state.begin() as tx:
         (found,) = tx.refused.listed(limit=10)
         assert (found["first_run_id"], found["run_id"], found["attempts"]) == (first, second, 2)
-        assert tx.refused.fingerprints("s") == [(1, 5)]
+        assert tx.refused.fingerprints("s") == [(1, 5, "refused")]
         tx.refused.clear("s", [1])
         assert tx.refused.listed(limit=10) == []
 
@@ -258,8 +269,8 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
         lambda connection: connection.execute(text("CREATE TABLE later (n INTEGER)")),
         lambda connection: connection.execute(text("INSERT INTO later VALUES (3)")),
     )
-    monkeypatch.setattr(schema, "VERSION", 3)
-    monkeypatch.setattr(state_engine, "MIGRATIONS", steps)
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 2)
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, *steps))
     with pytest.raises(StateError, match="'crossdock init' upgrades it"):
         State(state_url, PIN)
     assert not create(state_url, PIN)
@@ -273,6 +284,43 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
         assert connection.execute(text("SELECT n FROM later")).scalars().all() == [3]
         assert inspect(connection).has_table("bindings")
     engine.dispose()
+
+
+def columns(url: StateUrl) -> dict[str, set[str]]:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        looked = inspect(connection)
+        found = {name: {column["name"] for column in looked.get_columns(name)} for name in looked.get_table_names()}
+    engine.dispose()
+    return found
+
+
+def test_a_state_of_the_first_version_becomes_one_of_today(state_url: StateUrl) -> None:
+    """What the first release made has every table and column after init, keeps its rows, and can be worked with."""
+    create(state_url, PIN)
+    old = State(state_url, PIN)
+    run = start(old)
+    letter = DeadLetter("s", 1, "K", 5, "mapping", "bad_value", "QTY", "is no decimal", {"columns": []}, None, "f", 3)
+    with old.begin() as tx:
+        tx.refused.put([letter], run_id=run, at=AT)
+    old.close()
+    today = columns(state_url)
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        for gone in ("DROP TABLE attempts", "DROP TABLE leases", "ALTER TABLE intents DROP COLUMN if_match"):
+            connection.execute(text(gone))
+        for column in ("position", "status"):
+            connection.execute(text(f"ALTER TABLE refused DROP COLUMN {column}"))
+        connection.execute(text("UPDATE crossdock_meta SET value = '1' WHERE name = 'version'"))
+    engine.dispose()
+    assert columns(state_url) != today
+    assert not create(state_url, PIN)
+    assert columns(state_url) == today
+    opened = State(state_url, PIN)
+    with opened.exclusive("test"), opened.begin() as tx:
+        assert tx.refused.fingerprints("s") == [(1, 5, "refused")]
+        assert tx.refused.chosen(Choice()) == [letter]
+    opened.close()
 
 
 def test_a_read_only_state_cannot_be_written(state_url: StateUrl) -> None:

@@ -1,0 +1,338 @@
+"""What an outcome means for its intent: settled, sent again, looked up, left in doubt, or the end of the run."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from crossdock.clock import Clock
+from crossdock.delivery import retry
+from crossdock.delivery.breaker import Breaker
+from crossdock.delivery.operations import decided_again
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.retry import Budget
+from crossdock.delivery.senders import Errand, Trouble
+from crossdock.delivery.settling import Settled, impersonal
+from crossdock.errors import CrossdockError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.platform.profile import Profile, Rule
+from crossdock.platform.target import PlatformTarget
+from crossdock.state import Attempt, Intent
+from crossdock.state.intents import Status
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What one turn decided, to be written in one transaction.
+
+    Attributes:
+        settled: Intents that this run is done with.
+        replaced: Intents in whose place a successor goes on.
+        successors: New intents, decided on what the target was found to hold.
+        attempts: How sendings ended that are worth telling.
+    """
+
+    settled: list[Settled] = field(default_factory=list)
+    replaced: list[Intent] = field(default_factory=list)
+    successors: list[Intent] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        return not (self.settled or self.replaced or self.successors or self.attempts)
+
+
+@dataclass(order=True, slots=True)
+class _Delayed:
+    ready_at: float
+    number: int
+    errand: Errand = field(compare=False)
+
+
+def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
+    """What may be done about an *intent* that was sent by an earlier run: a key that is forgotten protects no more."""
+    assert intent.first_sent_at is not None
+    rule = profile.rule(intent.resource, intent.operation)
+    if rule == "resend" and now - intent.first_sent_at > timedelta(seconds=profile.idempotency.kept_s):
+        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
+    return rule
+
+
+class Judge:
+    """Keeps what is to leave, and decides what becomes of what came back; writes nothing, sends nothing.
+
+    Attributes:
+        stop: Why the run must end, once it must.
+    """
+
+    def __init__(self, target: PlatformTarget, clock: Clock, adopting: frozenset[str]) -> None:
+        self._profile, self._target, self._clock, self._adopting = target.profile, target, clock, adopting
+        self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
+        self._ready: deque[Errand] = deque()
+        self._delayed: list[_Delayed] = []
+        self._rounds: Counter[tuple[str, int]] = Counter()
+        self._accepted: set[str] = set()
+        self._budget = Budget(clock.monotonic())
+        self.breaker = Breaker(target.profile.in_flight, self._rng)
+        self.stop: BaseException | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many errands could leave at once."""
+        return len(self._ready)
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._ready or self._delayed)
+
+    def due(self) -> int:
+        """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""
+        now = self._clock.monotonic()
+        while self._delayed and self._delayed[0].ready_at <= now and self._budget.left(now):
+            self._budget.spend(1)
+            self._ready.appendleft(heapq.heappop(self._delayed).errand)
+        return len(self._ready)
+
+    def next_s(self, now: float) -> float:
+        """Seconds until a delayed errand is ready; 1.0 if it only waits for the budget."""
+        if not self._delayed:
+            return 0.0
+        left = self._delayed[0].ready_at - now
+        return left if left > 0 else 1.0
+
+    def take(self, number: int) -> list[Errand]:
+        """The next errands; first attempts earn retries."""
+        taken = [self._ready.popleft() for _ in range(number)]
+        self._budget.first(sum(not errand.look_up and errand.intent.attempts == 0 for errand in taken))
+        for errand in taken:
+            errand.probe = self.breaker.is_open
+        return taken
+
+    def admit(self, intent: Intent) -> None:
+        """Take a new intent."""
+        self._ready.append(Errand(intent))
+
+    def suspect(self, intent: Intent, verdicts: Verdicts) -> None:
+        """Take a new intent of which nobody knows whether it was carried out before the state was restored."""
+        if intent.operation != "create":
+            self.admit(intent)
+        elif self._profile.can_verify(intent.resource, intent.operation):
+            self._ready.append(Errand(intent, look_up=True, trouble=Trouble(ambiguous=True)))
+        else:
+            intent.first_sent_at = self._clock.now()  # from now on it is treated like what was sent
+            told = Outcome("in_doubt", "may have been delivered before the state was restored")
+            self._settle("in_doubt", intent, told, verdicts)
+
+    def resume(self, intent: Intent, verdicts: Verdicts) -> None:
+        """Decide about an intent that an earlier run left: what it was, and how old its key is, decide."""
+        if intent.first_sent_at is None:
+            self.admit(intent)
+            return
+        rule = rule_for(intent, self._profile, self._clock.now())
+        errand = Errand(intent, look_up=rule == "verify", trouble=Trouble(ambiguous=True))
+        match rule:
+            case "resend":
+                self._ready.append(errand)
+            case "verify":
+                age_s = (self._clock.now() - intent.first_sent_at).total_seconds()
+                self._delay(errand, self._profile.lookup.settle_s - age_s)
+            case "park":
+                told = Outcome("in_doubt", "sent by an earlier run, and cannot be sent again without risk")
+                self._settle("in_doubt", intent, told, verdicts)
+
+    def broke(self, errand: Errand, error: Exception) -> None:
+        """An exception ends the run; one that nobody foresaw does not tell whether the request was sent."""
+        errand.trouble.ambiguous |= not errand.look_up and not isinstance(error, CrossdockError)
+        self.stop = self.stop or error
+        self._ready.append(errand)
+
+    def throttled(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """A 429 costs time, and is no failed attempt."""
+        self._note(errand, outcome, verdicts)
+        self._ready.appendleft(errand)
+
+    def judge(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """Decide what *outcome* means for the intent of *errand*."""
+        intent = errand.intent
+        self._note(errand, outcome, verdicts)
+        nameless = outcome.kind == "delivered" and not (outcome.platform_id or intent.platform_id)
+        if nameless or outcome.kind in {"unavailable", "in_doubt"}:
+            self.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
+            self._again(errand, outcome, verdicts)
+            return
+        self.breaker.succeeded()
+        match outcome.kind:
+            case "delivered":
+                self._accepted.add(intent.resource)
+                self._settle("delivered", intent, outcome, verdicts)
+            case "found":
+                self._found(errand, outcome, verdicts)
+            case "absent":
+                self._absent(errand, outcome, verdicts)
+            case "changed":
+                self._ask(errand)
+            case _:
+                self._refused(errand, outcome, verdicts)
+
+    def give_back(self) -> list[Intent]:
+        """Everything that did not leave, as the next run shall find it."""
+        left = [*(delayed.errand for delayed in self._delayed), *self._ready]
+        self._delayed.clear()
+        self._ready.clear()
+        for errand in left:
+            self._leave_behind(errand)
+        return [errand.intent for errand in left]
+
+    def _refused(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        intent, trouble = errand.intent, errand.trouble
+        if intent.operation == "delete" and outcome.status in {404, 410}:
+            self._settle("delivered", intent, outcome, verdicts)  # it is gone, which is what was wanted
+            return
+        if outcome.status == 409 and intent.operation == "create":
+            # our own first attempt may be in the way, or a record that shall be taken over
+            expected = trouble.ambiguous or intent.stream in self._adopting
+            if expected and self._profile.can_look_up(intent.resource):
+                trouble.conflict = outcome
+                self._ask(errand)
+                return
+            if trouble.ambiguous:
+                self._again(errand, outcome, verdicts)
+                return
+        concerns_all = self._concerns_all(intent, outcome)
+        if concerns_all is None:
+            self._settle("rejected", intent, outcome, verdicts)
+            return
+        self.stop = self.stop or concerns_all
+        self._leave_behind(errand)
+        verdicts.settled.append(Settled(intent, outcome))
+
+    def _found(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """The target holds the record. Whose work that is, and whether it is what we want, decides."""
+        assert outcome.held is not None
+        intent, ours = errand.intent, errand.trouble.ambiguous
+        unnamed = intent.platform_id is None
+        intent.platform_id = outcome.platform_id
+        if intent.operation == "delete":
+            self._ready.append(replace(errand, look_up=False))
+            return
+        if unnamed and ours:
+            self._settle("delivered", intent, outcome, verdicts)
+            return
+        successor = decided_again(intent, self._target, outcome.held, outcome.etag)
+        if successor is None:
+            self._settle("delivered", intent, outcome, verdicts, untouched=not ours)
+            return
+        place = (intent.stream, intent.key_hash)
+        self._rounds[place] += 1
+        if self._rounds[place] > self._profile.retry.attempts:
+            told = Outcome("rejected", "is changed by others again and again", 412, reason="conflict")
+            self._settle("rejected", intent, told, verdicts)
+            return
+        intent.status = "replaced"
+        verdicts.replaced.append(intent)
+        verdicts.successors.append(successor)
+
+    def _absent(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """The target does not hold the record: what was in doubt did not happen."""
+        intent, trouble = errand.intent, errand.trouble
+        if intent.operation == "delete":
+            self._settle("delivered", intent, outcome, verdicts)
+        elif intent.operation == "update":
+            told = Outcome("rejected", "the platform has this record no longer", 404, reason="missing")
+            self._settle("rejected", intent, told, verdicts)
+        elif trouble.conflict is not None:
+            self._settle("rejected", intent, trouble.conflict, verdicts)
+        else:
+            trouble.ambiguous = False
+            self._ready.append(replace(errand, look_up=False))
+
+    def _ask(self, errand: Errand) -> None:
+        self._ready.append(replace(errand, look_up=True))
+
+    def _again(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """After a pause send it again or look it up, unless that could do it twice, or it failed too often."""
+        intent, trouble, limits = errand.intent, errand.trouble, self._profile.retry
+        settle_s = 0.0
+        if not errand.look_up and outcome.kind != "unavailable":
+            trouble.ambiguous = True
+            match self._profile.rule(intent.resource, intent.operation):
+                case "park":
+                    self._settle("in_doubt", intent, outcome, verdicts)
+                    return
+                case "verify":
+                    errand, settle_s = replace(errand, look_up=True), self._profile.lookup.settle_s
+                case "resend":
+                    pass
+        trouble.failures += 1
+        if trouble.failing_since is None:
+            trouble.failing_since = self._clock.monotonic()
+        if trouble.failures >= limits.attempts and not self._outage(trouble):
+            self._leave_behind(errand)
+            verdicts.settled.append(Settled(intent, outcome))
+            return
+        if self._hopeless(trouble):
+            said = "answers success without an id" if outcome.kind == "delivered" else outcome.message
+            hint = "nothing was lost; run again when the platform answers"
+            error = UnavailableError(f"{said} ({trouble.failures} attempts)", where=self._profile.base_url, hint=hint)
+            self.stop = self.stop or error
+        jitter = retry.pause_s(trouble.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._rng)
+        self._delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0))
+
+    def _outage(self, trouble: Trouble) -> bool:
+        """True if nothing at all got through since this one began to fail: then it is not its own fault."""
+        since = self.breaker.failing_since
+        return since is not None and trouble.failing_since is not None and since <= trouble.failing_since
+
+    def _hopeless(self, trouble: Trouble) -> bool:
+        """True if it is time to give up: soon when nothing ever got through, later in the middle of a good run."""
+        breaker, limits = self.breaker, self._profile.retry
+        if breaker.failing_since is None:
+            return False
+        if not breaker.worked:
+            return max(trouble.failures, breaker.probes) >= limits.attempts
+        return self._clock.monotonic() - breaker.failing_since >= limits.give_up_after_s
+
+    def _concerns_all(self, intent: Intent, outcome: Outcome) -> RemoteError | None:
+        """The error of a refusal that would meet every record, and says nothing about this one."""
+        answer, where = f"{outcome.message} (HTTP {outcome.status})", self._profile.base_url
+        if outcome.status == 401:
+            hint = "check platform.auth; nothing was lost, run again when it is mended"
+            return UnauthorizedError(f"refuses our credential: {answer}", where=where, hint=hint)
+        if intent.resource in self._accepted:
+            return None
+        if outcome.status == 403:
+            hint = "check platform.tenant and the scopes of the key; nothing was lost"
+            return UnauthorizedError(f"lets us write no {intent.resource}: {answer}", where=where, hint=hint)
+        if outcome.status in {404, 405} and intent.operation == "create":
+            hint = f"check platform.base_url and platform.paths.{intent.resource}; nothing was lost"
+            return RemoteError(f"has nothing at {intent.path}: {answer}", where=where, hint=hint)
+        return None
+
+    def _delay(self, errand: Errand, seconds: float) -> None:
+        heapq.heappush(self._delayed, _Delayed(self._clock.monotonic() + seconds, errand.intent.id, errand))
+
+    @staticmethod
+    def _leave_behind(errand: Errand) -> None:
+        """For the next run: in doubt if it may have happened, else as if it had never left."""
+        intent = errand.intent
+        if errand.trouble.ambiguous:
+            intent.status = "in_doubt"
+        else:
+            intent.status, intent.first_sent_at = "pending", None
+
+    @staticmethod
+    def _settle(
+        status: Status, intent: Intent, outcome: Outcome, verdicts: Verdicts, *, untouched: bool = False
+    ) -> None:
+        intent.status = status
+        verdicts.settled.append(Settled(intent, outcome, untouched=untouched))
+
+    def _note(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """Keep how a sending ended, unless it was delivered at the first go, which its intent tells."""
+        intent = errand.intent
+        if errand.look_up or (outcome.kind == "delivered" and intent.attempts == 1):
+            return
+        message, at = impersonal(intent, outcome.message), self._clock.now()
+        verdicts.attempts.append(Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, message))

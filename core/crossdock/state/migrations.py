@@ -1,0 +1,48 @@
+"""How a state of an earlier version becomes one of today's. A step is never edited once it is released."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import Column, Connection, Table, insert, select, text, update
+
+from crossdock.state import schema
+
+Migration = Callable[[Connection], None]
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
+    """Bring the tables from their version to the last step's, in the caller's transaction."""
+    meta = schema.meta
+    version = int(connection.execute(select(meta.c.value).where(meta.c.name == "version")).scalar_one())
+    for step in steps[version - 1 :]:
+        step(connection)
+        version += 1
+    connection.execute(update(meta).where(meta.c.name == "version").values(value=str(version)))
+
+
+def seed(connection: Connection) -> None:
+    """The rows that new tables need."""
+    lease = {"name": "run", "fence": 0, "owner": "nobody", "locked": False, "until": LONG_AGO}
+    connection.execute(insert(schema.leases), [lease])
+
+
+def _to_2(connection: Connection) -> None:
+    """Leases with fences, each attempt, conditional updates, and dead letters that a person has dropped."""
+    schema.leases.create(connection)
+    schema.attempts.create(connection)
+    _add(connection, schema.intents, schema.intents.c.if_match)
+    _add(connection, schema.refused, schema.refused.c.position)
+    _add(connection, schema.refused, schema.refused.c.status)
+    seed(connection)
+
+
+def _add(connection: Connection, table: Table, column: Column[object]) -> None:
+    kind = column.type.compile(connection.dialect)
+    default = f" NOT NULL DEFAULT '{column.server_default.arg}'" if column.server_default is not None else ""  # type: ignore[attr-defined]  # the default is a plain text
+    connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}{default}"))
+
+
+MIGRATIONS: tuple[Migration, ...] = (_to_2,)  # step n takes a state from version n to n+1

@@ -192,7 +192,11 @@ def _said(item: Any) -> str:
         "missing": "is missing",
         "int_parsing": "must be a whole number",
         "model_type": "must be a section of keys",
+        "model_attributes_type": "must be a section of keys",
+        "union_tag_not_found": "kind is missing",
     }
+    if item["type"] == "union_tag_invalid":
+        return f"unknown kind; known: {item['ctx']['expected_tags']}"
     if item["type"] in said:
         return said[item["type"]]
     message: str = item["msg"].removeprefix("Value error, ")

@@ -26,13 +26,17 @@ PATHS: Mapping[ResourceName, str] = {
 }
 
 
-def _base_url(url: str) -> str:
+def _address(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
         raise ValueError("must be an address such as https://api.example.com")
     if parts.scheme == "http" and not _is_loopback(parts.hostname):
         raise ValueError("must be https; http is for a sandbox on this machine only")
-    return url.rstrip("/")
+    return url
+
+
+def _base_url(url: str) -> str:
+    return _address(url).rstrip("/")
 
 
 def _is_loopback(host: str) -> bool:
@@ -47,6 +51,23 @@ class ApiKey(ConfigModel):
 
     kind: Literal["api_key"]
     token: SecretRef
+
+
+class ClientCredentials(ConfigModel):
+    """Access tokens for a client of its own (OAuth 2.0, RFC 6749 section 4.4)."""
+
+    kind: Literal["oauth2_client_credentials"]
+    token_url: Annotated[str, AfterValidator(_address)] | None = None
+    """Where tokens are given, also on another host; ``{base_url}/oauth/token`` without it."""
+    client_id: Annotated[str, Field(min_length=1)]
+    client_secret: SecretRef
+    client_auth: Literal["basic", "post"] = "basic"
+    """How the client shows who it is: HTTP Basic, or members of the form for servers that know only these."""
+    scopes: tuple[Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")], ...] = ()
+    """What to ask for; a token with less is refused. Without any, the server decides."""
+
+    def address(self, base_url: str) -> str:
+        return self.token_url or f"{base_url}/oauth/token"
 
 
 class Rate(ConfigModel):
@@ -109,7 +130,7 @@ class Profile(ConfigModel):
 
     base_url: Annotated[str, AfterValidator(_base_url)]
     tenant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-    auth: ApiKey
+    auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
     paths: Mapping[ResourceName, Annotated[str, Field(pattern="^/")]] = {}
     """Paths that differ from the assumed ones."""
     conditional_updates: bool = True
@@ -169,6 +190,8 @@ class Profile(ConfigModel):
         yield "external ids", "every resource but the invoice has externalId, unique in tenant and resource"
         yield "updates", "PATCH {path}/{id} with a JSON merge patch (RFC 7396)"
         yield "errors", "application/problem+json (RFC 9457) with errors[].pointer"
+        if isinstance(self.auth, ClientCredentials):
+            yield "tokens", f"OAuth 2.0 client credentials at {self.auth.address(self.base_url)}"
         yield "burst", f"{self.rate.burst} requests, per tenant and credential"
         key = self.idempotency
         yield "idempotency", f"{key.header}, remembered for {key.kept_s} s" if key.enabled else "none"

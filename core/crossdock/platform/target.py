@@ -7,6 +7,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from crossdock import wire
+from crossdock.clock import Clock, SystemClock
+from crossdock.platform import auth
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES, ResourceName
 from crossdock.transport.http import Answer, HttpClient, trust
@@ -40,13 +42,21 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 class PlatformTarget:
-    """Builds the requests of the platform and opens clients for it; used by many threads at once."""
+    """Builds the requests of the platform and opens clients for it; used by many threads at once.
+
+    Args:
+        clock: What tokens grow old by.
+
+    Attributes:
+        credential: Shared by all clients.
+    """
 
     name = "platform"
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
         self.profile = profile
         self._tls = trust(profile.http.ca_file)
+        self.credential = auth.credential(profile, clock or SystemClock(), self._tls)
 
     def payload(self, resource: ResourceName, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         """The wire members of a record: a draft's, with our name for it where the resource has one."""
@@ -74,16 +84,17 @@ class PlatformTarget:
         return f"{self.profile.path(resource)}/{quote(platform_id, safe='')}"
 
     def client(self) -> HttpClient:
-        """A client of its own for one thread.
+        """A client of its own for one thread; it authorizes each request.
 
         Raises:
             ConfigError: If the credential cannot be read.
         """
         profile = self.profile
-        return HttpClient(
+        self.credential.prepare()
+        return auth.AuthorizedClient(
+            self.credential,
             profile.base_url,
             headers={
-                "authorization": f"Bearer {profile.auth.token.reveal_token()}",
                 profile.tenant_header: profile.tenant,
                 "content-type": "application/json",
                 "accept": "application/json, application/problem+json",
@@ -98,10 +109,11 @@ class PlatformTarget:
     def send(
         self, client: HttpClient, request: Request, idempotency_key: str | None = None, if_match: str | None = None
     ) -> Answer:
-        """Send once.
+        """Send once, and once more where a new token may help.
 
         Raises:
             NotSentError, AmbiguousError: See `crossdock.transport.http`.
+            UnauthorizedError: If we get no token; nothing was sent.
         """
         rule, headers = self.profile.idempotency, {}
         if rule.enabled and idempotency_key is not None:

@@ -1,0 +1,15 @@
+"""A platform with a token endpoint, and the secret of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.integration.platform.token_server import TokenServer, served
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
+    monkeypatch.setenv("CLIENT_SECRET", "s3cret")
+    with served() as server:
+        yield server

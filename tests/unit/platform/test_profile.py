@@ -1,0 +1,75 @@
+"""The platform's section of a config file: what it may say of us, and how slips are told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from crossdock import config
+from crossdock.errors import ConfigError
+from crossdock.platform.profile import ApiKey, ClientCredentials, Profile
+
+HEAD = "base_url: https://api.example.com/\ntenant: acme\nauth:\n"
+CLIENT = "  kind: oauth2_client_credentials\n  client_id: me\n  client_secret: env:SECRET\n"
+
+
+def read(tmp_path: Path, text: str) -> Profile:
+    path = tmp_path / "c.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    document = config.read(path)
+    return document.check(Profile, document.data)
+
+
+def test_a_key(tmp_path: Path) -> None:
+    """An API key is a kind of its own."""
+    assert isinstance(read(tmp_path, "  kind: api_key\n  token: env:KEY\n").auth, ApiKey)
+
+
+def test_a_client_and_where_its_tokens_come_from(tmp_path: Path) -> None:
+    """Tokens come from the platform, unless another place is named, which may be on another host."""
+    profile = read(tmp_path, CLIENT)
+    assert isinstance(profile.auth, ClientCredentials)
+    assert profile.auth.address(profile.base_url) == "https://api.example.com/oauth/token"
+    assert (profile.auth.client_auth, profile.auth.scopes) == ("basic", ())
+    assert ("tokens", "OAuth 2.0 client credentials at https://api.example.com/oauth/token") in profile.assumptions()
+    other = read(tmp_path, CLIENT + "  token_url: https://login.example.org/t/\n  scopes: [invoices:write, 'a/b']\n")
+    assert isinstance(other.auth, ClientCredentials)
+    assert other.auth.address(other.base_url) == "https://login.example.org/t/"
+    assert other.auth.scopes == ("invoices:write", "a/b")
+
+
+def test_the_client_of_the_guide_loads(tmp_path: Path) -> None:
+    """The guide's example of a client is right, to the last key."""
+    guide = (Path(__file__).parents[3] / "docs" / "guide.md").read_text(encoding="utf-8")
+    found = re.search(r"```yaml\n  auth:\n(.*?)```", guide, re.DOTALL)
+    assert found
+    assert isinstance(read(tmp_path, found[1]).auth, ClientCredentials)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        pytest.param("  kind: oauth2\n", ":3:1: auth", "unknown kind; known: 'api_key', 'oauth", id="unknown kind"),
+        pytest.param("  token: env:KEY\n", ":3:1: auth", "kind is missing", id="no kind"),
+        pytest.param("  hunter2\n", ":3:1: auth", "must be a section of keys", id="text"),
+        pytest.param(CLIENT.replace("env:", ""), ":6:3: auth.client_secret", "env:NAME or file:PATH", id="literal"),
+        pytest.param(CLIENT.replace("client_id", "client"), ":5:3: auth.client", "'client_id'", id="unknown key"),
+        pytest.param(CLIENT.replace("me", "''"), ":5:3: auth.client_id", "at least 1", id="no id"),
+        pytest.param(CLIENT + "  token_url: http://a.example/t\n", ":7:3: auth.token_url", "must be https", id="http"),
+        pytest.param(CLIENT + "  token_url: a.example\n", ":7:3: auth.token_url", "address such as", id="no address"),
+        pytest.param(CLIENT + "  token_url: https://u:p@a.example/t\n", ":7:3: auth.token_url", "such as", id="user"),
+        pytest.param(CLIENT + "  client_auth: jwt\n", ":7:3: auth.client_auth", "'basic' or 'post'", id="client_auth"),
+        pytest.param(CLIENT + "  scopes: [a b]\n", ":7:12: auth.scopes.0", "pattern", id="blank in a scope"),
+        pytest.param(CLIENT + "  scopes: a\n", ":7:3: auth.scopes", "must be a list", id="scopes as text"),
+        pytest.param("  kind: api_key\n  client_id: me\n", ":5:3: auth.client_id", "unknown key", id="key of another"),
+    ],
+)
+def test_slips_are_told_with_their_place(tmp_path: Path, text: str, place: str, message: str) -> None:
+    """Line, column and path, as for every other section; a secret that stands there is not quoted."""
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, text)
+    assert f"c.yaml{place}: " in str(refused.value)
+    assert message in str(refused.value)
+    assert "SECRET" not in str(refused.value)

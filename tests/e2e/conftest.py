@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.e2e import stage
 from tests.e2e.stage import DATA_BESIDE, DATA_VARIABLE, UNPACED, SandboxProcess, Stage
+from tests.e2e.warehouse import Front, Site, open_site
 from tests.servers import require
 
+from crossdock.sandbox import SandboxServer
 from crossdock.testing.openssh import OpenSshServer
 
 
@@ -37,3 +39,24 @@ def fresh(tmp_path: Path, openssh: OpenSshServer) -> Iterator[Stage]:
         made = Stage(tmp_path.name, openssh, sandbox, tmp_path, UNPACED)
         made.init()
         yield made
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path_factory.mktemp("platform")) as platform:
+        yield platform
+
+
+@pytest.fixture
+def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    with open_site(tmp_path, platform, monkeypatch) as site:
+        yield site
+
+
+@pytest.fixture
+def front(site: Site) -> Iterator[Front]:
+    """A front before the platform; the site's config names it."""
+    with Front(site.platform.base_url) as front:
+        site.base_url = front.base_url
+        site.configure()
+        yield front

@@ -7,32 +7,19 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.e2e.warehouse import CUSTOMERS, INVOICES, PASSWORD, PERSON, PRODUCTS, Site, expected, open_site
+from tests.e2e.warehouse import CUSTOMERS, INVOICES, PASSWORD, PERSON, PRODUCTS, Site, expected
 
-from crossdock.sandbox import SandboxServer
 from crossdock.state import engine
 
 HEADER = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n"
 SNAPSHOT = ("mode: append", "mode: snapshot", "products:")
-
-
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path_factory.mktemp("platform")) as platform:
-        yield platform
-
-
-@pytest.fixture
-def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    with open_site(tmp_path, platform, monkeypatch) as site:
-        yield site
 
 
 # ---- the config

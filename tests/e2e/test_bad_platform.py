@@ -26,6 +26,7 @@ from tests.e2e.warehouse import (
     Site,
     ask,
     expected,
+    once,
     open_site,
 )
 
@@ -36,27 +37,6 @@ INVOICE_PATH = "/api/v1/finance/invoices"
 CUSTOMER_PATH = "/api/v1/sales/customers"
 MANY = "CUSTNO;NAME\n" + "".join(f"C{number};{PERSON} {number}\n" for number in range(40))
 NO_KEYS = ("  in_flight: 4", "  in_flight: 4\n  idempotency: {enabled: false}")
-
-
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path_factory.mktemp("platform")) as platform:
-        yield platform
-
-
-@pytest.fixture
-def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    with open_site(tmp_path, platform, monkeypatch) as site:
-        yield site
-
-
-@pytest.fixture
-def front(site: Site) -> Iterator[Front]:
-    """A front before the platform; the site's config names it."""
-    with Front(site.platform.base_url) as front:
-        site.base_url = front.base_url
-        site.configure()
-        yield front
 
 
 Platforms = Callable[..., Site]
@@ -72,20 +52,6 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Platforms]:
             return opened.enter_context(open_site(tmp_path / "site", opened.enter_context(served), monkeypatch))
 
         yield make
-
-
-def once(chosen: Callable[[Seen], bool], fate: Fate) -> Callable[[Seen], Fate]:
-    """*fate* for the first attempt of each idempotency key or body that is *chosen*; all else goes through."""
-    met: set[object] = set()
-
-    def judge(seen: Seen) -> Fate:
-        name = seen.key or seen.body
-        if not chosen(seen) or name in met:
-            return FORWARD
-        met.add(name)
-        return fate
-
-    return judge
 
 
 def is_invoice(seen: Seen) -> bool:

@@ -400,3 +400,17 @@ class Front:
                 """Say nothing."""
 
         return Handler
+
+
+def once(chosen: Callable[[Seen], bool], fate: Fate) -> Callable[[Seen], Fate]:
+    """*fate* for the first attempt of each idempotency key or body that is *chosen*; all else goes through."""
+    met: set[object] = set()
+
+    def judge(seen: Seen) -> Fate:
+        name = seen.key or seen.body
+        if not chosen(seen) or name in met:
+            return FORWARD
+        met.add(name)
+        return fate
+
+    return judge

@@ -20,9 +20,12 @@ _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "check": "setup",
     "plan": "plan",
     "sync": "sync",
+    "apply": "sync",
     "runs": "history",
     "show": "history",
     "records": "records",
+    "trace": "trace",
+    "bindings": "bindings",
 }
 
 

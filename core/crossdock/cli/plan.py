@@ -17,13 +17,24 @@ if TYPE_CHECKING:
 PERSONAL = {"before": "(personal)", "after": "(personal)"}
 
 
-@click.command(epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode"))
+@click.command(
+    epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode", "crossdock plan -o tonight.plan")
+)
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep it for 'crossdock apply'.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 when there is something to do.")
 @click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Operations to show.")
 @config_option
 @as_json
-def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, limit: int, as_json: bool) -> int:
+def plan(
+    streams: tuple[str, ...],
+    out: Path | None,
+    config: Path,
+    *,
+    detailed_exitcode: bool,
+    limit: int,
+    as_json: bool,
+) -> int:
     """Show what a sync would do: every create and changed field. Calls nothing at the platform, writes nothing.
 
     Exit codes: 0 planned; 10 with --detailed-exitcode and something to do; 2 wrong usage or config; 3 a source or the
@@ -31,13 +42,13 @@ def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, lim
     """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
-    from crossdock.sync import preview, project
+    from crossdock.sync import planfile, preview, project
 
     listing = _Listing(limit)
     sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt)
     loaded = project.load(config)
     with terminal.progress(wanted=not as_json) as progress:
-        planned = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress)
+        planned, kept = planfile.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
     terminal.print_errors(planned.errors)
     if as_json:
         document = {
@@ -51,6 +62,10 @@ def plan(streams: tuple[str, ...], config: Path, *, detailed_exitcode: bool, lim
         listing.show(terminal.out(), planned.operations.total(), unread=len(planned.errors))
     if planned.errors:
         return planned.exit_code
+    if out is not None:
+        kept.save(out)
+        if not as_json:
+            click.echo(f"kept; do it with: crossdock apply {out}")
     return 10 if detailed_exitcode and planned.operations else 0
 
 

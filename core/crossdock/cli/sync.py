@@ -33,6 +33,25 @@ def sync(streams: tuple[str, ...], config: Path, *, as_json: bool) -> int:
     return told(report, as_json=as_json)
 
 
+@click.command(epilog=example("crossdock plan -o tonight.plan", "crossdock apply tonight.plan"))
+@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@config_option
+@as_json
+def apply(plan: Path, config: Path, *, as_json: bool) -> int:
+    """Do what an approved PLAN says, if it is still what a sync would do.
+
+    Exit codes are those of 'crossdock sync'; 4 when the source, the state or the config has changed since the plan.
+    """
+    from crossdock.cli import terminal
+    from crossdock.clock import SystemClock
+    from crossdock.sync import planfile, project
+
+    loaded, approved = project.load(config), planfile.PlanFile.load(plan)
+    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+        report = planfile.apply(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
+    return told(report, as_json=as_json)
+
+
 def told(report: Report, *, as_json: bool) -> int:
     """Show the report of a run; its exit code."""
     from crossdock.cli import terminal

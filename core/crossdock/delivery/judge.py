@@ -190,14 +190,15 @@ class Judge:
         if intent.operation == "delete" and outcome.status in {404, 410}:
             self._settle("delivered", intent, outcome, verdicts)  # it is gone, which is what was wanted
             return
-        if outcome.status == 409 and intent.operation == "create":
-            # our own first attempt may be in the way, or a record that shall be taken over
+        is_in_the_way = outcome.status == 409 or (outcome.status == 422 and outcome.pointer is None)
+        if is_in_the_way and intent.operation == "create":
+            # our own first attempt may be there, or one of a state that was lost, or a record that shall be taken over
             expected = trouble.ambiguous or intent.stream in self._adopting
             if expected and self._profile.can_look_up(intent.resource):
                 trouble.conflict = outcome
                 self._ask(errand)
                 return
-            if trouble.ambiguous:
+            if trouble.ambiguous and outcome.status == 409:
                 self._again(errand, outcome, verdicts)
                 return
         concerns_all = self._concerns_all(intent, outcome)

@@ -45,6 +45,8 @@ class Binding:
     counter: int
 
 
+UNKNOWN_FP = 0  # of a payload that was not delivered by us, so that we do not know it
+
 _FIELDS = tuple(table.c[name] for name in Binding.__slots__)
 
 
@@ -97,6 +99,15 @@ class Bindings:
             query = select(table.c.key_hash, table.c.counter).where(_within(scope), table.c.key_hash.in_(part))
             found.update((key_hash, number) for key_hash, number in self._connection.execute(query))
         return found
+
+    def listed(self) -> Iterator[tuple[Scope, str, str]]:
+        """Scope, key and platform id of every live binding, by scope and key."""
+        names = (table.c.target, table.c.resource, table.c.namespace, table.c.key)
+        query = select(*names, table.c.platform_id).where(table.c.deleted_at.is_(None)).order_by(*names)
+        for target, resource, namespace, key, platform_id in self._connection.execute(
+            query.execution_options(yield_per=10_000)
+        ):
+            yield Scope(target, resource, namespace), key, platform_id
 
     def count(self) -> dict[str, int]:
         """Live bindings by resource."""

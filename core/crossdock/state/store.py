@@ -19,6 +19,7 @@ from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.runs import Buckets, Cursors, Runs
+from crossdock.state.tracing import Tracing
 
 T = TypeVar("T")
 TRIES = 6  # a server that restarts is back within their pauses, 0.1 s doubling to 3.2 s
@@ -37,6 +38,7 @@ class Transaction:
     waiting: Waiting
     cursors: Cursors
     buckets: Buckets
+    tracing: Tracing
 
 
 class State:
@@ -112,6 +114,7 @@ class State:
             Waiting(connection),
             Cursors(connection),
             Buckets(connection),
+            Tracing(connection),
         )
 
     def close(self) -> None:

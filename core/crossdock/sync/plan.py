@@ -18,6 +18,7 @@ from crossdock.platform.target import PlatformTarget, difference
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, Reference
 from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
+from crossdock.state.bindings import UNKNOWN_FP
 from crossdock.sync import circles
 from crossdock.sync.project import BoundStream
 from crossdock.sync.references import References, found_in, key_hashes
@@ -186,14 +187,22 @@ class Planner:
             decided.waits.append(_waiting(bound.name, read, missing))
             self._hold(read, members, missing, is_bound=binding is not None)
             return
-        after = self._after(read, members)
+        after, write_once = self._after(read, members), RESOURCES[bound.stream.resource].write_once
         if binding is None:
             decided.operations.append(self._operation(read, after, None))
-        elif binding.payload_fp == payload_fp(after):
+        elif binding.payload_fp == (summed := payload_fp(after)) or (write_once and binding.payload_fp == UNKNOWN_FP):
             self._tally.count("suppressed")
-            news = {"record_fp": read.record_fp, "fp_algorithm": bound.stream.fingerprint, "position": read.position}
-            decided.suppressed.append(replace(binding, **news))  # type: ignore[arg-type]  # mypy cannot type a mapping of fields
-        elif RESOURCES[bound.stream.resource].write_once:
+            decided.suppressed.append(
+                replace(
+                    binding,
+                    record_fp=read.record_fp,
+                    fp_algorithm=bound.stream.fingerprint,
+                    position=read.position,
+                    payload=after,
+                    payload_fp=summed,
+                )
+            )
+        elif write_once:
             error = RecordError("changed_after_delivery", "was delivered with another content, and is written once")
             self._refuse(decided, read, "plan", error, after)
         else:

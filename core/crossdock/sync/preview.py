@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -44,11 +44,13 @@ class Planned:
         tallies: By stream, as they would be if everything planned were delivered.
         operations: By kind; ``resend`` for what an earlier run left unsettled.
         errors: What kept a stream from being read, by its name.
+        sources: A hash of what each stream read, by its name.
     """
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     operations: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -61,9 +63,15 @@ def plan(project: Project, selection: list[str], sink: Sink, *, clock: Clock, pr
     Raises:
         CrossdockError: If the state cannot be read. What fails at a source is in the result.
     """
+    with closing(project.open_state(read_only=True)) as state:
+        return look_ahead(project, state, selection, sink, clock, progress)
+
+
+def look_ahead(
+    project: Project, state: State, selection: list[str], sink: Sink, clock: Clock, progress: Progress
+) -> Planned:
+    """Plan on an open state, which is only read."""
     with ExitStack() as stack:
-        state = project.open_state(read_only=True)
-        stack.callback(state.close)
         work = work_folder(stack, None)
         place = Workplace(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
         streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
@@ -98,6 +106,7 @@ class _Preview:
         except CrossdockError as error:
             self.result.errors[bound.name] = error
             return
+        self.result.sources[bound.name] = reading.digest
         planner = Planner(bound, self._state, self._references, tally, run_id=0, target=self._target)
         chunks: Iterator[Decided] | None = planner.decide(reading.records())
         while chunks is not None:

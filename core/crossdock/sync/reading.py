@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain
@@ -44,6 +45,7 @@ class Reading:
         counted = Tally()
         with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
             self._census.take(batches, counted, advance)
+        self.accept()
         self._tally.take_rows(counted)
         with self._state.begin() as tx:
             self._delta = delta.compare(
@@ -58,6 +60,18 @@ class Reading:
         self._left_alone = {w.key_hash for w in self._waiting} & {intent.key_hash for intent in doubtful}
         self._left_alone -= set(self._delta.replaced)
         self._count(self._delta)
+
+    def accept(self) -> None:
+        """Called once everything is read, before anything of it is counted; may refuse it."""
+
+    @property
+    def digest(self) -> str:
+        """A hash over which records were read and what they say, under which mapping; their order does not matter."""
+        winners = self._census.winners.sort(KEY_HASH)
+        summed = hashlib.sha256(self._bound.stream.version.encode())
+        for name in (KEY_HASH, FP):
+            summed.update(b"".join(value.to_bytes(16, "big") for value in winners[name].to_list()))
+        return summed.hexdigest()
 
     def _count(self, found: delta.Delta) -> None:
         tally = self._tally

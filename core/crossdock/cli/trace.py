@@ -1,0 +1,101 @@
+"""``crossdock trace``: the whole story of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli.options import as_json, config_option, example
+from crossdock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crossdock.state import Transaction
+
+
+@click.command(
+    epilog=example("crossdock trace 536365", "crossdock trace inv_4711", "crossdock trace INV_20260301.txt:118")
+)
+@click.argument("name", metavar="ID")
+@config_option
+@as_json
+def trace(name: str, config: Path, *, as_json: bool) -> None:
+    """Tell the whole story of a record, every attempt included, without its data.
+
+    ID is its key, its id on the platform, the idempotency key of an operation, or FILE:LINE of its source.
+    """
+    from crossdock.cli import terminal
+    from crossdock.sync import project
+
+    with project.load(config).look() as tx:
+        stories = [_story(tx, key_hash) for key_hash in sorted(_meant(tx, name))]
+    if not stories:
+        hint = "a record's key, its id on the platform, an idempotency key, or FILE:LINE"
+        raise ConfigError(f"the state knows nothing of {name!r}", hint=hint)
+    if as_json:
+        terminal.print_json(stories)
+        return
+    for story in stories:
+        for line in _lines(story):
+            terminal.out().print(line, markup=False, soft_wrap=True)
+
+
+def _meant(tx: Transaction, name: str) -> set[int]:
+    from crossdock.records import key_text
+
+    source, _, line = name.rpartition(":")
+    found = tx.tracing.key_hashes(name, name) | tx.tracing.key_hashes(name, key_text([name]))
+    if found or not (source and line.isdecimal()):
+        return found
+    return tx.tracing.at(source, int(line)) or tx.tracing.at(source.rpartition("/")[2], int(line))
+
+
+def _story(tx: Transaction, key_hash: int) -> dict[str, Any]:
+    return {
+        "bindings": [_plain(row) for row in tx.tracing.binding(key_hash)],
+        "operations": [_plain(row) for row in tx.tracing.operations(key_hash)],
+        "rejected": [_plain(row) for row in tx.tracing.letters(key_hash)],
+        "waiting": [_plain(row) for row in tx.tracing.waits(key_hash)],
+    }
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """Hashes as hex and times as text."""
+    shown: dict[str, Any] = {}
+    for name, value in row.items():
+        if name in {"key_hash", "record_fp", "payload_fp"}:
+            shown[name] = f"{value:032x}"
+        elif name == "sendings":
+            shown[name] = [_plain(each) for each in value]
+        else:
+            shown[name] = value.isoformat(timespec="seconds") if hasattr(value, "isoformat") else value
+    return shown
+
+
+def _lines(story: dict[str, Any]) -> Iterator[str]:
+    first = next(rows[0] for rows in story.values() if rows)
+    yield f"record {first['key']}"
+    for row in story["operations"]:
+        yield (
+            f"  {row['created_at']}  run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
+            f" from {row['source']}:{row['line']}, key {row['idempotency_key']}"
+        )
+        for sent in row["sendings"]:
+            status = f" (HTTP {sent['http_status']})" if sent["http_status"] else ""
+            told = f"{sent['outcome']}{status} {sent['message']}".rstrip()
+            yield f"    {sent['ended_at']}  sending {sent['number']}: {told}"
+        answer = f" (HTTP {row['http_status']})" if row["http_status"] else ""
+        times = f", sent {row['attempts']} times" if row["attempts"] > 1 else ""
+        yield f"    {row['settled_at'] or 'not settled':25}  {row['status']}{answer}{times}"
+    for row in story["bindings"]:
+        state = f"deleted {row['deleted_at']}" if row["deleted_at"] else f"accepted {row['updated_at']}"
+        yield f"  is {row['resource']} {row['platform_id']} on the platform, {state} in run {row['run_id']}"
+    for row in story["rejected"]:
+        place = f"{row['source']}:{row['line']} {row['pointer'] or ''}".rstrip()
+        why = f"{row['code']} at {place}: {row['message']}"
+        yield f"  {row['status']} {row['refused_at']} in run {row['run_id']}: {why}"
+    for row in story["waiting"]:
+        parents = ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in row["waits_for"])
+        yield f"  waits since {row['since']} for {parents}"

@@ -1,0 +1,160 @@
+"""An approved plan and nothing else; a record's whole story; records that the platform had before us."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.e2e.warehouse import INVOICES, LOSE, PRODUCTS, Front, Site, once
+
+
+@pytest.fixture
+def planned(site: Site) -> Path:
+    """A plan of a first night."""
+    site.init()
+    site.fill()
+    plan = site.folder / "tonight.plan"
+    assert site.run("plan", "-o", str(plan)).code == 0
+    return plan
+
+
+def test_an_approved_plan_is_done(site: Site, planned: Path) -> None:
+    """`apply` does what was planned, and a second `apply` of the same plan is refused: it is done."""
+    result = site.run("apply", str(planned), "--json")
+    assert (result.code, result.json["requests"]) == (0, 7)
+    site.assert_everything_once()
+    again = site.run("apply", str(planned))
+    assert (again.code, "no longer what would be done" in again.err) == (4, True)
+    assert len(site.effects()) == 7
+
+
+@pytest.mark.parametrize("change", ["a changed row", "another file", "another mapping", "the state"])
+def test_a_plan_of_yesterday_is_refused(site: Site, planned: Path, change: str) -> None:
+    """When source, config or state have changed since it was approved, nothing at all is done."""
+    match change:
+        case "a changed row":
+            site.export("PROD_1.csv", PRODUCTS.replace("Bolt", "Screw"))
+        case "another file":
+            site.export("PROD_2.csv", "SKU;NAME;PRICE\nP9;Washer;0.05\n")
+        case "another mapping":
+            site.edit("currency: CURRENCY", "currency: {const: USD}")
+        case _:
+            assert site.sync("wms.customers").code == 0
+    before = len(site.effects())
+    result = site.run("apply", str(planned))
+    assert (result.code, len(site.effects())) == (4, before)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"base_url":1}'])
+def test_what_is_no_plan_is_refused(site: Site, content: bytes) -> None:
+    """A file that is no plan is named, with how one is made."""
+    site.init()
+    (site.folder / "x").write_bytes(content)
+    result = site.run("apply", str(site.folder / "x"))
+    assert (result.code, "plan -o" in result.err) == (2, True)
+
+
+def test_a_plan_shows_no_data(site: Site, planned: Path) -> None:
+    """The file that is handed to whoever approves holds hashes and counts."""
+    told = json.loads(planned.read_bytes())
+    assert told["operations"] == {"create": 7}
+    assert b"Kanari" not in planned.read_bytes()
+    assert b"Bolt" not in planned.read_bytes()
+
+
+def test_every_name_of_a_record_tells_its_story(site: Site, front: Front) -> None:
+    """By key, platform id, idempotency key and place in the source: each attempt with its outcome, and no data."""
+    site.init()
+    site.fill()
+    front.fate = once(lambda seen: b'"quantity":100' in seen.body, LOSE)
+    assert site.sync().code == 0
+    (made,) = [
+        effect for effect in site.effects("invoice") if b"100" in json.dumps(effect["body"], default=str).encode()
+    ]
+    names = ["3", made["id"], made["idempotencyKey"], "out/INV_1.csv:5"]
+    traced = [site.run("trace", name, "--json") for name in names]
+    assert [result.code for result in traced] == [0, 0, 0, 0]
+    stories = [result.json for result in traced]
+    assert all(story == stories[0] for story in stories)
+    (operation,) = stories[0][0]["operations"]
+    assert (operation["status"], operation["attempts"], operation["http_status"]) == ("delivered", 2, 201)
+    assert [(sent["number"], sent["outcome"]) for sent in operation["sendings"]] == [(1, "in_doubt"), (2, "delivered")]
+    shown = site.run("trace", "3").out
+    assert made["id"] in shown
+    assert "sending 1: in_doubt" in shown
+    assert site.run("trace", "nobody").code == 2
+
+
+def test_a_waiting_record_says_what_it_waits_for(site: Site) -> None:
+    """The story of a record that never left is told too."""
+    site.init()
+    site.export("INV_1.csv", INVOICES)
+    assert site.sync().code == 1
+    assert "waits since" in site.run("trace", "2").out
+
+
+def test_bindings_go_out_and_in_again(site: Site) -> None:
+    """A state that knows nothing learns from a file what the platform has: nothing is made twice, no invoice sent."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    kept = site.folder / "bindings.csv"
+    kept.write_text(site.run("bindings", "export").out)
+    for file in site.folder.glob("state.db*"):
+        if file.is_file():
+            file.unlink()
+    site.init()
+    assert site.run("bindings", "import", str(kept), "--json").json == {"bound": 7}
+    assert site.run("bindings", "import", str(kept), "--json").json == {"bound": 0}
+    before = len(site.effects())
+    result = site.sync()
+    assert result.code == 0
+    told = site.effects()[before:]
+    assert {effect["operation"] for effect in told} <= {"update"}, "nothing is created"
+    assert {effect["resource"] for effect in told} == {"customer", "product"}
+    assert result.records("invoices") == {"read": 3, "suppressed": 3}
+    assert site.sync().json["requests"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        pytest.param("key,platform_id\n", 1, id="other columns"),
+        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1\n", 2, id="a short row"),
+        pytest.param("resource,namespace,key,platform_id\nshoe,wms,P1,x\n", 2, id="no resource"),
+        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,x\nproduct,wms,P1,y\n", 3, id="twice"),
+        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,\n", 2, id="no id"),
+    ],
+)
+def test_a_bad_file_of_bindings_binds_nothing(site: Site, text: str, line: int) -> None:
+    """It is refused with its line, and nothing of it is bound."""
+    site.init()
+    (site.folder / "b.csv").write_text(text)
+    result = site.run("bindings", "import", str(site.folder / "b.csv"))
+    assert (result.code, f"b.csv:{line}:" in result.err) == (4, True)
+    assert site.run("bindings", "export").out == "resource,namespace,key,platform_id\n"
+
+
+def test_what_the_platform_has_is_adopted(site: Site) -> None:
+    """With `adopt: external_id` a record that is there under our name is bound and brought up to date."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    for file in site.folder.glob("state.db*"):
+        if file.is_file():
+            file.unlink()
+    site.init()
+    site.export("PROD_2.csv", PRODUCTS.replace("Bolt", "Screw"))
+    (site.out / "INV_1.csv").unlink()
+    (site.out / "CUST_1.csv").unlink()
+    assert site.sync("wms.products").code == 1, "without it what is there is in the way"
+    assert [letter["key"] for letter in site.listed()] == ["P1"], "P2 reads as before, and its key was known"
+    site.edit("        key: [SKU]\n", "        key: [SKU]\n        adopt: external_id\n")
+    before = len(site.effects())
+    result = site.run("records", "replay", "--json")
+    assert result.code == 0, result.err
+    assert result.records("products") == {"carried_over": 1, "updated": 1}
+    (told,) = site.effects()[before:]
+    assert (told["operation"], told["body"]["name"]) == ("update", "Screw")
+    assert site.listed() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from crossdock.state import Choice, Transaction
 
 State = click.Choice(["rejected", "waiting", "in-doubt"])
+SHOWN = ("rejected", "waiting", "in-doubt", "dropped")
 
 
 @click.group()
@@ -24,7 +26,7 @@ def records() -> None:
 
 
 @records.command("list", epilog=example("crossdock records list --state rejected"))
-@click.option("--state", type=State, help="Only these.")
+@click.option("--state", type=click.Choice(SHOWN), help="Only these; all but the dropped ones without it.")
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Records of each state.")
 @config_option
 @as_json
@@ -201,21 +203,17 @@ def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str,
     with project.load(config).look() as tx:
         return [
             item
-            for kind in ("rejected", "waiting", "in-doubt")
-            if state in {None, kind}
+            for kind in SHOWN
+            if kind == state or (state is None and kind != "dropped")
             for item in _KINDS[kind](tx, limit or 1_000_000)
         ]
 
 
-def _rejected(tx: Transaction, limit: int) -> list[dict[str, Any]]:
+def _rejected(tx: Transaction, limit: int, state: str = "rejected") -> list[dict[str, Any]]:
+    status = "dropped" if state == "dropped" else "refused"
     return [
-        item
-        | {
-            "state": "rejected",
-            "why": f"{item['code']}: {item['message']}",
-            "since": item["refused_at"],
-        }
-        for item in tx.refused.listed(limit=limit)
+        item | {"state": state, "why": f"{item['code']}: {item['message']}", "since": item["refused_at"]}
+        for item in tx.refused.listed(limit=limit, status=status)
     ]
 
 
@@ -247,7 +245,12 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-_KINDS = {"rejected": _rejected, "waiting": _waiting, "in-doubt": _in_doubt}
+_KINDS = {
+    "rejected": _rejected,
+    "waiting": _waiting,
+    "in-doubt": _in_doubt,
+    "dropped": partial(_rejected, state="dropped"),
+}
 
 
 def _public(item: dict[str, Any]) -> dict[str, Any]:

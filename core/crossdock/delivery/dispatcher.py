@@ -77,6 +77,7 @@ class Dispatcher:
         self._limit = target.profile.in_flight
         self._in_flight: dict[int, Errand] = {}
         self._judge = Judge(target, clock, adopting)
+        self._outbox = self._judge.outbox
         self.counters = Counters()
 
     def resume(self, intents: Sequence[Intent]) -> None:
@@ -113,7 +114,7 @@ class Dispatcher:
 
     def _turn(self, chunks: Iterator[Chunk]) -> bool:
         judge, chunk, verdicts = self._judge, None, Verdicts()
-        if judge.stop is None and judge.waiting < self._limit and not judge.breaker.is_open:
+        if judge.stop is None and self._outbox.waiting < self._limit and not self._outbox.breaker.is_open:
             chunk = next(chunks, None)
         fresh = self._mint(chunk.operations) if chunk else []
         for intent in fresh:
@@ -134,7 +135,7 @@ class Dispatcher:
             self.counters.requests += len(leaving)
             self._senders.put(leaving, len(self._in_flight))
         self._tell(verdicts)
-        return bool(chunk or self._in_flight or (judge.stop is None and judge.has_work))
+        return bool(chunk or self._in_flight or (judge.stop is None and self._outbox))
 
     def _judge_one(self, returned: Returned, verdicts: Verdicts) -> None:
         if returned.outcome is None:
@@ -181,9 +182,9 @@ class Dispatcher:
 
     def _leaving(self) -> list[Errand]:
         room = self._limit - len(self._in_flight)
-        room = min(room, self._judge.breaker.room(self._clock.monotonic(), len(self._in_flight)))
-        count = min(room, self._judge.due())
-        return self._judge.take(self._allowance.take_up_to(count)) if count > 0 else []
+        room = min(room, self._outbox.breaker.room(self._clock.monotonic(), len(self._in_flight)))
+        count = min(room, self._outbox.due())
+        return self._outbox.take(self._allowance.take_up_to(count)) if count > 0 else []
 
     def _gather(self, *, wait: bool) -> list[Returned]:
         """What has come back; waits for something to do if nothing can leave now."""
@@ -206,13 +207,17 @@ class Dispatcher:
     def _idle_s(self) -> float:
         """How long nothing can leave, unless an answer comes first."""
         judge = self._judge
-        if judge.stop is not None or not judge.has_work:
+        if judge.stop is not None or not self._outbox:
             return 1.0 if self._in_flight else 0.0
         now = self._clock.monotonic()
-        full = len(self._in_flight) >= self._limit or judge.breaker.room(now, len(self._in_flight)) == 0
+        full = len(self._in_flight) >= self._limit or self._outbox.breaker.room(now, len(self._in_flight)) == 0
         if self._in_flight and full:
             return 1.0
-        wait_s = max(judge.breaker.wait_s(now), self._allowance.wait_s()) if judge.due() else judge.next_s(now)
+        wait_s = (
+            max(self._outbox.breaker.wait_s(now), self._allowance.wait_s())
+            if self._outbox.due()
+            else self._outbox.next_s(now)
+        )
         return min(1.0, max(GATHER_S, wait_s))
 
     def _tell(self, verdicts: Verdicts) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
 from crossdock.delivery import retry
-from crossdock.delivery.breaker import Breaker
 from crossdock.delivery.operations import decided_again
+from crossdock.delivery.outbox import Outbox
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.retry import Budget
 from crossdock.delivery.senders import Errand, Trouble
 from crossdock.delivery.settling import Settled, impersonal
 from crossdock.errors import CrossdockError, RemoteError, UnauthorizedError, UnavailableError
@@ -44,13 +42,6 @@ class Verdicts:
         return not (self.settled or self.replaced or self.successors or self.attempts)
 
 
-@dataclass(order=True, slots=True)
-class _Delayed:
-    ready_at: float
-    number: int
-    errand: Errand = field(compare=False)
-
-
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
     """What may be done about an *intent* that was sent by an earlier run: a key that is forgotten protects no more."""
     assert intent.first_sent_at is not None
@@ -61,7 +52,7 @@ def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
 
 
 class Judge:
-    """Keeps what is to leave, and decides what becomes of what came back; writes nothing, sends nothing.
+    """Decides what becomes of what came back, and puts what shall leave into the outbox; writes nothing.
 
     Attributes:
         stop: Why the run must end, once it must.
@@ -70,56 +61,21 @@ class Judge:
     def __init__(self, target: PlatformTarget, clock: Clock, adopting: frozenset[str]) -> None:
         self._profile, self._target, self._clock, self._adopting = target.profile, target, clock, adopting
         self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
-        self._ready: deque[Errand] = deque()
-        self._delayed: list[_Delayed] = []
         self._rounds: Counter[tuple[str, int]] = Counter()
         self._accepted: set[str] = set()
-        self._budget = Budget(clock.monotonic())
-        self.breaker = Breaker(target.profile.in_flight, self._rng)
+        self.outbox = Outbox(clock, target.profile.in_flight, self._rng)
         self.stop: BaseException | None = None
-
-    @property
-    def waiting(self) -> int:
-        """How many errands could leave at once."""
-        return len(self._ready)
-
-    @property
-    def has_work(self) -> bool:
-        return bool(self._ready or self._delayed)
-
-    def due(self) -> int:
-        """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""
-        now = self._clock.monotonic()
-        while self._delayed and self._delayed[0].ready_at <= now and self._budget.left(now):
-            self._budget.spend(1)
-            self._ready.appendleft(heapq.heappop(self._delayed).errand)
-        return len(self._ready)
-
-    def next_s(self, now: float) -> float:
-        """Seconds until a delayed errand is ready; 1.0 if it only waits for the budget."""
-        if not self._delayed:
-            return 0.0
-        left = self._delayed[0].ready_at - now
-        return left if left > 0 else 1.0
-
-    def take(self, number: int) -> list[Errand]:
-        """The next errands; first attempts earn retries."""
-        taken = [self._ready.popleft() for _ in range(number)]
-        self._budget.first(sum(not errand.look_up and errand.intent.attempts == 0 for errand in taken))
-        for errand in taken:
-            errand.probe = self.breaker.is_open
-        return taken
 
     def admit(self, intent: Intent) -> None:
         """Take a new intent."""
-        self._ready.append(Errand(intent))
+        self.outbox.put(Errand(intent))
 
     def suspect(self, intent: Intent, verdicts: Verdicts) -> None:
         """Take a new intent of which nobody knows whether it was carried out before the state was restored."""
         if intent.operation != "create":
             self.admit(intent)
         elif self._profile.can_verify(intent.resource, intent.operation):
-            self._ready.append(Errand(intent, look_up=True, trouble=Trouble(ambiguous=True)))
+            self.outbox.put(Errand(intent, look_up=True, trouble=Trouble(ambiguous=True)))
         else:
             intent.first_sent_at = self._clock.now()  # from now on it is treated like what was sent
             told = Outcome("in_doubt", "may have been delivered before the state was restored")
@@ -134,10 +90,10 @@ class Judge:
         errand = Errand(intent, look_up=rule == "verify", trouble=Trouble(ambiguous=True))
         match rule:
             case "resend":
-                self._ready.append(errand)
+                self.outbox.put(errand)
             case "verify":
                 age_s = (self._clock.now() - intent.first_sent_at).total_seconds()
-                self._delay(errand, self._profile.lookup.settle_s - age_s)
+                self.outbox.delay(errand, self._profile.lookup.settle_s - age_s)
             case "park":
                 told = Outcome("in_doubt", "sent by an earlier run, and cannot be sent again without risk")
                 self._settle("in_doubt", intent, told, verdicts)
@@ -146,12 +102,12 @@ class Judge:
         """An exception ends the run; one that nobody foresaw does not tell whether the request was sent."""
         errand.trouble.ambiguous |= not errand.look_up and not isinstance(error, CrossdockError)
         self.stop = self.stop or error
-        self._ready.append(errand)
+        self.outbox.put(errand)
 
     def throttled(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """A 429 costs time, and is no failed attempt."""
         self._note(errand, outcome, verdicts)
-        self._ready.appendleft(errand)
+        self.outbox.put(errand, first=True)
 
     def judge(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """Decide what *outcome* means for the intent of *errand*."""
@@ -159,10 +115,10 @@ class Judge:
         self._note(errand, outcome, verdicts)
         nameless = outcome.kind == "delivered" and not (outcome.platform_id or intent.platform_id)
         if nameless or outcome.kind in {"unavailable", "in_doubt"}:
-            self.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
+            self.outbox.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
             self._again(errand, outcome, verdicts)
             return
-        self.breaker.succeeded()
+        self.outbox.breaker.succeeded()
         match outcome.kind:
             case "delivered":
                 self._accepted.add(intent.resource)
@@ -178,9 +134,7 @@ class Judge:
 
     def give_back(self) -> list[Intent]:
         """Everything that did not leave, as the next run shall find it."""
-        left = [*(delayed.errand for delayed in self._delayed), *self._ready]
-        self._delayed.clear()
-        self._ready.clear()
+        left = self.outbox.clear()
         for errand in left:
             self._leave_behind(errand)
         return [errand.intent for errand in left]
@@ -216,7 +170,7 @@ class Judge:
         unnamed = intent.platform_id is None
         intent.platform_id = outcome.platform_id
         if intent.operation == "delete":
-            self._ready.append(replace(errand, look_up=False))
+            self.outbox.put(replace(errand, look_up=False))
             return
         if unnamed and ours:
             self._settle("delivered", intent, outcome, verdicts)
@@ -247,10 +201,10 @@ class Judge:
             self._settle("rejected", intent, trouble.conflict, verdicts)
         else:
             trouble.ambiguous = False
-            self._ready.append(replace(errand, look_up=False))
+            self.outbox.put(replace(errand, look_up=False))
 
     def _ask(self, errand: Errand) -> None:
-        self._ready.append(replace(errand, look_up=True))
+        self.outbox.put(replace(errand, look_up=True))
 
     def _again(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """After a pause send it again or look it up, unless that could do it twice, or it failed too often."""
@@ -279,16 +233,16 @@ class Judge:
             error = UnavailableError(f"{said} ({trouble.failures} attempts)", where=self._profile.base_url, hint=hint)
             self.stop = self.stop or error
         jitter = retry.pause_s(trouble.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._rng)
-        self._delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0))
+        self.outbox.delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0))
 
     def _outage(self, trouble: Trouble) -> bool:
         """True if nothing at all got through since this one began to fail: then it is not its own fault."""
-        since = self.breaker.failing_since
+        since = self.outbox.breaker.failing_since
         return since is not None and trouble.failing_since is not None and since <= trouble.failing_since
 
     def _hopeless(self, trouble: Trouble) -> bool:
         """True if it is time to give up: soon when nothing ever got through, later in the middle of a good run."""
-        breaker, limits = self.breaker, self._profile.retry
+        breaker, limits = self.outbox.breaker, self._profile.retry
         if breaker.failing_since is None:
             return False
         if not breaker.worked:
@@ -310,9 +264,6 @@ class Judge:
             hint = f"check platform.base_url and platform.paths.{intent.resource}; nothing was lost"
             return RemoteError(f"has nothing at {intent.path}: {answer}", where=where, hint=hint)
         return None
-
-    def _delay(self, errand: Errand, seconds: float) -> None:
-        heapq.heappush(self._delayed, _Delayed(self._clock.monotonic() + seconds, errand.intent.id, errand))
 
     @staticmethod
     def _leave_behind(errand: Errand) -> None:

@@ -134,9 +134,10 @@ class Refused:
             condition = (refused.c.stream == stream) & (refused.c.key == "") & (refused.c.run_id != run_id)
             self._connection.execute(delete(refused).where(condition, refused.c.source.in_(part)))
 
-    def listed(self, *, limit: int) -> list[dict[str, Any]]:
-        """Dead letters with their story, by stream and newest first, at most *limit*."""
-        query = select(refused).order_by(refused.c.stream, refused.c.refused_at.desc(), refused.c.key).limit(limit)
+    def listed(self, *, limit: int, status: str = "refused") -> list[dict[str, Any]]:
+        """Dead letters of *status* with their story, by stream and newest first, at most *limit*."""
+        order = (refused.c.stream, refused.c.refused_at.desc(), refused.c.key)
+        query = select(refused).where(refused.c.status == status).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def count_before(self, run_id: int) -> int:

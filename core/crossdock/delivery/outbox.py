@@ -1,0 +1,87 @@
+"""What is to leave, and when: at once, after a pause, or once the platform works again."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import count
+
+from crossdock.clock import Clock
+from crossdock.delivery.breaker import Breaker
+from crossdock.delivery.retry import Budget
+from crossdock.delivery.senders import Errand
+
+
+@dataclass(order=True, slots=True)
+class _Delayed:
+    ready_at: float
+    number: int
+    errand: Errand = field(compare=False)
+
+
+class Outbox:
+    """Errands in the order in which they leave.
+
+    Attributes:
+        breaker: Says how many may be on their way.
+    """
+
+    def __init__(self, clock: Clock, limit: int, rng: random.Random) -> None:
+        self._clock = clock
+        self._ready: deque[Errand] = deque()
+        self._delayed: list[_Delayed] = []
+        self._numbers = count()
+        self._budget = Budget(clock.monotonic())
+        self.breaker = Breaker(limit, rng)
+
+    def put(self, errand: Errand, *, first: bool = False) -> None:
+        """To leave when its turn comes; *first* before all others."""
+        if first:
+            self._ready.appendleft(errand)
+        else:
+            self._ready.append(errand)
+
+    def delay(self, errand: Errand, seconds: float) -> None:
+        """To leave after *seconds*, when the budget of retries allows."""
+        ready_at = self._clock.monotonic() + seconds
+        heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), errand))
+
+    def take(self, number: int) -> list[Errand]:
+        """The next errands; first attempts earn retries."""
+        taken = [self._ready.popleft() for _ in range(number)]
+        self._budget.first(sum(not errand.look_up and errand.intent.attempts == 0 for errand in taken))
+        for errand in taken:
+            errand.probe = self.breaker.is_open
+        return taken
+
+    def clear(self) -> list[Errand]:
+        """Everything that did not leave; nothing is left."""
+        left = [*(delayed.errand for delayed in self._delayed), *self._ready]
+        self._delayed.clear()
+        self._ready.clear()
+        return left
+
+    @property
+    def waiting(self) -> int:
+        """How many errands could leave at once."""
+        return len(self._ready)
+
+    def __bool__(self) -> bool:
+        return bool(self._ready or self._delayed)
+
+    def due(self) -> int:
+        """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""
+        now = self._clock.monotonic()
+        while self._delayed and self._delayed[0].ready_at <= now and self._budget.left(now):
+            self._budget.spend(1)
+            self._ready.appendleft(heapq.heappop(self._delayed).errand)
+        return len(self._ready)
+
+    def next_s(self, now: float) -> float:
+        """Seconds until a delayed errand is ready, 0.0 where there is none; 1.0 if it only waits for the budget."""
+        if not self._delayed:
+            return 0.0
+        left = self._delayed[0].ready_at - now
+        return left if left > 0 else 1.0

@@ -6,6 +6,7 @@ Unknown and repeated keys are refused, secrets are references and never literals
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -29,6 +30,7 @@ from crossdock.errors import ConfigError
 
 M = TypeVar("M", bound=BaseModel)
 Place = tuple[str | int, ...]
+_QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # a password that begins with * or ! looks so
 
 
 class ConfigModel(BaseModel):
@@ -88,11 +90,13 @@ class Secret:
                 raise ConfigError(
                     f"others may read the secret {self.reference}", where=str(path), hint=f"chmod 600 {path}"
                 )
-            text = path.read_text().strip()
+            text = path.read_text(encoding="utf-8").strip()
         except OSError as error:
             raise ConfigError(
                 f"the secret {self.reference} cannot be read: {error.strerror}", where=str(path)
             ) from error
+        except UnicodeDecodeError:
+            raise ConfigError(f"the secret {self.reference} is no UTF-8 text", where=str(path)) from None
         if not text:
             raise ConfigError("the secret file is empty", where=str(path))
         return text
@@ -231,7 +235,8 @@ def read(path: Path) -> Document:
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         begun = getattr(error, "context_mark", None)
         hint = f"it belongs to what begins at line {begun.line + 1}, column {begun.column + 1}" if begun else None
-        raise ConfigError(f"is no YAML: {getattr(error, 'problem', None) or error}", where=where, hint=hint) from None
+        problem = _QUOTED.sub(r"\1", str(getattr(error, "problem", None) or error))
+        raise ConfigError(f"is no YAML: {problem}", where=where, hint=hint) from None
     finally:
         loader.dispose()
     return Document(path, data, places)
@@ -250,7 +255,11 @@ class _Reader:
             return [self.value(item, (*place, number)) for number, item in enumerate(node.value)]
         if node.tag == "tag:yaml.org,2002:float":
             return Decimal(node.value.replace("_", ""))  # exact, and no way in for .inf and .nan
-        return self._loader.construct_object(node)
+        try:
+            return self._loader.construct_object(node)
+        except ValueError:  # a date of a thirteenth month, say
+            where = f"{self._path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
+            raise ConfigError("looks like a date or a number, and is none: quote it", where=where) from None
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Hashable, Any]:
         result: dict[Hashable, Any] = {}

@@ -419,7 +419,9 @@ BAD_FILES = {
     "long row": BadFile(INVOICES.replace("2;C2;P1;", "2;C2;P1;;").encode(), ("INV_1.csv:4: ", "7 fields instead of 6")),
     "blank line": BadFile((INVOICES + "\n").encode(), ("INV_1.csv:6: ", "blank")),
     "two headers": BadFile((INVOICES + HEADER).encode(), ("INV_1.csv:6: ", "header")),
-    "same column twice": BadFile(INVOICES.replace("QTY", "SKU").encode(), ("INV_1.csv:1: ", "two columns", "'SKU'")),
+    "same column twice": BadFile(
+        INVOICES.replace("QTY", "SKU").encode(), ("INV_1.csv:1: ", "columns 3 and 4 have one name")
+    ),
     "nul": BadFile(INVOICES.replace("C2", "C\0").encode(), ("INV_1.csv:4:4: ", "U+0000")),
     "empty file": BadFile(b"", ("INV_1.csv: ", "empty")),
     "truncated gzip": BadFile(

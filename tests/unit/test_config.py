@@ -43,6 +43,9 @@ def read(tmp_path: Path, text: str) -> Whole:
         pytest.param("parts: {}", ":1:1: name", "is missing", id="missing"),
         pytest.param("name: x\ntoken: hunter2", ":2:1: token", "refer to it by env:NAME or file:PATH", id="secret"),
         pytest.param("name: [x", ":1:", "no YAML", id="no YAML"),
+        pytest.param("name: x\ntoken: *hunter2", ":2:8", "undefined alias", id="secret that looks like an alias"),
+        pytest.param("name: x\ntoken: !hunter2 y", ":2:8", "for the tag", id="secret that looks like a tag"),
+        pytest.param("name: 2026-13-41", ":1:7", "is none: quote it", id="no date"),
         pytest.param("- a", "c.yaml", "mapping of sections", id="a list"),
         pytest.param("name: x\n1: y", ":2:1", "key must be text", id="key is a number"),
         pytest.param("name: x\nratio: .nan", "c.yaml", "finite", id="not a number"),
@@ -103,3 +106,11 @@ def test_a_secret_that_cannot_be_used_says_why(tmp_path: Path, reference: str, m
         (tmp_path / "key").chmod(mode)
     with pytest.raises(ConfigError, match=message):
         Secret(reference, tmp_path).reveal()
+
+
+def test_a_secret_file_that_is_no_text(tmp_path: Path) -> None:
+    """A key in binary form is a wrong config, not a defect."""
+    (tmp_path / "key").write_bytes(b"\xff\x00")
+    (tmp_path / "key").chmod(0o600)
+    with pytest.raises(ConfigError, match="is no UTF-8 text"):
+        Secret("file:key", tmp_path).reveal()

@@ -121,7 +121,22 @@ def test_the_readme_fits_its_promises() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["", "demo", "sandbox", "init", "check", "plan", "sync", "runs", "show", "records list", "sandbox keys new"],
+    [
+        "",
+        "demo",
+        "sandbox",
+        "init",
+        "check",
+        "plan",
+        "sync",
+        "runs",
+        "show",
+        "records list",
+        "sandbox keys new",
+        "state purge",
+        "config show",
+        "schema",
+    ],
 )
 def test_help_is_light_and_has_an_example(command: str) -> None:
     """Help imports no heavy library, and shows how to call the command."""

@@ -26,6 +26,9 @@ _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "records": "records",
     "trace": "trace",
     "bindings": "bindings",
+    "state": "state",
+    "config": "config",
+    "schema": "config",
 }
 
 
@@ -84,7 +87,26 @@ def _run(command: Callable[[], Any]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away, which is its right
         return 0
-    except Exception:  # noqa: BLE001  a defect: shown whole, so that it can be mended
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001  a defect: its way is shown, so that it can be mended
+        _show_defect(error)
         return InternalError.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _show_defect(error: BaseException) -> None:
+    """Tell where an error came from, and not what it says, which may quote a record or a secret (law 8)."""
+    chain = [error]
+    while (before := _cause(chain[-1])) is not None and before not in chain:
+        chain.append(before)
+    for number, link in enumerate(reversed(chain)):
+        if number:
+            click.echo("\nwhich led to:\n", err=True)
+        click.echo("Traceback (most recent call last):", err=True)
+        click.echo("".join(traceback.format_tb(link.__traceback__)), nl=False, err=True)
+        click.echo(
+            f"{type(link).__module__}.{type(link).__qualname__} (its text is left out: it may hold data)", err=True
+        )
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)

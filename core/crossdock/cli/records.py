@@ -245,7 +245,7 @@ def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-_KINDS = {
+_KINDS: dict[str, Callable[[Transaction, int], list[dict[str, Any]]]] = {
     "rejected": _rejected,
     "waiting": _waiting,
     "in-doubt": _in_doubt,

@@ -228,7 +228,7 @@ class Judge:
             verdicts.settled.append(Settled(intent, outcome))
             return
         if self._hopeless(trouble):
-            said = "answers success without an id" if outcome.kind == "delivered" else outcome.message
+            said = impersonal(intent, outcome.message) or "answers success without an id"
             hint = "nothing was lost; run again when the platform answers"
             error = UnavailableError(f"{said} ({trouble.failures} attempts)", where=self._profile.base_url, hint=hint)
             self.stop = self.stop or error
@@ -251,7 +251,8 @@ class Judge:
 
     def _concerns_all(self, intent: Intent, outcome: Outcome) -> RemoteError | None:
         """The error of a refusal that would meet every record, and says nothing about this one."""
-        answer, where = f"{outcome.message} (HTTP {outcome.status})", self._profile.base_url
+        said, where = impersonal(intent, outcome.message), self._profile.base_url
+        answer = f"{said} (HTTP {outcome.status})"
         if outcome.status == 401:
             hint = "check platform.auth; nothing was lost, run again when it is mended"
             return UnauthorizedError(f"refuses our credential: {answer}", where=where, hint=hint)

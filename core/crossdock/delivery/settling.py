@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from crossdock.delivery.operations import PARTIAL, payload_after, payload_fp
 from crossdock.delivery.outcomes import Outcome
 from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import Binding, DeadLetter, Intent, Scope, Transaction
+
+SHOWN = 300
+_TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def letter(item: Settled) -> DeadLetter:
         record_fp=intent.record_fp,
         stage="delivery",
         code=outcome.reason or "rejected",
-        pointer=outcome.pointer,
+        pointer=outcome.pointer and impersonal(intent, outcome.pointer),
         message=impersonal(intent, outcome.message),
         raw=intent.raw,
         mapped=payload_after(intent),
@@ -91,12 +95,18 @@ def letter(item: Settled) -> DeadLetter:
 
 
 def impersonal(intent: Intent, message: str) -> str:
-    """A platform's words without the personal values that it may quote."""
+    """The first `SHOWN` characters of a platform's words, without what they repeat of personal values, even in part."""
     payload = payload_after(intent)
     members = personal_members(RESOURCES[intent.resource].wire)
-    for value in _texts([payload.get(name) for name in members]):
-        message = message.replace(value, "(personal)")
-    return message
+    texts = [text.casefold() for text in _texts([payload.get(name) for name in members])]
+    words = {word for text in texts for word in _TOKEN.findall(text)}
+
+    def masked(found: re.Match[str]) -> str:
+        token = found[0].casefold()
+        told = any(token in text for text in texts) or any(word in token for word in words)
+        return "(personal)" if told else found[0]
+
+    return (_TOKEN.sub(masked, message) if texts else message)[:SHOWN]
 
 
 def _texts(value: object) -> Iterator[str]:

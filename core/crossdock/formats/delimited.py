@@ -59,19 +59,20 @@ def _column_names(names: Sequence[str]) -> Sequence[str]:
     """Names as they may stand in a header.
 
     Raises:
-        ValueError: With a sentence that tells the rule and the name.
+        ValueError: With a sentence that tells the rule and the column by its number: where a header is missing, its
+            names are somebody's data.
     """
     if len(names) > _MAX_COLUMNS:
         raise ValueError(f"{len(names)} columns, more than the {_MAX_COLUMNS} that are taken")
-    seen = set()
+    seen: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if not name.strip():
             raise ValueError(f"column {number} has no name")
         if name.startswith("_"):
-            raise ValueError(f"column {number} is called {name!r}: names that begin with _ are ours")
+            raise ValueError(f"the name of column {number} begins with _: such names are ours")
         if name in seen:
-            raise ValueError(f"two columns are called {name!r}, the second is column {number}")
-        seen.add(name)
+            raise ValueError(f"columns {seen[name]} and {number} have one name")
+        seen[name] = number
     return names
 
 

@@ -114,16 +114,23 @@ class AuthorizedClient(HttpClient):
         """
         given = self._authorization()
         answer = super().send(method, path, body=body, headers={**(headers or {}), **given}, params=params)
-        if answer.status != 401 or not self._credential.refused(given["authorization"]):
-            return answer
-        given = self._authorization()
-        return super().send(method, path, body=body, headers={**(headers or {}), **given}, params=params)
+        if answer.status == 401 and self._credential.refused(given["authorization"]):
+            given = self._authorization()
+            answer = super().send(method, path, body=body, headers={**(headers or {}), **given}, params=params)
+        return _without(answer, given["authorization"].removeprefix("Bearer "))
 
     def _authorization(self) -> dict[str, str]:
         try:
             return {"authorization": self._credential.authorization()}
         except UnavailableError as error:
             raise NotSentError(f"{error.where} {error.message}", where=self._base_url) from error
+
+
+def _without(answer: Answer, secret: str) -> Answer:
+    """*answer*, if it is an error, without the credential that it may repeat."""
+    if answer.status < 400 or not secret:
+        return answer
+    return replace(answer, body=answer.body.replace(secret.encode(), b"(secret)"))
 
 
 class KeyCredential:

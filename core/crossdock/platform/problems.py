@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock import wire
 
-MAX_TEXT = 300
+MAX_TEXT = 10_000  # what is shown is cut later, when personal values are masked
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock import wire
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
@@ -21,7 +21,10 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?([^",;]*\s)?next\b')
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answered page: *body* is JSON with exact numbers, *address* where it came from."""
+    """One answered page: *body* is JSON with exact numbers, *address* where it came from.
+
+    Where the server repeats a parameter of ours in its links, *address* shows ``***`` for it: it may be a secret.
+    """
 
     address: str
     body: Any
@@ -56,8 +59,9 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         """
         address, query, seen = urljoin(f"{self._base_url}/", path.lstrip("/")), dict(params), set[str]()
         for _ in range(MAX_PAGES):
-            answer = self._get(address, query)
-            page = Page(address, self._json(address, answer))
+            shown = _shown(address, params)
+            answer = self._get(address, query, shown)
+            page = Page(shown, self._json(shown, answer))
             yield page
             following = next_page(page) if next_page else _linked(answer)
             if following is None:
@@ -68,9 +72,9 @@ class HttpSource(AbstractContextManager["HttpSource"]):
             if address in seen:
                 raise RefusedError("the pages lead in a circle", where=page.address)
             seen.add(address)
-        raise RefusedError(f"more than {MAX_PAGES} pages", where=address)
+        raise RefusedError(f"more than {MAX_PAGES} pages", where=page.address)
 
-    def _get(self, address: str, query: Mapping[str, str]) -> Answer:
+    def _get(self, address: str, query: Mapping[str, str], shown: str) -> Answer:
         reason = ""
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -82,12 +86,12 @@ class HttpSource(AbstractContextManager["HttpSource"]):
                     return answer
                 reason = f"HTTP {answer.status}"
                 if answer.status in {401, 403}:
-                    raise UnauthorizedError("refuses our credentials", where=address)
+                    raise UnauthorizedError("refuses our credentials", where=shown)
                 if answer.status != 429 and answer.status < 500:
-                    raise RemoteError(f"answered {reason}", where=address)
+                    raise RemoteError(f"answered {reason}", where=shown)
             if attempt < ATTEMPTS:
                 self._place.clock.sleep(min(60.0, 0.5 * 2.0**attempt))
-        raise UnavailableError(f"failed {ATTEMPTS} times, at last with {reason}", where=address)
+        raise UnavailableError(f"failed {ATTEMPTS} times, at last with {reason}", where=shown)
 
     @staticmethod
     def _json(address: str, answer: Answer) -> Any:
@@ -98,6 +102,15 @@ class HttpSource(AbstractContextManager["HttpSource"]):
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
+
+
+def _shown(address: str, params: Mapping[str, str]) -> str:
+    sent = set(params.items())
+    members = parse_qsl(urlsplit(address).query, keep_blank_values=True)
+    if sent.isdisjoint(members):
+        return address
+    shown = [(name, "***" if (name, value) in sent else value) for name, value in members]
+    return urlsplit(address)._replace(query=urlencode(shown, safe="*")).geturl()
 
 
 def _linked(answer: Answer) -> str | None:

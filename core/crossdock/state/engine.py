@@ -6,6 +6,7 @@ writers, since a deferred transaction that turns into a writer loses updates or 
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -123,6 +124,10 @@ def translated(url: URL) -> Iterator[None]:
         reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
         hint = "is another crossdock at work on it?" if "locked" in reason else None
         raise StateError(f"the state cannot be used: {reason}", where=_place(url), hint=hint) from None
+
+
+# at DEBUG it logs rows, whatever it is told to hide
+logging.getLogger("sqlalchemy.engine.Engine").addFilter(lambda record: record.levelno > logging.DEBUG)
 
 
 def _engine(url: URL, *, read_only: bool) -> Engine:

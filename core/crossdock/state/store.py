@@ -18,6 +18,7 @@ from crossdock.state.bindings import Bindings
 from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
+from crossdock.state.retention import Retention
 from crossdock.state.runs import Buckets, Cursors, Runs
 from crossdock.state.tracing import Tracing
 
@@ -39,6 +40,7 @@ class Transaction:
     cursors: Cursors
     buckets: Buckets
     tracing: Tracing
+    retention: Retention
 
 
 class State:
@@ -115,6 +117,7 @@ class State:
             Cursors(connection),
             Buckets(connection),
             Tracing(connection),
+            Retention(connection),
         )
 
     def close(self) -> None:

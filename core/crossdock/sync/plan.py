@@ -166,10 +166,10 @@ class Planner:
         """A mapping that fails as no one foresaw is a defect, never a dead letter."""
         frame = traceback.extract_tb(error.__traceback__)[-1]
         return InternalError(
-            f"mapping {self._bound.name} {record.key} raised {type(error).__name__}: {error}"
-            f" (line {frame.lineno} of {frame.filename})",
+            f"mapping {self._bound.name} {record.key} raised {type(error).__name__}"
+            f" in line {frame.lineno} of {frame.filename}",
             where=f"{record.source}:{record.lines[0]}",
-            hint="a mapping says with RecordError that a record is bad",
+            hint="its text may quote the record and is not shown; a mapping says with RecordError that a record is bad",
         )
 
     def _members(self, record: Record) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def load(path: Path) -> Project:
     _one_writer_each(document, connections)
     try:
         url = parse_url(file.state, document.folder)
-        if url.password:
+        if url.password or {"password", "sslpassword"} & set(url.query):
             hint = "use ~/.pgpass or PGPASSWORD"
             raise ConfigError("a secret is never written here", hint=hint)
     except ConfigError as error:

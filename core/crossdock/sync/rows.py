@@ -55,7 +55,8 @@ def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:
         raise RefusedError(
             f"has no column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses",
             where=f"{source}:1",
-            hint=f"it has {', '.join(present)}",
+            # where none is there, the first line is no header, and the cells of a record must not be shown
+            hint=f"it has {', '.join(present)}" if needed & set(present) else "is its first line the header?",
         )
 
 

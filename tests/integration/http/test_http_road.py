@@ -227,3 +227,17 @@ def test_a_source_that_misbehaves_is_refused(
     with source(shop.base_url) as (opened, _), pytest.raises(error, match=message) as told:
         list(opened.pages("/products", {}))
     assert shop.base_url in str(told.value)
+
+
+def test_a_secret_among_the_parameters_is_not_shown(shop: Shop) -> None:
+    """A shop that repeats our parameters in its links does not bring them into provenance or errors."""
+    link = '</products?api_key=canary-1&start=2>; rel="next"'
+    shop.answers = [(200, {"link": link}, b"{}"), (200, {"link": link.replace("2", "3")}, b"{}"), (401, {}, b"")]
+    with source(shop.base_url) as (opened, _):
+        pages = opened.pages("/products", {"api_key": "canary-1", "limit": "2"})
+        shown = [next(pages).address, next(pages).address]
+        assert shown[1] == f"{shop.base_url}/products?api_key=***&start=2"
+        with pytest.raises(UnauthorizedError) as told:
+            next(pages)
+    assert "canary-1" in shop.asked[-1]
+    assert "canary-1" not in f"{shown} {told.value}"

@@ -1,0 +1,113 @@
+"""``crossdock state``: housekeeping."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from crossdock.cli.options import as_json, config_option, example
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from crossdock.state.retention import Ages, Purged
+    from crossdock.sync.project import Project
+
+_UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
+_MAX_AGE = timedelta(days=36_525)
+
+
+def _age(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
+    found = re.fullmatch(r"([0-9]{1,6})([dh])", value)
+    age = int(found[1]) * _UNITS[found[2]] if found else None
+    if age is None or age > _MAX_AGE:
+        raise click.BadParameter(f"give days or hours, such as 90d or 36h, at most {_MAX_AGE.days}d")
+    return age
+
+
+@click.group()
+def state() -> None:
+    """Look after the state."""
+
+
+@state.command(epilog=example("crossdock state purge --dry-run", "crossdock state purge --older-than 30d"))
+@click.option("--older-than", default="90d", show_default=True, callback=_age, help="Age in days (90d) or hours (36h).")
+@click.option("--dry-run", is_flag=True, help="Count only.")
+@config_option
+@as_json
+def purge(older_than: timedelta, config: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Remove records' data that is no longer needed: of operations settled, and of records rejected, long ago.
+
+    What is unsettled, what was delivered last of each record, and the reasons of rejections stay. An operation stays
+    for as long as the platform remembers its idempotency key. The file of a SQLite state is written anew, which needs
+    as much free disk as it is large.
+    """
+    from crossdock.cli import terminal
+    from crossdock.sync import project
+
+    loaded = project.load(config)
+    ages = _ages(loaded, older_than)
+    done = _count(loaded, ages) if dry_run else _purge(loaded, ages)
+    if as_json:
+        terminal.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
+        return
+    console = terminal.out()
+    console.print(_told(done, ages.others, "would be" if dry_run else "were"), markup=False, soft_wrap=True)
+
+
+@state.command(epilog=example("crossdock state restored"))
+@config_option
+@as_json
+def restored(config: Path, *, as_json: bool) -> None:
+    """Say that the state is a restored backup: nothing that may have been delivered since is sent blindly.
+
+    Until a whole sync has ended well, a record that looks new is looked up on the platform before it is created; an
+    invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
+    """
+    from crossdock.cli import terminal
+    from crossdock.clock import SystemClock
+    from crossdock.sync import project
+
+    at = SystemClock().now()
+    with project.load(config).alone() as opened:
+        opened.apply(lambda tx: tx.runs.declare_restored(at=at))
+    if as_json:
+        terminal.print_json({"restored": True})
+    else:
+        click.echo("the next whole sync looks before it creates; invoices that look new will be in doubt")
+
+
+def _ages(loaded: Project, older_than: timedelta) -> Ages:
+    from crossdock.clock import SystemClock
+    from crossdock.state.retention import Ages
+
+    now = SystemClock().now()
+    remembered = timedelta(seconds=min(loaded.platform.idempotency.kept_s, _MAX_AGE // timedelta(seconds=1)))
+    return Ages(operations=now - max(older_than, remembered), others=now - older_than)
+
+
+def _count(loaded: Project, ages: Ages) -> Purged:
+    with loaded.look() as tx:
+        return tx.retention.count(ages)
+
+
+def _purge(loaded: Project, ages: Ages) -> Purged:
+    from crossdock.state import retention
+
+    with closing(loaded.open_state()) as opened:
+        return retention.purge(opened, loaded.state_url, ages)
+
+
+def _told(done: Purged, before: datetime, were: str) -> str:
+    return (
+        f"ended before {before:%Y-%m-%d %H:%M}Z:\n"
+        f"{done.operations_removed:,} settled operations {were} removed, {done.operations_emptied:,} emptied of data\n"
+        f"{done.dead_letters_emptied:,} dead letters {were} emptied of data\n"
+        f"{done.runs_removed:,} runs {were} removed"
+    )

@@ -1,0 +1,37 @@
+"""A state that comes back from a backup has forgotten what was delivered since."""
+
+from __future__ import annotations
+
+import shutil
+
+from tests.e2e.warehouse import INVOICES, PRODUCTS, Site
+
+
+def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
+    """Declared as restored, it finds again what can be looked up, leaves invoices to a person, and then is trusted."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    backup = site.folder / "backup.db"
+    shutil.copy2(site.folder / "state.db", backup)  # the run has ended, so all of it is in this one file
+    site.export("PROD_2.csv", PRODUCTS + "P3;Washer;0.05\n")
+    site.export("INV_2.csv", INVOICES + "4;C1;P3;1;0.05;EUR\n")
+    assert site.sync().code == 0
+    effects = len(site.effects())
+
+    for file in site.folder.glob("state.db-*"):
+        file.unlink()
+    shutil.copy2(backup, site.folder / "state.db")
+    assert site.run("state", "restored").code == 0
+    result = site.sync()
+    assert (result.code, len(site.effects())) == (1, effects), "P3 was found, invoice 4 was not sent"
+    assert result.records("products") == {"read": 3, "unchanged": 2, "created": 1}
+    (doubt,) = site.listed("--state", "in-doubt")
+    assert (doubt["stream"], doubt["key"]) == ("wms.invoices", "4")
+
+    (made,) = [each["id"] for each in site.effects("invoice") if len(each["body"]["items"]) == 1][-1:]
+    assert site.run("records", "resolve", "wms.invoices", "4", "--delivered-as", made).code == 0
+    site.export("PROD_3.csv", PRODUCTS + "P4;Rivet;0.07\n")
+    last = site.sync()
+    assert (last.code, last.json["requests"]) == (0, 1), "trusted again: P4 is created without a look"
+    assert len(site.effects()) == effects + 1

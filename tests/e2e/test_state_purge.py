@@ -1,0 +1,102 @@
+"""``crossdock state purge``: old data goes, and the runs that come after it do nothing twice."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.e2e.warehouse import CUSTOMERS, FORWARD, PERSON, Front, Reply, Site, open_site
+
+from crossdock.sandbox import SandboxServer
+from crossdock.state import State
+from crossdock.sync import project
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path_factory.mktemp("platform")) as platform:
+        yield platform
+
+
+@pytest.fixture
+def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    with open_site(tmp_path, platform, monkeypatch) as site:
+        site.init()
+        site.fill()
+        yield site
+
+
+def grow_old(site: Site) -> None:
+    """Let everything in the state have ended years ago."""
+    with closing(sqlite3.connect(site.folder / "state.db")) as state, state:
+        for table, column in (("intents", "settled_at"), ("refused", "refused_at"), ("runs", "finished_at")):
+            state.execute(f"UPDATE {table} SET {column} = '2020' || substr({column}, 5) WHERE {column} IS NOT NULL")
+
+
+def test_after_a_purge_nothing_is_sent_again(site: Site) -> None:
+    """What was delivered is still known: the same rows in new files cost no request, and a change is one update."""
+    assert site.sync().code == 0
+    grow_old(site)
+    foretold = site.run("state", "purge", "--dry-run", "--json")
+    assert foretold.json["operations_removed"] == 7
+    told = site.run("state", "purge", "--json")
+    assert told.code == 0
+    assert told.json | {"dry_run": True, "before": foretold.json["before"]} == foretold.json
+    assert "0 settled operations were removed" in site.run("state", "purge").out
+    site.fill()
+    site.export("CUST_2.csv", CUSTOMERS)
+    assert site.sync().json["requests"] == 0
+    site.assert_everything_once()
+    site.export("CUST_3.csv", CUSTOMERS.replace("Amsel", "Meise"))
+    assert site.sync().records("customers") == {"read": 2, "unchanged": 1, "updated": 1}
+
+
+def test_a_mended_record_has_a_key_of_its_own(site: Site) -> None:
+    """A record that was rejected, purged and mended is sent under a key that the platform has not seen."""
+    with Front(site.platform.base_url) as front:
+        site.base_url = front.base_url
+        site.configure()
+        (site.folder / "state.db").unlink()
+        site.init()
+        front.fate = lambda seen: Reply(422) if b"Amsel" in seen.body else FORWARD
+        assert site.sync("wms.customers").code == 1
+        grow_old(site)
+        assert site.run("state", "purge").code == 0
+        shown = site.run("records", "show", "wms.customers", "C2", "--raw")
+        assert "rejected: HTTP 422" in shown.out
+        assert PERSON.encode() not in (site.folder / "state.db").read_bytes().replace(f"{PERSON} Vogel".encode(), b"")
+        site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))
+        assert site.sync("wms.customers").code == 0
+        keys = [seen.key for seen in front.seen if b"wms:C2" in seen.body]
+        assert len(keys) == len(set(keys)) == 2
+    assert site.names("customer") == ["wms:C1", "wms:C2"]
+
+
+def test_what_the_platform_remembers_is_kept(site: Site) -> None:
+    """No age that is asked for removes an operation whose idempotency key the platform may still know."""
+    assert site.sync().code == 0
+    assert site.run("state", "purge", "--older-than", "0h", "--json").json["operations_removed"] == 0
+    site.edit("in_flight: 4", "in_flight: 4\n  idempotency: {kept_s: 9000000000000}")
+    grow_old(site)
+    assert site.run("state", "purge", "--older-than", "0h", "--json").json["operations_removed"] == 0
+
+
+def test_a_purge_waits_for_no_run(site: Site) -> None:
+    """While a run holds the state a purge ends with exit 3; a dry run only looks, and may."""
+    loaded = project.load(site.config)
+    with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
+        refused = site.run("state", "purge")
+        assert (refused.code, refused.out) == (3, "")
+        assert "another run is at work" in refused.err
+        assert site.run("state", "purge", "--dry-run").code == 0
+
+
+@pytest.mark.parametrize("age", ["90", "5w", "-1d", "99999d", "d"])
+def test_an_age_that_is_none(site: Site, age: str) -> None:
+    """An age needs a unit and a bound; what it looks like is told, and nothing is touched."""
+    refused = site.run("state", "purge", "--older-than", age)
+    assert (refused.code, refused.out) == (2, "")
+    assert "such as 90d or 36h" in refused.err

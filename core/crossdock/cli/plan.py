@@ -100,7 +100,7 @@ class _Listing:
         self._add(kind, intent.stream, intent.key, {"idempotency_key": intent.idempotency_key})
 
     def in_doubt(self, intent: Intent) -> None:
-        self._add("in doubt", intent.stream, intent.key, {})
+        self._add("doubt", intent.stream, intent.key, {})
 
     def _add(self, kind: str, stream: str, key: str, detail: dict[str, Any]) -> None:
         label = f"{kind} {stream}"
@@ -110,9 +110,9 @@ class _Listing:
 
     def show(self, console: Any, operations: int, *, unread: int) -> None:
         for item in self.shown:
-            console.print(f"{item['do']:9}{item['stream']} {item['key']}", markup=False)
+            console.print(f"{item['do']:7}{item['stream']} {item['key']}", markup=False)
             for line in _details(item):
-                console.print(f"           {line}", markup=False, soft_wrap=not console.is_terminal)
+                console.print(f"         {line}", markup=False, soft_wrap=not console.is_terminal)
         hidden = sum(self._counts.values()) - len(self.shown)
         if hidden:
             console.print(f"... and {hidden:,} more (--limit)")
@@ -129,7 +129,7 @@ def _details(item: dict[str, Any]) -> list[str]:
 
     if item["do"] == "create":
         return []
-    if item["do"] == "in doubt":
+    if item["do"] == "doubt":
         return ["it was sent, and may have happened: see 'crossdock records resolve --help'"]
     if item["do"] == "update":
         return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crossdock import wire
-from crossdock.platform.target import PlatformTarget, Request, difference
+from crossdock.platform.target import PlatformTarget, Request, difference, patched
 from crossdock.records import Record
 from crossdock.resources import ResourceName
 from crossdock.state import Binding, Intent, Scope
@@ -99,15 +99,18 @@ def payload_after(intent: Intent) -> dict[str, Any]:
 
 
 def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], etag: str | None) -> Intent | None:
-    """The intent that leads from what the target *held* when it was asked to what *intent* wanted.
+    """The intent that makes of what the target *held* when it was asked what *intent* wanted.
+
+    An update changes the members that it was to change, and no others: what somebody else changed meanwhile stays.
 
     Returns:
         None if that is there already. Else a new intent under a new key, since its bytes are new.
     """
     assert intent.platform_id is not None
     after = payload_after(intent)
-    before = {name: held[name] for name in {**after, **(intent.before or {})} if name in held}
-    changes = difference(before, after)
+    wanted = after if intent.before is None else difference(intent.before, after)
+    before = {name: held[name] for name in wanted if name in held}
+    changes = difference(before, patched(before, wanted))
     if not changes:
         return None
     request, counter = target.update(intent.resource, intent.platform_id, changes), intent.counter + 1
@@ -120,7 +123,7 @@ def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], 
         method=request.method,
         path=request.path,
         body=request.body,
-        before=before,
+        before=intent.before or {},
         after=after,
         if_match=etag,
         status="pending",

@@ -41,6 +41,18 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     return changes
 
 
+def patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """*before* with a JSON merge patch (RFC 7396) applied."""
+    after = {name: value for name, value in before.items() if changes.get(name, value) is not None}
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            known = before.get(name)
+            after[name] = patched(known if isinstance(known, dict) else {}, value)
+        elif value is not None:
+            after[name] = value
+    return after
+
+
 class PlatformTarget:
     """Builds the requests of the platform and opens clients for it; used by many threads at once.
 

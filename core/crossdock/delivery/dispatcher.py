@@ -54,6 +54,7 @@ class Dispatcher:
         settled: Called once with each intent when this run is done with it, whatever became of it.
         interrupt: Set when the run shall end before its work is done.
         adopting: Streams that take over what the platform already has under our name for it.
+        warn: Told when the platform ceases to answer, and when it answers again.
         suspicious: The state is a restored backup, so what looks new may have been delivered long ago.
     """
 
@@ -68,12 +69,14 @@ class Dispatcher:
         run_id: int,
         settled: Callable[[Settled], None],
         interrupt: threading.Event,
+        warn: Callable[[str], None] = lambda _: None,
         adopting: frozenset[str] = frozenset(),
         suspicious: bool = False,
     ) -> None:
         self._state, self._target, self._allowance, self._senders = state, target, allowance, senders
         self._clock, self._run_id, self._listener = clock, run_id, settled
-        self._interrupt, self._suspicious = interrupt, suspicious
+        self._interrupt, self._warn, self._suspicious = interrupt, warn, suspicious
+        self._away = False
         self._limit = target.profile.in_flight
         self._in_flight: dict[int, Errand] = {}
         self._judge = Judge(target, clock, adopting)
@@ -128,6 +131,7 @@ class Dispatcher:
             self._judge_one(returned, verdicts)
         for intent in verdicts.successors:
             judge.admit(intent)
+        self._watch_breaker()
         leaving = self._leaving() if judge.stop is None else []
         if chunk or leaving or not verdicts.empty:
             self._commit(chunk, fresh, verdicts, leaving)
@@ -136,6 +140,18 @@ class Dispatcher:
             self._senders.put(leaving, len(self._in_flight))
         self._tell(verdicts)
         return bool(chunk or self._in_flight or (judge.stop is None and self._outbox))
+
+    def _watch_breaker(self) -> None:
+        away = self._outbox.breaker.is_open and self._judge.stop is None
+        if away is not self._away:
+            self._away = away
+            profile = self._target.profile
+            if away:
+                self._warn(
+                    f"{profile.base_url} does not work: asking now and then, for {profile.retry.give_up_after_s:.0f} s"
+                )
+            elif self._judge.stop is None:
+                self._warn(f"{profile.base_url} works again")
 
     def _judge_one(self, returned: Returned, verdicts: Verdicts) -> None:
         if returned.outcome is None:

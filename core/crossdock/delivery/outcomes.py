@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
@@ -131,7 +132,13 @@ def retry_after_s(answer: Answer) -> float | None:
     if value.strip().isdecimal():
         return min(float(value), MAX_RETRY_AFTER_S)
     try:
-        wait = (parsedate_to_datetime(value) - parsedate_to_datetime(answer.headers.get("date", ""))).total_seconds()
+        wait = (_instant(value) - _instant(answer.headers.get("date", ""))).total_seconds()
     except (TypeError, ValueError):
         return None
     return min(max(wait, 0.0), MAX_RETRY_AFTER_S)
+
+
+def _instant(text: str) -> datetime:
+    """An HTTP-date in any of its three forms (RFC 9110 section 5.6.7), all of which are in UTC."""
+    instant = parsedate_to_datetime(text)
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)

@@ -182,6 +182,7 @@ class Run:
                     run_id=self.id,
                     settled=self._settled,
                     interrupt=self._interrupt,
+                    warn=self._progress.warn,
                     adopting=self._project.adopting,
                     suspicious=restored,
                 )

@@ -113,7 +113,7 @@ def test_an_answer_that_is_no_problem_document_is_read_all_the_same(body: bytes)
         pytest.param("99999", "", 900.0, id="absurd"),
         pytest.param("Sun, 06 Nov 1994 08:49:47 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="date"),
         pytest.param("Sunday, 06-Nov-94 08:49:47 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="RFC 850 date"),
-        pytest.param("Sun Nov  6 08:49:47 1994", "Sun, 06 Nov 1994 08:49:37 GMT", None, id="asctime has no zone"),
+        pytest.param("Sun Nov  6 08:49:47 1994", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="asctime date"),
         pytest.param("Sun, 06 Nov 1994 08:49:30 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 0.0, id="already over"),
         pytest.param("Sun, 06 Nov 1994 08:49:47 GMT", "", None, id="date without a Date"),
         pytest.param("soon", "", None, id="no sense"),

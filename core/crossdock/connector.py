@@ -71,6 +71,8 @@ class Stream(ABC, Generic[S]):
         fingerprint: ``xxh3_64`` misses a change once in about 2**64 changes; ``xxh3_128`` never in practice.
         adopt: ``external_id`` takes over a record that the platform already has under our name for it; by ``never`` it
             is refused as a conflict.
+        personal: Members of the resource, by their wire names, that are personal here though they are not in general;
+            their values are not shown.
         mapping_version: To be raised with every change of `to_resource`, so that records are looked at again.
     """
 
@@ -85,6 +87,7 @@ class Stream(ABC, Generic[S]):
     uses: Sequence[str] | None = None
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
     adopt: Literal["never", "external_id"] = "never"
+    personal: Sequence[str] = ()
     mapping_version: str = "1"
 
     @abstractmethod

@@ -39,6 +39,8 @@ class StreamConfig(ConfigModel):
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
     adopt: Literal["never", "external_id"] = "never"
     """``external_id`` takes over what the platform already has under our name for it; else that is a conflict."""
+    personal: tuple[str, ...] = ()
+    """Members of the resource whose values are personal here and must not be shown, such as a product's description."""
     map: Mapping[str, Form]
     """How each member of the resource is made."""
 
@@ -47,6 +49,9 @@ class StreamConfig(ConfigModel):
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
+        for number, name in enumerate(self.personal):
+            if name not in self.map:
+                raise _misplaced(("personal", number), unknown(name, list(self.map)))
         return self
 
     def _check_members(self, model: type[ResourceModel], forms: Mapping[str, Any], place: tuple[str, ...]) -> None:
@@ -71,7 +76,7 @@ class StreamConfig(ConfigModel):
             raise _misplaced(place, f"lacks {', '.join(missing)}, which every {self.resource} needs")
 
 
-def _misplaced(place: tuple[str, ...], message: str) -> PydanticCustomError:
+def _misplaced(place: tuple[str | int, ...], message: str) -> PydanticCustomError:
     return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
 
 
@@ -96,7 +101,7 @@ class DeclaredStream(Stream[S]):
         self.resource, self.mode, self.key = config.resource, config.mode, config.key
         self.group_by, self.order_by = config.group_by or (), config.order_by or ()
         self.columns, self.skip, self.fingerprint = config.columns, config.skip, config.fingerprint
-        self.adopt = config.adopt
+        self.adopt, self.personal = config.adopt, config.personal
         self._map = RecordMap(config.map)
         self.uses = self._map.columns
         forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)

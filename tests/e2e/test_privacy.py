@@ -516,3 +516,31 @@ def test_logs_of_the_database_hold_nothing(site: Site, logged: list[str]) -> Non
     assert found
     for line in found:
         assert_private(site, line)
+
+
+# ---- what a config marks
+
+
+def test_a_member_can_be_marked_as_personal(site: Site, front: Front) -> None:
+    """What is not personal in general can be here: plans hide it, and what the platform repeats of it is masked."""
+    site.edit("        resource: product\n", "        resource: product\n        personal: [name]\n")
+    site.export("PROD_1.csv", f"SKU;NAME;PRICE\nP1;Made for {PERSON};1.50\n")
+    front.fate = lambda seen: reply(422, f"{json.loads(seen.body)['name']} is too long")
+    assert_private(site, shown(site, "plan", "wms.products")[1])
+    assert_private(site, shown(site, "sync", "wms.products")[1])
+    (letter,) = site.listed()
+    assert "(personal)" in letter["why"]
+    front.fate = lambda _: FORWARD
+    assert shown(site, "records", "replay")[0] == 0
+    site.export("PROD_2.csv", f"SKU;NAME;PRICE\nP1;Sent to {PERSON};1.50\n")
+    text = shown(site, "plan", "wms.products")[1]
+    assert "name: changed (personal)" in text
+    assert_private(site, text)
+
+
+def test_a_mark_on_no_member_is_told_with_its_place(site: Site) -> None:
+    """A slip in the marks would leave something unmasked, so it is an error."""
+    site.edit("        resource: product\n", "        resource: product\n        personal: [nmae]\n")
+    code, text = shown(site, "plan")
+    assert (code, "did you mean 'name'?" in text) == (2, True)
+    assert site.place("nmae") in text

@@ -50,7 +50,7 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
         case Secret():
             shown = value.reference
         case StreamConfig():
-            forms = _impersonal(value.map, personal_members(RESOURCES[value.resource].draft))
+            forms = _impersonal(value.map, _personal_members(value))
             shown = {**_members(value, personal), "map": _plain(forms, personal)}
         case Filter() if value.field in personal:
             compared = value.model_copy(
@@ -86,6 +86,10 @@ def _members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:
     }
 
 
+def _personal_members(stream: StreamConfig) -> frozenset[str]:
+    return personal_members(RESOURCES[stream.resource].draft) | frozenset(stream.personal)
+
+
 def _impersonal(forms: Mapping[str, Any], personal: Collection[str]) -> dict[str, Any]:
     """*forms* without the texts that make a personal member of each record the same."""
     return {name: _masked(form) if name in personal else form for name, form in forms.items()}
@@ -105,7 +109,7 @@ def _masked(form: Any) -> Any:
 def _personal_columns(value: Any) -> Iterator[str]:
     """The columns that personal members are made of, of every stream in *value*."""
     if isinstance(value, StreamConfig):
-        for name in personal_members(RESOURCES[value.resource].draft) & value.map.keys():
+        for name in _personal_members(value) & value.map.keys():
             form = value.map[name]
             if isinstance(form, str):
                 yield form

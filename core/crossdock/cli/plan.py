@@ -10,6 +10,7 @@ import click
 from crossdock.cli.options import as_json, config_option, example
 
 if TYPE_CHECKING:
+    from crossdock.delivery.masking import Masks
     from crossdock.delivery.operations import Operation
     from crossdock.state import DeadLetter, Intent, WaitingRecord
 
@@ -44,9 +45,9 @@ def plan(
     from crossdock.clock import SystemClock
     from crossdock.sync import planfile, preview, project
 
-    listing = _Listing(limit)
-    sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt)
     loaded = project.load(config)
+    listing = _Listing(limit, loaded.masks)
+    sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt)
     with terminal.progress(wanted=not as_json) as progress:
         planned, kept = planfile.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
     terminal.print_errors(planned.errors)
@@ -72,16 +73,14 @@ def plan(
 class _Listing:
     """The first operations, and everything that would be refused or would wait, as lines."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self, limit: int, masks: Masks) -> None:
+        self._limit, self._masks = limit, masks
         self.shown: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
 
     def operation(self, operation: Operation) -> None:
-        from crossdock.resources import RESOURCES, personal_members
-
         before = operation.binding.payload if operation.binding else {}
-        personal = personal_members(RESOURCES[operation.resource].wire)
+        personal = self._masks.of(operation.stream, operation.resource)
         changes = {
             name: PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()

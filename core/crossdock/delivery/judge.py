@@ -13,7 +13,7 @@ from crossdock.delivery.operations import decided_again
 from crossdock.delivery.outbox import Outbox
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Trouble
-from crossdock.delivery.settling import Settled, impersonal
+from crossdock.delivery.settling import Settled
 from crossdock.errors import CrossdockError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.platform.profile import Profile, Rule
 from crossdock.platform.target import PlatformTarget
@@ -228,7 +228,7 @@ class Judge:
             verdicts.settled.append(Settled(intent, outcome))
             return
         if self._hopeless(trouble):
-            said = impersonal(intent, outcome.message) or "answers success without an id"
+            said = outcome.message or "answers success without an id"
             hint = "nothing was lost; run again when the platform answers"
             error = UnavailableError(f"{said} ({trouble.failures} attempts)", where=self._profile.base_url, hint=hint)
             self.stop = self.stop or error
@@ -251,8 +251,7 @@ class Judge:
 
     def _concerns_all(self, intent: Intent, outcome: Outcome) -> RemoteError | None:
         """The error of a refusal that would meet every record, and says nothing about this one."""
-        said, where = impersonal(intent, outcome.message), self._profile.base_url
-        answer = f"{said} (HTTP {outcome.status})"
+        answer, where = f"{outcome.message} (HTTP {outcome.status})", self._profile.base_url
         if outcome.status == 401:
             hint = "check platform.auth; nothing was lost, run again when it is mended"
             return UnauthorizedError(f"refuses our credential: {answer}", where=where, hint=hint)
@@ -287,5 +286,5 @@ class Judge:
         intent = errand.intent
         if errand.look_up or (outcome.kind == "delivered" and intent.attempts == 1):
             return
-        message, at = impersonal(intent, outcome.message), self._clock.now()
-        verdicts.attempts.append(Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, message))
+        at = self._clock.now()
+        verdicts.attempts.append(Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from crossdock.delivery import outcomes
+from crossdock.delivery.masking import Masks
 from crossdock.delivery.outcomes import Outcome
 from crossdock.platform.target import PlatformTarget, Request
 from crossdock.state import Intent
@@ -60,8 +61,9 @@ class Returned:
 class Senders:
     """A pool that grows to what is in flight, up to *limit* threads; a context manager."""
 
-    def __init__(self, target: PlatformTarget, limit: int) -> None:
+    def __init__(self, target: PlatformTarget, limit: int, masks: Masks | None = None) -> None:
         self._target = target
+        self._masks = masks or Masks({})
         self._limit = limit
         self._work: queue.SimpleQueue[Errand | None] = queue.SimpleQueue()
         self.results: queue.SimpleQueue[Returned] = queue.SimpleQueue()
@@ -86,7 +88,8 @@ class Senders:
 
     def _run(self, client: HttpClient, errand: Errand) -> Returned:
         try:
-            return Returned(errand, self._look_up(client, errand) if errand.look_up else self._send(client, errand))
+            outcome = self._look_up(client, errand) if errand.look_up else self._send(client, errand)
+            return Returned(errand, self._masks.applied(errand.intent, outcome))
         except (NotSentError, AmbiguousError) as error:
             return Returned(errand, outcomes.of_failure(error, harmless=errand.look_up))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it

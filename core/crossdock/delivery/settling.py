@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.delivery.operations import PARTIAL, payload_after, payload_fp
 from crossdock.delivery.outcomes import Outcome
-from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import Binding, DeadLetter, Intent, Scope, Transaction
-
-SHOWN = 300
-_TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +79,14 @@ def letter(item: Settled) -> DeadLetter:
         record_fp=intent.record_fp,
         stage="delivery",
         code=outcome.reason or "rejected",
-        pointer=outcome.pointer and impersonal(intent, outcome.pointer),
-        message=impersonal(intent, outcome.message),
+        pointer=outcome.pointer,
+        message=outcome.message,
         raw=intent.raw,
         mapped=payload_after(intent),
         source=intent.source,
         line=intent.line,
         position=intent.position,
     )
-
-
-def impersonal(intent: Intent, message: str) -> str:
-    """The first `SHOWN` characters of a platform's words, without what they repeat of personal values, even in part."""
-    payload = payload_after(intent)
-    members = personal_members(RESOURCES[intent.resource].wire)
-    texts = [text.casefold() for text in _texts([payload.get(name) for name in members])]
-    words = {word for text in texts for word in _TOKEN.findall(text)}
-
-    def masked(found: re.Match[str]) -> str:
-        token = found[0].casefold()
-        told = any(token in text for text in texts) or any(word in token for word in words)
-        return "(personal)" if told else found[0]
-
-    return (_TOKEN.sub(masked, message) if texts else message)[:SHOWN]
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
 
 
 def _clear(tx: Transaction, delivered: Sequence[Settled]) -> None:

@@ -15,6 +15,7 @@ from pydantic import Field
 from crossdock import config, registry
 from crossdock.config import ConfigModel, ConfigPath, Document
 from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.delivery.masking import Masks
 from crossdock.errors import ConfigError
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES
@@ -77,6 +78,12 @@ class Project:
     @property
     def pin(self) -> Pin:
         return Pin(self.platform.base_url, self.platform.tenant)
+
+    @property
+    def masks(self) -> Masks:
+        """What is personal in the streams."""
+        named = ((f"{c.name}.{stream.name}", stream.personal) for c in self.connections for stream in c.streams)
+        return Masks({name: frozenset(members) for name, members in named})
 
     @property
     def adopting(self) -> frozenset[str]:

@@ -172,7 +172,7 @@ class Run:
         rate = self._project.platform.rate
         self._allowance = Allowance(self._clock, rate.per_minute / 60, rate.burst, spent_until)
         try:
-            with Senders(self._target, self._project.platform.in_flight) as senders:
+            with Senders(self._target, self._project.platform.in_flight, self._project.masks) as senders:
                 self._dispatcher = Dispatcher(
                     self._state,
                     self._target,

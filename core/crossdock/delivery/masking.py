@@ -1,0 +1,60 @@
+"""A platform's words without what they repeat of a record's personal values: done once, where answers come in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from crossdock.delivery.operations import payload_after
+from crossdock.delivery.outcomes import Outcome
+from crossdock.resources import RESOURCES, personal_members
+from crossdock.state import Intent
+
+SHOWN = 300
+_TOKEN = re.compile(r"[\w@.+-]{3,}")
+
+
+class Masks:
+    """Knows which members are personal: those of the resource models, and those that a config marks.
+
+    Args:
+        marked: Members by the name of the stream.
+    """
+
+    def __init__(self, marked: Mapping[str, frozenset[str]]) -> None:
+        self._marked = marked
+
+    def of(self, stream: str, resource: str) -> frozenset[str]:
+        """The wire names of a stream's personal members."""
+        kind = next(kind for name, kind in RESOURCES.items() if name == resource)
+        return personal_members(kind.wire) | self._marked.get(stream, frozenset())
+
+    def applied(self, intent: Intent, outcome: Outcome) -> Outcome:
+        """*outcome* with the first `SHOWN` characters of its message, personal values masked, even parts of them."""
+        if not outcome.message and not outcome.pointer:
+            return outcome
+        payload = payload_after(intent)
+        members = self.of(intent.stream, intent.resource)
+        texts = [text.casefold() for text in _texts([payload.get(name) for name in members])]
+        pointer = outcome.pointer and _masked(outcome.pointer, texts)
+        return replace(outcome, message=_masked(outcome.message, texts)[:SHOWN], pointer=pointer)
+
+
+def _masked(message: str, texts: list[str]) -> str:
+    words = {word for text in texts for word in _TOKEN.findall(text)}
+
+    def mask(found: re.Match[str]) -> str:
+        token = found[0].casefold()
+        told = any(token in text for text in texts) or any(word in token for word in words)
+        return "(personal)" if told else found[0]
+
+    return _TOKEN.sub(mask, message) if texts else message
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)

@@ -133,10 +133,11 @@ class Intents:
     def move(self, items: Sequence[Intent], *, at: datetime) -> None:
         """Write each item's status, HTTP status, platform id and first sending; *at* is when that was.
 
-        A delivered one drops its raw form.
+        One that is delivered or replaced drops its raw form.
         """
-        for delivered in (True, False):
-            group = [item for item in items if (item.status == "delivered") is delivered]
+        done: tuple[Status, ...] = ("delivered", "replaced")  # nothing will be made of their raw form any more
+        for is_done in (True, False):
+            group = [item for item in items if (item.status in done) is is_done]
             if not group:
                 continue
             changes: dict[str, Any] = {
@@ -146,7 +147,7 @@ class Intents:
                 "first_sent_at": bindparam("first", type_=table.c.first_sent_at.type),
                 "settled_at": bindparam("now", type_=table.c.settled_at.type),
             }
-            if delivered:
+            if is_done:
                 changes["raw"] = {}
             self._connection.execute(
                 update(table).where(table.c.id == bindparam("row")).values(changes),

@@ -17,7 +17,7 @@ from crossdock.delivery.dispatcher import Counters, Dispatcher
 from crossdock.delivery.operations import PARTIAL
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settling import Settled
-from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
+from crossdock.errors import ConfigError, CrossdockError, InternalError, StateError, StoppedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
@@ -119,11 +119,16 @@ def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress
     """Map the chosen dead letters again, as the mapping is today, and deliver them; no source is read.
 
     Raises:
+        ConfigError: If a stream or a record is chosen that is not there.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with opened(project) as (state, work):
+        known = project.selected([choice.stream] if choice.stream else [])
         with state.begin() as tx:
-            streams = sorted({letter.stream for letter in tx.refused.chosen(choice)} & project.selected([]))
+            streams = sorted({letter.stream for letter in tx.refused.chosen(choice)} & known)
+        if not streams and choice.key is not None:
+            hint = "'crossdock records list --state rejected' shows what there is"
+            raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
         run = Run(project, state, clock, progress, interrupt)
         return run.execute(streams, work, lambda bound, tally: Replaying(bound, state, tally, choice))
 

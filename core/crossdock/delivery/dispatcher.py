@@ -133,7 +133,7 @@ class Dispatcher:
             judge.admit(intent)
         self._watch_breaker()
         leaving = self._leaving() if judge.stop is None else []
-        if chunk or leaving or not verdicts.empty:
+        if chunk or leaving or verdicts:
             self._commit(chunk, fresh, verdicts, leaving)
         if leaving:
             self.counters.requests += len(leaving)

@@ -37,9 +37,8 @@ class Verdicts:
     successors: list[Intent] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
 
-    @property
-    def empty(self) -> bool:
-        return not (self.settled or self.replaced or self.successors or self.attempts)
+    def __bool__(self) -> bool:
+        return bool(self.settled or self.replaced or self.successors or self.attempts)
 
 
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:

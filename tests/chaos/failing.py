@@ -1,0 +1,124 @@
+"""Runs a command of crossdock that kills its own process at one boundary of a record's way.
+
+python -P tests/chaos/failing.py NAME:NTH:before|after ARGUMENTS...
+
+The engine has no hooks for this: the NTH call of one of its functions, counted over all threads, ends in SIGKILL
+before or after its work. A line in the file that ``CROSSDOCK_CHAOS_NOTE`` names is written first, which proves that it
+struck. A function of `FAILPOINTS` that the engine no longer has is an AttributeError or ImportError before the command
+begins.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce, wraps
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+NOTE_VARIABLE = "CROSSDOCK_CHAOS_NOTE"
+
+Side = Literal["before", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failpoint:
+    """A function of the engine that stands at a boundary.
+
+    Attributes:
+        attribute: Its qualified name in *module*, where it is looked up when it is called.
+        often: What brings at least one call: a whole night, each stream of it, each turn that sends, each record.
+        sides: Where a strike means something of its own.
+        filled: Position of the argument that must not be empty for a call to count, *self* being 0; None: all count.
+    """
+
+    module: str
+    attribute: str
+    often: Literal["night", "stream", "turn", "record"]
+    sides: tuple[Side, ...] = ("after",)
+    filled: int | None = None
+
+    def owner(self) -> tuple[Any, str]:
+        """What holds the function, and under which name; fails if it is not there."""
+        *path, name = self.attribute.split(".")
+        owner = reduce(getattr, path, import_module(self.module))
+        getattr(owner, name)
+        return owner, name
+
+
+_BOTH: tuple[Side, ...] = ("before", "after")
+
+FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
+    "listed": Failpoint("crossdock.transport.sftp", "SftpSession.list", "stream"),
+    "downloaded": Failpoint("crossdock.transport.sftp", "SftpSession.fetch", "stream"),
+    "spooled": Failpoint("pathlib", "Path.replace", "stream"),
+    "batch_read": Failpoint("crossdock.sync.census", "prepare", "stream"),
+    "accepted": Failpoint("crossdock.sync.intake", "StateIntake.accept", "stream", _BOTH),
+    "census_done": Failpoint("crossdock.sync.census", "Census.take", "stream"),
+    "chunk_decided": Failpoint("crossdock.sync.plan", "Planner._decide", "stream"),
+    "letter_written": Failpoint("crossdock.state.backlog", "Refused.put", "night", filled=1),
+    "waiting_written": Failpoint("crossdock.state.backlog", "Waiting.put", "night", filled=1),
+    "intents_added": Failpoint("crossdock.state.intents", "Intents.add", "stream", filled=1),
+    "committed": Failpoint("crossdock.delivery.senders", "Senders.put", "turn", _BOTH, filled=1),
+    "sent": Failpoint("crossdock.platform.target", "PlatformTarget.send", "record", _BOTH),
+    "settle_written": Failpoint("crossdock.delivery.settling", "write", "turn", _BOTH, filled=1),
+    "settled": Failpoint("crossdock.delivery.dispatcher", "Dispatcher._commit", "turn", filled=3),
+    "stream_finished": Failpoint("crossdock.sync.reading", "Reading.finish", "stream", _BOTH),
+    "files_finished": Failpoint("crossdock.sync.intake", "StateIntake.finish", "stream", _BOTH),
+    "run_finished": Failpoint("crossdock.state.runs", "Runs.finish", "night", _BOTH),
+}
+
+
+def arm(name: str, nth: int, side: Side, note: Path) -> None:
+    """Put a killing function in the place of the one that *name* stands for."""
+    point = FAILPOINTS[name]
+    owner, attribute = point.owner()
+    setattr(
+        owner, attribute, _killing(getattr(owner, attribute), point.filled, nth, side, f"{name}:{nth}:{side}", note)
+    )
+
+
+def _killing(
+    function: Callable[..., Any], filled: int | None, nth: int, side: Side, label: str, note: Path
+) -> Callable[..., Any]:
+    calls, lock = count(1), threading.Lock()
+
+    @wraps(function)
+    def killing(*args: Any, **kwargs: Any) -> Any:
+        if filled is not None and not args[filled]:
+            return function(*args, **kwargs)
+        with lock:
+            strikes = next(calls) == nth
+        if strikes and side == "before":
+            _kill(label, note)
+        result = function(*args, **kwargs)
+        if strikes:
+            _kill(label, note)
+        return result
+
+    return killing
+
+
+def _kill(label: str, note: Path) -> None:
+    with note.open("a") as out:
+        out.write(f"{label}\n")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    name, nth, side = sys.argv.pop(1).split(":")
+    if side not in {"before", "after"}:
+        raise ValueError(f"{side!r} is neither before nor after")
+    arm(name, int(nth), "before" if side == "before" else "after", Path(os.environ[NOTE_VARIABLE]))
+    runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

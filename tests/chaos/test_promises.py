@@ -1,0 +1,49 @@
+"""The short forms of what crossdock promises of its delivery; ``pytest tests/long -n 2`` runs the long ones.
+
+``CROSSDOCK_CHAOS_SEED`` gives another seed; ``-rP`` shows what was injected.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos import promises
+
+from crossdock.testing.postgres import PostgresServer
+
+
+def test_nothing_is_lost_in_a_crash(tmp_path: Path) -> None:
+    """Killed at every boundary of a record's way and at random instants, nothing is lost and nothing done twice."""
+    promises.nothing_lost_in_a_crash(tmp_path, records=500, rounds=1, kills=2, in_flight=4, sides=1)
+
+
+def test_each_record_has_one_effect(tmp_path: Path) -> None:
+    """Lost, cut and false answers lose nothing and do nothing twice."""
+    promises.one_effect_each(tmp_path, invoices=600, in_flight=8)
+
+
+def test_a_key_stands_for_the_same_bytes(tmp_path: Path) -> None:
+    """A restart with another serializer sends what was written down, byte for byte."""
+    promises.same_key_same_bytes(tmp_path, invoices=120, kill_at=60, in_flight=4)
+
+
+def test_a_rerun_is_harmless(tmp_path: Path) -> None:
+    """The same night again has no effect."""
+    promises.rerun_is_harmless(tmp_path, records=200, in_flight=8)
+
+
+def test_another_order_of_members_is_no_change(tmp_path: Path) -> None:
+    """A build that writes members in another order finds everything as it was delivered."""
+    promises.another_order_is_no_change(tmp_path, records=40, in_flight=4)
+
+
+def test_not_a_cent_drifts(tmp_path: Path) -> None:
+    """Every amount comes back as it stood in the file."""
+    promises.not_a_cent_drifts(tmp_path, amounts=250, in_flight=8)
+
+
+@pytest.mark.postgres
+def test_not_a_cent_drifts_on_postgresql(tmp_path: Path, postgres: PostgresServer) -> None:
+    """The same through a state on PostgreSQL."""
+    promises.not_a_cent_drifts(tmp_path, amounts=250, in_flight=8, state=postgres.create_database())

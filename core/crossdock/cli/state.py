@@ -98,10 +98,10 @@ def _count(loaded: Project, ages: Ages) -> Purged:
 
 
 def _purge(loaded: Project, ages: Ages) -> Purged:
-    from crossdock.state import retention
+    from crossdock.state import purging
 
     with closing(loaded.open_state()) as opened:
-        return retention.purge(opened, loaded.state_url, ages)
+        return purging.purge(opened, loaded.state_url, ages)
 
 
 def _told(done: Purged, before: datetime, were: str) -> str:

@@ -6,13 +6,10 @@ an idempotency key again that the platform may know (law 2). Where none does, th
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -30,14 +27,8 @@ from sqlalchemy import (
     update,
 )
 
-from crossdock.errors import StateError
-from crossdock.state import engine
 from crossdock.state.intents import UNSETTLED
 from crossdock.state.schema import bindings, intents, metadata, refused, runs
-
-if TYPE_CHECKING:
-    from crossdock.state.engine import StateUrl
-    from crossdock.state.store import State, Transaction
 
 BATCH = 1_000  # rows in one transaction
 
@@ -111,58 +102,6 @@ class Retention:
         if self._connection.dialect.name == "sqlite":
             self._connection.exec_driver_sql("PRAGMA secure_delete=ON")
         return self._connection
-
-
-def purge(state: State, url: StateUrl, ages: Ages) -> Purged:
-    """Purge in short transactions, so that one that is interrupted has done a part and can be repeated.
-
-    Raises:
-        StateError: If another run is at work on the state, or the database fails.
-    """
-    with state.exclusive("state purge"):
-        done = Purged(
-            _all(state, lambda tx: tx.retention.remove_operations(ages)),
-            _all(state, lambda tx: tx.retention.empty_operations(ages)),
-            _all(state, lambda tx: tx.retention.empty_dead_letters(ages)),
-            _all(state, lambda tx: tx.retention.remove_runs(ages)),
-        )
-        if url.drivername == "sqlite":
-            _rewrite(url)
-    return done
-
-
-def _all(state: State, step: Callable[[Transaction], int]) -> int:
-    total = 0
-    while True:
-        with state.begin() as tx:
-            done = step(tx)
-        total += done
-        if not done:
-            return total
-
-
-def _rewrite(url: StateUrl) -> None:
-    """Write the file anew: runs leave remnants of what they overwrite in it, and so does the write-ahead log.
-
-    Raises:
-        StateError: If the disk cannot hold it twice, or somebody reads the state meanwhile.
-    """
-    try:
-        with closing(sqlite3.connect(Path(url.database or ""), timeout=engine.BUSY_S, isolation_level=None)) as file:
-            file.execute("VACUUM")
-            (busy, _, _) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.Error as error:
-        raise _unfinished(url, str(error)) from None
-    if busy:
-        raise _unfinished(url, "somebody reads the state")
-
-
-def _unfinished(url: StateUrl, reason: str) -> StateError:
-    return StateError(
-        f"the data is purged, but remnants may be left in the file: {reason}",
-        where=url.render_as_string(hide_password=True),
-        hint="purge again; it needs as much free disk as the state is large, and nobody at work on it",
-    )
 
 
 def _batch(table: Table, condition: ColumnElement[bool]) -> ColumnElement[bool]:

@@ -14,7 +14,18 @@ from tests.conftest import PIN
 from tests.unit.state.test_state import SCOPE, binding, intent
 
 from crossdock.errors import StateError
-from crossdock.state import DeadLetter, FileFacts, Intent, State, StateUrl, WaitingRecord, create, parse_url, retention
+from crossdock.state import (
+    DeadLetter,
+    FileFacts,
+    Intent,
+    State,
+    StateUrl,
+    WaitingRecord,
+    create,
+    parse_url,
+    purging,
+    retention,
+)
 from crossdock.state import engine as state_engine
 from crossdock.state.intents import Status
 from crossdock.state.retention import Ages, Purged
@@ -70,7 +81,7 @@ def purge(state: State, url: StateUrl, ages: Ages = AGES) -> Purged:
     """Purge, after a dry run that told the same."""
     with state.begin() as tx:
         foretold = tx.retention.count(ages)
-    done = retention.purge(state, url, ages)
+    done = purging.purge(state, url, ages)
     assert done == foretold
     with state.begin() as tx:
         assert tx.retention.count(ages) == Purged(0, 0, 0, 0)
@@ -193,7 +204,7 @@ def test_a_purge_never_works_beside_a_run(state: State, state_url: StateUrl) -> 
     """Whoever holds the run lock is left alone."""
     other = State(state_url, PIN)
     with state.exclusive("test"), pytest.raises(StateError, match="another run is at work"):
-        retention.purge(other, state_url, AGES)
+        purging.purge(other, state_url, AGES)
     other.close()
 
 
@@ -231,7 +242,7 @@ def test_a_reader_is_told_to_be_in_the_way(tmp_path: Path, monkeypatch: pytest.M
         other.execute("BEGIN")
         other.execute("SELECT * FROM intents").fetchall()
         with pytest.raises(StateError, match="somebody reads the state"):
-            retention.purge(state, url, AGES)
+            purging.purge(state, url, AGES)
         other.execute("COMMIT")
-        retention.purge(state, url, AGES)
+        purging.purge(state, url, AGES)
     assert CANARY.encode() not in bytes_of(tmp_path)

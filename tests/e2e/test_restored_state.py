@@ -25,7 +25,7 @@ def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
     assert site.run("state", "restored").code == 0
     result = site.sync()
     assert (result.code, len(site.effects())) == (1, effects), "P3 was found, invoice 4 was not sent"
-    assert result.records("products") == {"read": 3, "unchanged": 2, "created": 1}
+    assert result.records("products") == {"read": 3, "unchanged": 2, "suppressed": 1}
     (doubt,) = site.listed("--state", "in-doubt")
     assert (doubt["stream"], doubt["key"]) == ("wms.invoices", "4")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from crossdock.delivery.retry import pause_s
+from crossdock.delivery.retry import DOUBLINGS, pause_s
 
 WATCHED = 20  # latest outcomes that tell whether the platform works
 OPENS_AT = 10  # failures among them
@@ -73,6 +73,6 @@ class Breaker:
             self.probes += 1
         elif self._latest.count(False) < OPENS_AT:
             return
-        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**self.probes)
+        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self.probes, DOUBLINGS))
         pause = longest / 2 + pause_s(1, base_s=longest / 2, cap_s=longest, rng=self._rng)
         self._probe_at = now + max(pause, retry_after_s or 0.0)

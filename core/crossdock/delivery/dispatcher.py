@@ -16,16 +16,18 @@ from typing import Protocol
 
 from crossdock.clock import Clock
 from crossdock.delivery import settling
-from crossdock.delivery.judge import Judge, Verdicts
+from crossdock.delivery.judge import Judge, PutOffError
 from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Returned, Senders
 from crossdock.delivery.settling import Settled
+from crossdock.delivery.verdicts import Verdicts
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.target import PlatformTarget
 from crossdock.state import Intent, Scope, State, Transaction
 
+AFTER_RESTORE = 1_000  # counters that a backup does not know of may have been used: their keys must not come again
 GATHER_S = 0.004  # a turn that gathers outcomes this long shares its disk flush with more of them
 
 
@@ -93,10 +95,19 @@ class Dispatcher:
         for intent in intents:
             if intent.operation == "create" and intent.first_sent_at is None:
                 intent.path = self._target.profile.path(intent.resource)
-            self._judge.resume(intent, verdicts)
+            if self._suspicious and intent.first_sent_at is None:
+                self._judge.suspect(intent, verdicts)  # a backup does not know what was sent after it was made
+            else:
+                self._judge.resume(intent, verdicts)
         self._commit(None, [], verdicts, [])
         self._tell(verdicts)
-        self.deliver(iter(()))
+        self._judge.resuming = True
+        try:
+            self.deliver(iter(()))
+        except PutOffError as error:
+            self._warn(f"what the last run left is put off: {error.message}")
+            self._judge.begin_anew()
+        self._judge.resuming = False
 
     def deliver(self, chunks: Iterator[Chunk]) -> None:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
@@ -117,7 +128,7 @@ class Dispatcher:
 
     def _turn(self, chunks: Iterator[Chunk]) -> bool:
         judge, chunk, verdicts = self._judge, None, Verdicts()
-        if judge.stop is None and self._outbox.waiting < self._limit and not self._outbox.breaker.is_open:
+        if judge.stop is None and self._outbox.wants_more(self._limit):
             chunk = next(chunks, None)
         fresh = self._mint(chunk.operations) if chunk else []
         for intent in fresh:
@@ -174,11 +185,12 @@ class Dispatcher:
                 for minted in (tx.bindings.counters(scope, hashes), tx.intents.counters(scope, hashes)):
                     for key_hash, number in minted.items():
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
-        return [mint(o, self._target, 1 + counters.get((o.scope, o.key_hash), 0)) for o in operations]
+        step = AFTER_RESTORE if self._suspicious else 1
+        return [mint(o, self._target, step + counters.get((o.scope, o.key_hash), 0)) for o in operations]
 
     def _commit(self, chunk: Chunk | None, fresh: list[Intent], verdicts: Verdicts, leaving: list[Errand]) -> None:
         now, spent_until = self._clock.now(), self._allowance.spent_until
-        sending = [errand.intent for errand in leaving if not errand.look_up]
+        sending = [errand.intent for errand in leaving if errand.purpose == "send"]
         for intent in sending:
             intent.leave(now)
 

@@ -4,41 +4,29 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
 from crossdock.delivery import retry
+from crossdock.delivery.breaker import Breaker
 from crossdock.delivery.operations import decided_again
 from crossdock.delivery.outbox import Outbox
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Trouble
 from crossdock.delivery.settling import Settled
+from crossdock.delivery.verdicts import Verdicts
 from crossdock.errors import CrossdockError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.platform.profile import Profile, Rule
 from crossdock.platform.target import PlatformTarget
 from crossdock.state import Attempt, Intent
 from crossdock.state.intents import Status
 
+POISON_AT_MOST = 10  # records that fail while the platform answers, before anything at all got through
 
-@dataclass(slots=True)
-class Verdicts:
-    """What one turn decided, to be written in one transaction.
 
-    Attributes:
-        settled: Intents that this run is done with.
-        replaced: Intents in whose place a successor goes on.
-        successors: New intents, decided on what the target was found to hold.
-        attempts: How sendings ended that are worth telling.
-    """
-
-    settled: list[Settled] = field(default_factory=list)
-    replaced: list[Intent] = field(default_factory=list)
-    successors: list[Intent] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(self.settled or self.replaced or self.successors or self.attempts)
+class PutOffError(CrossdockError):
+    """What an earlier run left does not get through now; the rest of the run is worth a try."""
 
 
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
@@ -55,6 +43,7 @@ class Judge:
 
     Attributes:
         stop: Why the run must end, once it must.
+        resuming: It is about what an earlier run left, which may be nothing but records that fail every night.
     """
 
     def __init__(self, target: PlatformTarget, clock: Clock, adopting: frozenset[str]) -> None:
@@ -62,8 +51,15 @@ class Judge:
         self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._rounds: Counter[tuple[str, int]] = Counter()
         self._accepted: set[str] = set()
+        self._left = 0
+        self.resuming = False
         self.outbox = Outbox(clock, target.profile.in_flight, self._rng)
         self.stop: BaseException | None = None
+
+    def begin_anew(self) -> None:
+        """After what was put off: nothing is held against the platform."""
+        self.stop = None
+        self.outbox.breaker = Breaker(self._profile.in_flight, self._rng)
 
     def admit(self, intent: Intent) -> None:
         """Take a new intent."""
@@ -74,7 +70,7 @@ class Judge:
         if intent.operation != "create":
             self.admit(intent)
         elif self._profile.can_verify(intent.resource, intent.operation):
-            self.outbox.put(Errand(intent, look_up=True, trouble=Trouble(ambiguous=True)))
+            self.outbox.put(Errand(intent, "look_up"))  # what is found may be of another day than ours
         else:
             intent.first_sent_at = self._clock.now()  # from now on it is treated like what was sent
             told = Outcome("in_doubt", "may have been delivered before the state was restored")
@@ -86,20 +82,20 @@ class Judge:
             self.admit(intent)
             return
         rule = rule_for(intent, self._profile, self._clock.now())
-        errand = Errand(intent, look_up=rule == "verify", trouble=Trouble(ambiguous=True))
+        errand = Errand(intent, "look_up" if rule == "verify" else "send", trouble=Trouble(ambiguous=True))
         match rule:
             case "resend":
                 self.outbox.put(errand)
             case "verify":
                 age_s = (self._clock.now() - intent.first_sent_at).total_seconds()
-                self.outbox.delay(errand, self._profile.lookup.settle_s - age_s)
+                self.outbox.delay(errand, self._profile.lookup.settle_s - age_s, free=True)
             case "park":
                 told = Outcome("in_doubt", "sent by an earlier run, and cannot be sent again without risk")
                 self._settle("in_doubt", intent, told, verdicts)
 
     def broke(self, errand: Errand, error: Exception) -> None:
         """An exception ends the run; one that nobody foresaw does not tell whether the request was sent."""
-        errand.trouble.ambiguous |= not errand.look_up and not isinstance(error, CrossdockError)
+        errand.trouble.ambiguous |= errand.purpose == "send" and not isinstance(error, CrossdockError)
         self.stop = self.stop or error
         self.outbox.put(errand)
 
@@ -111,6 +107,9 @@ class Judge:
     def judge(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """Decide what *outcome* means for the intent of *errand*."""
         intent = errand.intent
+        if errand.purpose == "ping":
+            self._pinged(errand, outcome, verdicts)
+            return
         self._note(errand, outcome, verdicts)
         nameless = outcome.kind == "delivered" and not (outcome.platform_id or intent.platform_id)
         if nameless or outcome.kind in {"unavailable", "in_doubt"}:
@@ -154,6 +153,9 @@ class Judge:
             if trouble.ambiguous and outcome.status == 409:
                 self._again(errand, outcome, verdicts)
                 return
+        if intent.operation == "update" and outcome.status in {404, 410}:
+            self._settle("rejected", intent, replace(outcome, reason="missing"), verdicts)
+            return
         concerns_all = self._concerns_all(intent, outcome)
         if concerns_all is None:
             self._settle("rejected", intent, outcome, verdicts)
@@ -168,9 +170,6 @@ class Judge:
         intent, ours = errand.intent, errand.trouble.ambiguous
         unnamed = intent.platform_id is None
         intent.platform_id = outcome.platform_id
-        if intent.operation == "delete":
-            self.outbox.put(replace(errand, look_up=False))
-            return
         if unnamed and ours:
             self._settle("delivered", intent, outcome, verdicts)
             return
@@ -200,39 +199,66 @@ class Judge:
             self._settle("rejected", intent, trouble.conflict, verdicts)
         else:
             trouble.ambiguous = False
-            self.outbox.put(replace(errand, look_up=False))
+            self.outbox.put(replace(errand, purpose="send"))
 
     def _ask(self, errand: Errand) -> None:
-        self.outbox.put(replace(errand, look_up=True))
+        self.outbox.put(replace(errand, purpose="look_up"))
 
     def _again(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """After a pause send it again or look it up, unless that could do it twice, or it failed too often."""
         intent, trouble, limits = errand.intent, errand.trouble, self._profile.retry
         settle_s = 0.0
-        if not errand.look_up and outcome.kind != "unavailable":
+        if errand.purpose == "send" and outcome.kind != "unavailable":
             trouble.ambiguous = True
             match self._profile.rule(intent.resource, intent.operation):
                 case "park":
+                    self._give_up_if_hopeless(trouble, outcome)
                     self._settle("in_doubt", intent, outcome, verdicts)
                     return
                 case "verify":
-                    errand, settle_s = replace(errand, look_up=True), self._profile.lookup.settle_s
+                    errand, settle_s = replace(errand, purpose="look_up"), self._profile.lookup.settle_s
                 case "resend":
                     pass
         trouble.failures += 1
         if trouble.failing_since is None:
             trouble.failing_since = self._clock.monotonic()
         if trouble.failures >= limits.attempts and not self._outage(trouble):
-            self._leave_behind(errand)
-            verdicts.settled.append(Settled(intent, outcome))
+            self._leave(errand, outcome, verdicts)
             return
-        if self._hopeless(trouble):
-            said = outcome.message or "answers success without an id"
-            hint = "nothing was lost; run again when the platform answers"
-            error = UnavailableError(f"{said} ({trouble.failures} attempts)", where=self._profile.base_url, hint=hint)
-            self.stop = self.stop or error
+        if trouble.failures == limits.attempts and outcome.kind == "in_doubt":
+            self.outbox.put(replace(errand, purpose="ping"))  # is it the platform, or this one record?
+            return
+        self._give_up_if_hopeless(trouble, outcome)
         jitter = retry.pause_s(trouble.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._rng)
-        self.outbox.delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0))
+        self.outbox.delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0), free=settle_s > 0)
+
+    def _pinged(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """One record failed and failed, and nothing else tells whether the platform works: its answer does."""
+        poison = self.outbox.breaker.worked or self._left < POISON_AT_MOST
+        if outcome.kind == "answered" and poison and not self._is_too_late():
+            self._left += 1
+            self._leave(errand, Outcome("in_doubt", "fails again and again"), verdicts)
+            return
+        self._give_up_if_hopeless(errand.trouble, replace(outcome, message=outcome.message or "carries nothing out"))
+        self.outbox.delay(replace(errand, purpose="send"), self._profile.retry.base_s)
+
+    def _leave(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        """It is not the platform's fault as a whole: the run goes on without it."""
+        self._leave_behind(errand)
+        verdicts.settled.append(Settled(errand.intent, outcome))
+
+    def _give_up_if_hopeless(self, trouble: Trouble, outcome: Outcome) -> None:
+        if not self._hopeless(trouble):
+            return
+        said = outcome.message or "answers success without an id"
+        attempts = max(trouble.failures, self.outbox.breaker.probes)
+        hint = "nothing was lost; run again when the platform answers"
+        error: CrossdockError = UnavailableError(
+            f"{said} ({attempts} attempts)", where=self._profile.base_url, hint=hint
+        )
+        if self.resuming and outcome.kind != "unavailable":
+            error = PutOffError(error.message)  # new records will show whether the platform works
+        self.stop = self.stop or error
 
     def _outage(self, trouble: Trouble) -> bool:
         """True if nothing at all got through since this one began to fail: then it is not its own fault."""
@@ -241,12 +267,16 @@ class Judge:
 
     def _hopeless(self, trouble: Trouble) -> bool:
         """True if it is time to give up: soon when nothing ever got through, later in the middle of a good run."""
-        breaker, limits = self.outbox.breaker, self._profile.retry
+        breaker = self.outbox.breaker
         if breaker.failing_since is None:
             return False
         if not breaker.worked:
-            return max(trouble.failures, breaker.probes) >= limits.attempts
-        return self._clock.monotonic() - breaker.failing_since >= limits.give_up_after_s
+            return max(trouble.failures, breaker.probes) >= self._profile.retry.attempts
+        return self._is_too_late()
+
+    def _is_too_late(self) -> bool:
+        since = self.outbox.breaker.failing_since
+        return since is not None and self._clock.monotonic() - since >= self._profile.retry.give_up_after_s
 
     def _concerns_all(self, intent: Intent, outcome: Outcome) -> RemoteError | None:
         """The error of a refusal that would meet every record, and says nothing about this one."""
@@ -283,7 +313,7 @@ class Judge:
     def _note(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """Keep how a sending ended, unless it was delivered at the first go, which its intent tells."""
         intent = errand.intent
-        if errand.look_up or (outcome.kind == "delivered" and intent.attempts == 1):
+        if errand.purpose != "send" or (outcome.kind == "delivered" and intent.attempts == 1):
             return
         at = self._clock.now()
         verdicts.attempts.append(Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message))

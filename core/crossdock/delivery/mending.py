@@ -27,6 +27,8 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
     if creates and (platform_id is None or len(creates) > 1):
         hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
         raise ConfigError("a created record is bound to its id on the platform, one record at a time", hint=hint)
+    if not intents:
+        return
     for intent in intents:
         intent.status = "delivered"
     outcome = Outcome("delivered", platform_id=platform_id)
@@ -49,10 +51,13 @@ def drop(
     at: datetime,
 ) -> None:
     """Give records up as they read now: they come to nothing until their source changes them."""
+    if not (letters or waiting or intents):
+        return
     for intent in intents:
         intent.status = "dropped"
     tx.intents.move(intents, at=at)
-    given_up = [_of_waiting(record) for record in waiting] + [_of_intent(intent) for intent in intents]
+    # of a record that waits for its second step while the first is in doubt, the whole one counts: it comes last
+    given_up = [_of_intent(intent) for intent in intents] + [_of_waiting(record) for record in waiting]
     tx.refused.put(given_up, run_id=_last_run(tx), at=at)
     for stream in {each.stream for each in (*letters, *given_up)}:
         hashes = [each.key_hash for each in (*letters, *given_up) if each.stream == stream]

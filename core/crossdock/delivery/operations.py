@@ -104,22 +104,27 @@ def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], 
     An update changes the members that it was to change, and no others: what somebody else changed meanwhile stays.
 
     Returns:
-        None if that is there already. Else a new intent under a new key, since its bytes are new.
+        None if that is there already. Else a new intent under a new key, since its bytes or its ``If-Match`` are new.
     """
     assert intent.platform_id is not None
-    after = payload_after(intent)
+    after, counter = payload_after(intent), intent.counter + 1
     wanted = after if intent.before is None else difference(intent.before, after)
     before = {name: held[name] for name in wanted if name in held}
     changes = difference(before, patched(before, wanted))
-    if not changes:
+    if intent.operation == "delete":
+        kind: Kind = "delete"
+        request = target.delete(intent.resource, intent.platform_id)
+    elif changes:
+        kind = "update"
+        request = target.update(intent.resource, intent.platform_id, changes)
+    else:
         return None
-    request, counter = target.update(intent.resource, intent.platform_id, changes), intent.counter + 1
     return replace(
         intent,
         id=0,
-        operation="update",
+        operation=kind,
         counter=counter,
-        idempotency_key=idempotency_key(target.profile.tenant, intent.scope, intent.key, "update", counter),
+        idempotency_key=idempotency_key(target.profile.tenant, intent.scope, intent.key, kind, counter),
         method=request.method,
         path=request.path,
         body=request.body,

@@ -19,6 +19,7 @@ class _Delayed:
     ready_at: float
     number: int
     errand: Errand = field(compare=False)
+    free: bool = field(compare=False)
 
 
 class Outbox:
@@ -43,15 +44,15 @@ class Outbox:
         else:
             self._ready.append(errand)
 
-    def delay(self, errand: Errand, seconds: float) -> None:
-        """To leave after *seconds*, when the budget of retries allows."""
+    def delay(self, errand: Errand, seconds: float, *, free: bool = False) -> None:
+        """To leave after *seconds*, when the budget of retries allows; one that is *free* costs it nothing."""
         ready_at = self._clock.monotonic() + seconds
-        heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), errand))
+        heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), errand, free))
 
     def take(self, number: int) -> list[Errand]:
         """The next errands; first attempts earn retries."""
         taken = [self._ready.popleft() for _ in range(number)]
-        self._budget.first(sum(not errand.look_up and errand.intent.attempts == 0 for errand in taken))
+        self._budget.first(sum(errand.purpose == "send" and errand.intent.attempts == 0 for errand in taken))
         for errand in taken:
             errand.probe = self.breaker.is_open
         return taken
@@ -63,20 +64,20 @@ class Outbox:
         self._ready.clear()
         return left
 
-    @property
-    def waiting(self) -> int:
-        """How many errands could leave at once."""
-        return len(self._ready)
-
     def __bool__(self) -> bool:
         return bool(self._ready or self._delayed)
+
+    def wants_more(self, limit: int) -> bool:
+        """True if new work should be made: little is left, and what is left does not wait for the platform."""
+        return len(self._ready) < limit and not (self and self.breaker.is_open)
 
     def due(self) -> int:
         """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""
         now = self._clock.monotonic()
-        while self._delayed and self._delayed[0].ready_at <= now and self._budget.left(now):
-            self._budget.spend(1)
-            self._ready.appendleft(heapq.heappop(self._delayed).errand)
+        while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
+            delayed = heapq.heappop(self._delayed)
+            self._budget.spend(0 if delayed.free else 1)
+            self._ready.appendleft(delayed.errand)
         return len(self._ready)
 
     def next_s(self, now: float) -> float:

@@ -17,6 +17,7 @@ Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
     "changed",  # the target holds another version than we know (412)
     "found", "absent",  # answers to a look-up
+    "answered",  # to the question whether the platform works at all
 ]  # fmt: skip
 MAX_RETRY_AFTER_S = 900.0
 
@@ -75,8 +76,8 @@ def of_answer(answer: Answer) -> Outcome:
 
 def of_look_up(answer: Answer) -> Outcome:
     """The outcome of asking for one record, by its id or by a list with at most one entry."""
-    if answer.status == 404:
-        return Outcome("absent", status=404)
+    if answer.status in {404, 410}:
+        return Outcome("absent", status=answer.status)
     if answer.status != 200:
         told = of_answer(answer)
         return told if told.kind in {"throttled", "unauthorized"} else replace(told, kind="unavailable")
@@ -92,6 +93,11 @@ def of_look_up(answer: Answer) -> Outcome:
     if not isinstance(body, dict) or not isinstance(body.get("id"), str):
         return Outcome("unavailable", "answered a look-up with something else than a record", answer.status)
     return Outcome("found", status=200, platform_id=body["id"], etag=etag, held=body)
+
+
+def of_ping(answer: Answer) -> Outcome:
+    """The outcome of a harmless question: whatever is answered below 500 shows that the platform works."""
+    return Outcome("answered" if answer.status < 500 else "unavailable", status=answer.status)
 
 
 def _is_running(problem: Problem, wait_s: float | None) -> bool:
@@ -133,7 +139,7 @@ def retry_after_s(answer: Answer) -> float | None:
         return min(float(value), MAX_RETRY_AFTER_S)
     try:
         wait = (_instant(value) - _instant(answer.headers.get("date", ""))).total_seconds()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return min(max(wait, 0.0), MAX_RETRY_AFTER_S)
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import random
 
+DOUBLINGS = 60  # more of them, in an outage of hours, would be no number any more
+
 
 def pause_s(attempt: int, *, base_s: float, cap_s: float, rng: random.Random) -> float:
     """Seconds to wait after the *attempt*-th failure, counted from 1.
 
     Drawn evenly from zero to ``base_s * 2 ** (attempt - 1)``, at most *cap_s* ("full jitter", AWS architecture blog).
     """
-    return rng.uniform(0.0, min(cap_s, base_s * 2.0 ** (attempt - 1)))
+    return rng.uniform(0.0, min(cap_s, base_s * 2.0 ** min(attempt - 1, DOUBLINGS)))
 
 
 class Budget:
-    """How many retries a run may afford: a tenth of its first attempts, and one a second (Google SRE book, chapter 21).
+    """How many retries a run may afford: a tenth of its first attempts (Google SRE book, chapter 21) and some a second.
 
     Without it every record of an outage is sent several times, and the platform that comes back meets a multiple of
-    its load. Not thread safe.
+    its load. The floor keeps a run going on a network that is merely bad; in an outage the breaker stops all of them.
+    Not thread safe.
     """
 
-    FLOOR = 10  # a handful of hiccups in a small run need not wait
+    FLOOR = 10
+    FLOOR_PER_S = 10.0
 
     def __init__(self, now: float) -> None:
         self._began, self._firsts, self._spent = now, 0, 0
@@ -31,7 +35,7 @@ class Budget:
 
     def left(self, now: float) -> int:
         """How many retries may leave at *now*, 0 or more."""
-        return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began)) - self._spent)
+        return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began) * self.FLOOR_PER_S) - self._spent)
 
     def spend(self, number: int) -> None:
         self._spent += number

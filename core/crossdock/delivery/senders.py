@@ -9,7 +9,7 @@ import queue
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Literal, Self
 
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
@@ -37,14 +37,15 @@ class Trouble:
 
 @dataclass(slots=True)
 class Errand:
-    """One request on behalf of an intent: its own, or with *look_up* the question what became of it.
+    """One request on behalf of an intent.
 
     Attributes:
+        purpose: To ``send`` it, to ``look_up`` what became of it, or to ``ping`` the platform, which seems to fail.
         probe: It leaves while the platform seems to be down.
     """
 
     intent: Intent
-    look_up: bool = False
+    purpose: Literal["send", "look_up", "ping"] = "send"
     probe: bool = False
     trouble: Trouble = field(default_factory=Trouble)
 
@@ -88,22 +89,24 @@ class Senders:
 
     def _run(self, client: HttpClient, errand: Errand) -> Returned:
         try:
-            outcome = self._look_up(client, errand) if errand.look_up else self._send(client, errand)
+            outcome = self._ask(client, errand)
             return Returned(errand, self._masks.applied(errand.intent, outcome))
         except (NotSentError, AmbiguousError) as error:
-            return Returned(errand, outcomes.of_failure(error, harmless=errand.look_up))
+            return Returned(errand, outcomes.of_failure(error, harmless=errand.purpose != "send"))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
             return Returned(errand, None, error)
 
-    def _send(self, client: HttpClient, errand: Errand) -> Outcome:
-        intent = errand.intent
-        request = Request(intent.method, intent.path, intent.body)
-        return outcomes.of_answer(self._target.send(client, request, intent.idempotency_key, intent.if_match))
-
-    def _look_up(self, client: HttpClient, errand: Errand) -> Outcome:
-        intent = errand.intent
-        request = self._target.look_up(intent.resource, intent.namespace, intent.key, intent.platform_id)
-        return outcomes.of_look_up(self._target.send(client, request))
+    def _ask(self, client: HttpClient, errand: Errand) -> Outcome:
+        intent, target = errand.intent, self._target
+        match errand.purpose:
+            case "send":
+                request = Request(intent.method, intent.path, intent.body)
+                return outcomes.of_answer(target.send(client, request, intent.idempotency_key, intent.if_match))
+            case "look_up":
+                request = target.look_up(intent.resource, intent.namespace, intent.key, intent.platform_id)
+                return outcomes.of_look_up(target.send(client, request))
+            case "ping":
+                return outcomes.of_ping(target.send(client, target.ping(intent.resource)))
 
     def close(self) -> None:
         """End all threads once they have sent what they were given."""

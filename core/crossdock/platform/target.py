@@ -92,6 +92,10 @@ class PlatformTarget:
         name = urlencode({self.profile.lookup.parameter: external_id(namespace, key)})
         return Request("GET", f"{self.profile.path(resource)}?{name}")
 
+    def ping(self, resource: ResourceName) -> Request:
+        """Ask for something, to see whether anything is answered."""
+        return Request("GET", f"{self.profile.path(resource)}?limit=1")
+
     def _place(self, resource: ResourceName, platform_id: str) -> str:
         return f"{self.profile.path(resource)}/{quote(platform_id, safe='')}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -128,7 +128,8 @@ def _lock(engine: Engine, url: URL) -> Iterator[bool]:
         alone = bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY}).scalar())
         yield alone
         if alone:
-            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY})
+            with suppress(DBAPIError):  # a session that broke off meanwhile has lost its lock with itself
+                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY})
 
 
 def _now(connection: Connection) -> datetime:

@@ -147,7 +147,7 @@ def apply(
         def source(bound: BoundStream, tally: Tally) -> Reading:
             return _Approved(bound, state, tally, run.id, approved.sources[bound.name])
 
-        return run.execute(list(approved.selection), work, source)
+        return run.execute(project.selected(approved.selection), work, source)
 
 
 class _Approved(Reading):

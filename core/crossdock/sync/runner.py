@@ -112,7 +112,8 @@ def sync(
     """
     with opened(project) as (state, work):
         run = Run(project, state, clock, progress, interrupt)
-        return run.execute(selection, work, lambda bound, tally: Reading(bound, state, tally, run.id))
+        names = project.selected(selection)
+        return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
 
 
 def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
@@ -125,12 +126,12 @@ def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress
     with opened(project) as (state, work):
         known = project.selected([choice.stream] if choice.stream else [])
         with state.begin() as tx:
-            streams = sorted({letter.stream for letter in tx.refused.chosen(choice)} & known)
-        if not streams and choice.key is not None:
+            names = {letter.stream for letter in tx.refused.chosen(choice)} & known
+        if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' shows what there is"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
         run = Run(project, state, clock, progress, interrupt)
-        return run.execute(streams, work, lambda bound, tally: Replaying(bound, state, tally, choice))
+        return run.execute(names, work, lambda bound, tally: Replaying(bound, state, tally, choice), reads=False)
 
 
 @contextmanager
@@ -154,17 +155,21 @@ class Run:
         self._opened: set[tuple[str, int]] = set()
         self.id = 0
 
-    def execute(self, selection: list[str], work: Path, source: Callable[[BoundStream, Tally], Source]) -> Report:
-        """Run the selected streams.
+    def execute(
+        self, names: set[str], work: Path, source: Callable[[BoundStream, Tally], Source], *, reads: bool = True
+    ) -> Report:
+        """Run streams.
 
         Args:
+            names: Of the streams; without any, only what the last run left is sent.
             source: Where the records of a stream come from.
+            reads: False if that is not the streams' own sources.
         """
+        whole = reads and names == self._project.selected([])
         self._source, now = source, self._clock.now()
         date = now.astimezone().date().isoformat()
         started = self._clock.monotonic()
         owner = f"{socket.gethostname()}:{os.getpid()}"
-        names = self._project.selected(selection)
         self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
             tx.runs.abandon(at=now)
@@ -192,7 +197,7 @@ class Run:
                     suspicious=restored,
                 )
                 report.counters = self._dispatcher.counters
-                self._all(streams)
+                self._all(streams, whole=whole)
         except BaseException as error:
             report.errors[""] = _ended_by(error)
             raise
@@ -201,13 +206,17 @@ class Run:
             self._finish(report)
         return report
 
-    def _all(self, streams: list[BoundStream]) -> None:
+    def _all(self, streams: list[BoundStream], *, whole: bool) -> None:
         if not self._resume():
             return
         for bound in streams:
-            if not self._one(bound) or self._interrupt.is_set():
+            if self._interrupt.is_set():
+                hint = "what was in flight is settled; run again to go on"
+                self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
                 return
-        if not self._report.errors and {bound.name for bound in streams} == self._project.selected([]):
+            if not self._one(bound):
+                return
+        if whole and not self._report.errors:  # a restored state has been looked at from end to end
             self._state.apply(lambda tx: tx.runs.trusted_again())
 
     def _resume(self) -> bool:

@@ -242,7 +242,11 @@ class _Stream(httpcore.NetworkStream):
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers.items()]
+    """As bytes: an answer's own header text comes back as the bytes it was, and what is beyond them is UTF-8."""
+    return [
+        (name.encode(), value.encode("latin-1" if max(map(ord, value), default=0) < 256 else "utf-8"))
+        for name, value in headers.items()
+    ]
 
 
 def _reason(error: Exception) -> str:

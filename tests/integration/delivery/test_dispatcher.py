@@ -2,183 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.conftest import PIN
+from tests.integration.delivery.harness import (
+    SCOPE,
+    Answer,
+    Batch,
+    Bench,
+    Platform,
+    Seen,
+    created,
+    operation,
+)
 
 from crossdock.clock import SystemClock
-from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
-from crossdock.delivery.senders import Senders
-from crossdock.delivery.settling import Settled
 from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
-from crossdock.pacing.allowance import Allowance
-from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget
-from crossdock.records import Record
-from crossdock.state import Intent, Scope, State, StateUrl, Transaction
-
-SCOPE = Scope("platform", "product", "wms")
-
-Answer = tuple[int, dict[str, str], bytes] | None  # None: the connection is closed without an answer
-Script = Callable[["Seen"], Answer]
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A request as the platform saw it; *turn* counts those under its key, from 1."""
-
-    method: str
-    path: str
-    key: str
-    body: bytes
-    turn: int
-
-
-class Platform(ThreadingHTTPServer):
-    """Answers as a script says, and remembers what it saw."""
-
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.script: Script = created
-        self.seen: list[Seen] = []
-        self.lock = threading.Lock()
-
-    def handle_error(self, *_: Any) -> None:
-        """A closed connection is part of the script."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Platform
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        key = self.headers.get("idempotency-key", "")
-        with self.server.lock:
-            turn = 1 + sum(seen.key == key for seen in self.server.seen)
-            seen = Seen(self.command, self.path, key, body, turn)
-            self.server.seen.append(seen)
-        answer = self.server.script(seen)
-        if answer is None:
-            self.close_connection = True
-            return
-        status, headers, content = answer
-        self.send_response(status)
-        for name, value in {**headers, "content-length": str(len(content))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_PATCH = do_POST  # noqa: N815  the base class calls it so
-
-    def log_message(self, *_: object) -> None:
-        """Be quiet."""
-
-
-def created(seen: Seen) -> Answer:
-    return 201, {}, b'{"id":"prd_%s"}' % seen.key[:8].strip('"').encode()
-
-
-@pytest.fixture
-def platform() -> Iterator[Platform]:
-    with Platform() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-@dataclass
-class Batch:
-    operations: list[Operation]
-
-    def write(self, tx: Transaction) -> None:
-        """Nothing else."""
-
-
-def operation(number: int) -> Operation:
-    payload = {"externalId": f"wms:{number}", "sku": f"S{number}", "name": "x", "active": True}
-    record = Record(str(number), ({"SKU": f"S{number}"},), "f.csv", (number + 2,))
-    return Operation(
-        "create", "wms.products", "product", SCOPE, record, number, number, "xxh3_64", None, payload, payload, None
-    )
-
-
-@dataclass
-class Bench:
-    """A dispatcher on a state and a platform, one run at a time."""
-
-    state: State
-    port: int
-    monkeypatch: pytest.MonkeyPatch
-    settings: dict[str, Any] = field(default_factory=dict)
-    settled: list[Settled] = field(default_factory=list)
-    interrupt: threading.Event = field(default_factory=threading.Event)
-    throttled: int = 0
-
-    def run(self, work: Callable[[Dispatcher], Any]) -> Any:
-        self.monkeypatch.setenv("KEY", "k")
-        facts = {
-            "base_url": f"http://127.0.0.1:{self.port}",
-            "tenant": "acme",
-            "auth": {"kind": "api_key", "token": "env:KEY"},
-            "retry": {"attempts": 3, "base_s": 0.001},
-        }
-        profile = Profile.model_validate(facts | self.settings, context={"folder": Path()})
-        target, clock = PlatformTarget(profile), SystemClock()
-        with self.state.begin() as tx:
-            run_id = tx.runs.start(business_date="2026-01-01", owner="test", at=clock.now())
-        with Senders(target, profile.in_flight) as senders:
-            dispatcher = Dispatcher(
-                self.state,
-                target,
-                Allowance(clock, 1e6, 10**6),
-                senders,
-                clock,
-                run_id=run_id,
-                settled=self.settled.append,
-                interrupt=self.interrupt,
-            )
-            try:
-                return work(dispatcher)
-            finally:
-                self.throttled = dispatcher.counters.throttled
-
-    def deliver(self, count: int) -> None:
-        self.run(lambda dispatcher: dispatcher.deliver(iter([Batch([operation(n) for n in range(count)])])))
-
-    def resume(self) -> list[Intent]:
-        with self.state.begin() as tx:
-            unsettled = tx.intents.unsettled()
-
-        already = len(self.settled)
-        self.run(lambda dispatcher: dispatcher.resume(unsettled))
-        return [item.intent for item in self.settled[already:] if item.intent.status == "in_doubt"]
-
-    def statuses(self) -> Counter[str]:
-        return Counter(item.intent.status for item in self.settled)
-
-    def bound(self) -> int:
-        with self.state.begin() as tx:
-            return sum(tx.bindings.count().values())
-
-
-@pytest.fixture
-def bench(state: State, platform: Platform, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(state, platform.server_port, monkeypatch)
+from crossdock.state import State, StateUrl
 
 
 def test_no_byte_leaves_before_its_intent_is_committed(bench: Bench, platform: Platform, state_url: StateUrl) -> None:

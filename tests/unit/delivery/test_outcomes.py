@@ -118,6 +118,7 @@ def test_an_answer_that_is_no_problem_document_is_read_all_the_same(body: bytes)
         pytest.param("Sun, 06 Nov 1994 08:49:47 GMT", "", None, id="date without a Date"),
         pytest.param("soon", "", None, id="no sense"),
         pytest.param("-5", "", None, id="negative"),
+        pytest.param("Sun, 06 Nov 1994 08:49:47 +99999999999999", "", None, id="a zone beyond all numbers"),
     ],
 )
 def test_retry_after_in_its_forms(value: str, date: str, seconds: float | None) -> None:

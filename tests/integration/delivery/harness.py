@@ -1,0 +1,326 @@
+"""A scripted platform, and a dispatcher on a state that delivers to it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from crossdock.clock import Clock, SystemClock
+from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.delivery.operations import Kind, Operation
+from crossdock.delivery.senders import Senders
+from crossdock.delivery.settling import Settled
+from crossdock.pacing.allowance import Allowance
+from crossdock.platform.profile import Profile
+from crossdock.platform.target import PlatformTarget, Request, difference
+from crossdock.records import Record
+from crossdock.state import Binding, Intent, Scope, State, Transaction
+from crossdock.transport.http import Answer as HttpAnswer
+from crossdock.transport.http import HttpClient
+
+SCOPE = Scope("platform", "product", "wms")
+PRODUCTS = "/api/v1/catalog/products"
+
+Answer = tuple[int, dict[str, str], bytes] | None  # None: the connection is closed without an answer
+Script = Callable[["Seen"], Answer]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request as the platform saw it; *turn* counts those under its key, from 1."""
+
+    method: str
+    path: str
+    key: str
+    body: bytes
+    turn: int
+    if_match: str | None = None
+
+
+class Platform(ThreadingHTTPServer):
+    """Answers as a script says, and remembers what it saw."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.script: Script = created
+        self.seen: list[Seen] = []
+        self.lock = threading.Lock()
+
+    def of(self, *methods: str) -> list[Seen]:
+        """What it saw of these methods."""
+        return [seen for seen in self.seen if seen.method in methods]
+
+    def told(self) -> list[str]:
+        """The methods of all that it saw, in their order."""
+        return [seen.method for seen in self.seen]
+
+    def handle_error(self, *_: Any) -> None:
+        """A closed connection is part of the script."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Platform
+    protocol_version = "HTTP/1.1"
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        key = self.headers.get("idempotency-key", "")
+        with self.server.lock:
+            turn = 1 + sum(seen.key == key for seen in self.server.seen)
+            seen = Seen(self.command, self.path, key, body, turn, self.headers.get("if-match"))
+            self.server.seen.append(seen)
+        answer = self.server.script(seen)
+        if answer is None:
+            self.close_connection = True
+            return
+        status, headers, content = answer
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815  the base class calls them so
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+def created(seen: Seen) -> Answer:
+    return 201, {}, b'{"id":"prd_%s"}' % seen.key[:8].strip('"').encode()
+
+
+class Shelf:
+    """A script of a platform that keeps records, with versions, look-ups and a memory of its idempotency keys.
+
+    Attributes:
+        held: By id.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[str, dict[str, Any]] = {}
+        self._versions = Counter[str]()
+        self._answered: dict[str, Answer] = {}
+        self._made = 0
+        self._lock = threading.RLock()
+
+    def put(self, members: dict[str, Any]) -> str:
+        """Somebody makes a record; its id."""
+        with self._lock:
+            self._made += 1
+            name = f"prd_{self._made}"
+            self.held[name] = {"id": name, **members}
+            return name
+
+    def edit(self, name: str, /, **members: Any) -> None:
+        """Somebody changes a record."""
+        with self._lock:
+            self.held[name] |= members
+            self._versions[name] += 1
+
+    def tag(self, name: str) -> str:
+        return f'"{name}-{self._versions[name]}"'
+
+    def __call__(self, seen: Seen) -> Answer:
+        with self._lock:
+            if seen.key not in self._answered:
+                answer = self._answer(seen)
+                if not seen.key:
+                    return answer
+                self._answered[seen.key] = answer
+            return self._answered[seen.key]
+
+    def _answer(self, seen: Seen) -> Answer:
+        parts = urlsplit(seen.path)
+        name = parts.path.removeprefix(PRODUCTS).strip("/")
+        members = json.loads(seen.body) if seen.body else {}
+        if seen.method == "POST":
+            return self._post(members)
+        if seen.method == "GET" and not name:
+            wanted = parse_qs(parts.query).get("externalId")
+            listed = [each for each in self.held.values() if wanted is None or each.get("externalId") in wanted]
+            return 200, {"etag": '"of the list"'}, json.dumps({"data": listed}).encode()
+        if name not in self.held:
+            return 404, {}, b"{}"
+        if seen.if_match is not None and seen.if_match != self.tag(name):
+            return 412, {}, b"{}"
+        if seen.method == "DELETE":
+            del self.held[name]
+            return 204, {}, b""
+        if seen.method == "PATCH":
+            _merge(self.held[name], members)
+            self._versions[name] += 1
+        return 200, {"etag": self.tag(name)}, json.dumps(self.held[name]).encode()
+
+    def _post(self, members: dict[str, Any]) -> Answer:
+        if members.get("externalId") in {each.get("externalId") for each in self.held.values()}:
+            return 409, {}, b'{"detail":"another product has this externalId"}'
+        name = self.put(members)
+        return 201, {"etag": self.tag(name)}, json.dumps(self.held[name]).encode()
+
+
+def _merge(held: dict[str, Any], changes: dict[str, Any]) -> None:
+    """RFC 7396, written apart from ours."""
+    for name, value in changes.items():
+        if value is None:
+            held.pop(name, None)
+        elif isinstance(value, dict) and isinstance(held.get(name), dict):
+            _merge(held[name], value)
+        else:
+            held[name] = value
+
+
+@dataclass
+class Batch:
+    operations: list[Operation]
+
+    def write(self, tx: Transaction) -> None:
+        """Nothing else."""
+
+
+def operation(number: int) -> Operation:
+    payload = {"externalId": f"wms:{number}", "sku": f"S{number}", "name": "x", "active": True}
+    record = Record(str(number), ({"SKU": f"S{number}"},), "f.csv", (number + 2,))
+    return Operation(
+        "create", "wms.products", "product", SCOPE, record, number, number, "xxh3_64", None, payload, payload, None
+    )
+
+
+def invoice(number: int) -> Operation:
+    """The creation of an invoice, which has no name of ours on the wire."""
+    payload = {"currency": "EUR", "number": number}
+    scope = Scope("platform", "invoice", "wms")
+    return replace(
+        operation(number), stream="wms.invoices", resource="invoice", scope=scope, after=payload, changes=payload
+    )
+
+
+def updating(binding: Binding, after: dict[str, Any], *, record_fp: int = 77) -> Operation:
+    """The update that leads from what *binding* holds to *after*."""
+    return _of_bound("update", binding, after, difference(binding.payload, after), record_fp)
+
+
+def deleting(binding: Binding) -> Operation:
+    return _of_bound("delete", binding, binding.payload, {}, binding.record_fp)
+
+
+def _of_bound(
+    kind: Kind, binding: Binding, after: dict[str, Any], changes: dict[str, Any], record_fp: int
+) -> Operation:
+    first = operation(binding.key_hash)
+    return replace(first, kind=kind, record_fp=record_fp, after=after, changes=changes, binding=binding)
+
+
+class Defective(PlatformTarget):
+    """A target that fails as nobody foresaw, after it has sent a body of which *breaks* is true."""
+
+    breaks: Callable[[bytes], bool]
+
+    def send(
+        self, client: HttpClient, request: Request, idempotency_key: str | None = None, if_match: str | None = None
+    ) -> HttpAnswer:
+        answer = super().send(client, request, idempotency_key, if_match)
+        if self.breaks(request.body or b""):
+            raise ZeroDivisionError
+        return answer
+
+
+@dataclass
+class Bench:
+    """A dispatcher on a state and a platform, one run at a time."""
+
+    state: State
+    port: int
+    monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any] = field(default_factory=dict)
+    settled: list[Settled] = field(default_factory=list)
+    interrupt: threading.Event = field(default_factory=threading.Event)
+    throttled: int = 0
+    clock: Clock = field(default_factory=SystemClock)
+    adopting: frozenset[str] = frozenset()
+    suspicious: bool = False
+    breaks: Callable[[bytes], bool] = lambda _body: False
+
+    def run(self, work: Callable[[Dispatcher], Any]) -> Any:
+        self.monkeypatch.setenv("KEY", "k")
+        facts = {
+            "base_url": f"http://127.0.0.1:{self.port}",
+            "tenant": "acme",
+            "auth": {"kind": "api_key", "token": "env:KEY"},
+            "retry": {"attempts": 3, "base_s": 0.001},
+        }
+        profile = Profile.model_validate(facts | self.settings, context={"folder": Path()})
+        target, clock = Defective(profile), self.clock
+        target.breaks = self.breaks
+        with self.state.begin() as tx:
+            run_id = tx.runs.start(business_date="2026-01-01", owner="test", at=clock.now())
+        with Senders(target, profile.in_flight) as senders:
+            dispatcher = Dispatcher(
+                self.state,
+                target,
+                Allowance(clock, 1e6, 10**6),
+                senders,
+                clock,
+                run_id=run_id,
+                settled=self.settled.append,
+                interrupt=self.interrupt,
+                adopting=self.adopting,
+                suspicious=self.suspicious,
+            )
+            try:
+                return work(dispatcher)
+            finally:
+                self.throttled = dispatcher.counters.throttled
+
+    def deliver(self, count: int) -> None:
+        self.carry_out([operation(n) for n in range(count)])
+
+    def carry_out(self, *chunks: Sequence[Operation]) -> None:
+        self.run(lambda dispatcher: dispatcher.deliver(iter([Batch(list(chunk)) for chunk in chunks])))
+
+    def resume(self) -> list[Intent]:
+        """Go on with what is unsettled; what is in doubt still."""
+        with self.state.begin() as tx:
+            unsettled = tx.intents.unsettled()
+
+        already = len(self.settled)
+        self.run(lambda dispatcher: dispatcher.resume(unsettled))
+        return [item.intent for item in self.settled[already:] if item.intent.status == "in_doubt"]
+
+    def statuses(self) -> Counter[str]:
+        return Counter(item.intent.status for item in self.settled)
+
+    def bound(self) -> int:
+        with self.state.begin() as tx:
+            return sum(tx.bindings.count().values())
+
+    def binding(self, number: int) -> Binding:
+        with self.state.begin() as tx:
+            return tx.bindings.get(SCOPE, [number])[number]
+
+    def story(self, number: int, scope: Scope = SCOPE) -> list[tuple[str, str, int]]:
+        """Operation, status and counter of all that was ever to be done to a record."""
+        with self.state.begin() as tx:
+            return [(each.operation, each.status, each.counter) for each in tx.intents.of_key(scope, number)]
+
+    def unsettled(self) -> dict[str, str]:
+        """Status by record key."""
+        with self.state.begin() as tx:
+            return {each.key: each.status for each in tx.intents.unsettled()}
+
+    def letters(self) -> dict[str, str]:
+        """Reason by record key."""
+        with self.state.begin() as tx:
+            return {each["key"]: each["code"] for each in tx.refused.listed(limit=1000)}

@@ -8,7 +8,7 @@ from collections import deque
 from crossdock.delivery.retry import DOUBLINGS, pause_s
 
 WATCHED = 20  # latest outcomes that tell whether the platform works
-OPENS_AT = 10  # failures among them
+OPENS_AT = 16  # failures among them: an outage fails nearly all, and what fails half of the time still gets work done
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0  # between two probes; half of it is certain: fewer than one a second
 
 

@@ -225,8 +225,8 @@ class Judge:
         if trouble.failures >= limits.attempts and not self._outage(trouble):
             self._leave(errand, outcome, verdicts)
             return
-        if trouble.failures == limits.attempts and outcome.kind == "in_doubt":
-            self.outbox.put(replace(errand, purpose="ping"))  # is it the platform, or this one record?
+        if trouble.failures == limits.attempts and outcome.kind == "in_doubt" and not self._is_too_late():
+            self.outbox.put(replace(errand, purpose="ping"), first=True)  # is it the platform, or this one record?
             return
         self._give_up_if_hopeless(trouble, outcome)
         jitter = retry.pause_s(trouble.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._rng)
@@ -239,6 +239,8 @@ class Judge:
             self._left += 1
             self._leave(errand, Outcome("in_doubt", "fails again and again"), verdicts)
             return
+        if outcome.kind != "answered":
+            self.outbox.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
         self._give_up_if_hopeless(errand.trouble, replace(outcome, message=outcome.message or "carries nothing out"))
         self.outbox.delay(replace(errand, purpose="send"), self._profile.retry.base_s)
 
@@ -253,12 +255,10 @@ class Judge:
         said = outcome.message or "answers success without an id"
         attempts = max(trouble.failures, self.outbox.breaker.probes)
         hint = "nothing was lost; run again when the platform answers"
-        error: CrossdockError = UnavailableError(
-            f"{said} ({attempts} attempts)", where=self._profile.base_url, hint=hint
-        )
-        if self.resuming and outcome.kind != "unavailable":
-            error = PutOffError(error.message)  # new records will show whether the platform works
-        self.stop = self.stop or error
+        told, where = f"{said} ({attempts} attempts)", self._profile.base_url
+        if self.resuming and outcome.kind != "unavailable":  # new records will show whether the platform works
+            self.stop = self.stop or PutOffError(told)
+        self.stop = self.stop or UnavailableError(told, where=where, hint=hint)
 
     def _outage(self, trouble: Trouble) -> bool:
         """True if nothing at all got through since this one began to fail: then it is not its own fault."""

@@ -53,9 +53,10 @@ def drop(
     """Give records up as they read now: they come to nothing until their source changes them."""
     if not (letters or waiting or intents):
         return
-    for intent in intents:
+    unsent = _unsent_of(tx, letters)
+    for intent in (*intents, *unsent):
         intent.status = "dropped"
-    tx.intents.move(intents, at=at)
+    tx.intents.move([*intents, *unsent], at=at)
     # of a record that waits for its second step while the first is in doubt, the whole one counts: it comes last
     given_up = [_of_intent(intent) for intent in intents] + [_of_waiting(record) for record in waiting]
     tx.refused.put(given_up, run_id=_last_run(tx), at=at)
@@ -69,6 +70,13 @@ def in_doubt(tx: Transaction, choice: Choice) -> list[Intent]:
     """The chosen operations that are in doubt, oldest first."""
     found = tx.intents.unsettled(choice.stream)
     return [each for each in found if each.status == "in_doubt" and choice.key in {None, each.key}]
+
+
+def _unsent_of(tx: Transaction, letters: Sequence[DeadLetter]) -> list[Intent]:
+    """Operations that an interrupted replay has made of *letters* and not sent."""
+    meant = {(letter.stream, letter.key_hash) for letter in letters}
+    left = [intent for stream in {stream for stream, _ in meant} for intent in tx.intents.unsettled(stream)]
+    return [each for each in left if each.status == "pending" and (each.stream, each.key_hash) in meant]
 
 
 def _last_run(tx: Transaction) -> int:

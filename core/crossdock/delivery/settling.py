@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from crossdock.delivery.operations import PARTIAL, payload_after, payload_fp
@@ -33,9 +33,18 @@ def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datet
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at)
-    letters = [letter(item) for item in settled if item.intent.status == "rejected"]
+    letters = [_whole(tx, letter(item)) for item in settled if item.intent.status == "rejected"]
     tx.refused.put(letters, run_id=run_id, at=at)
+    for each in letters:
+        tx.waiting.clear(each.stream, [each.key_hash])
     _clear(tx, delivered)
+
+
+def _whole(tx: Transaction, letter: DeadLetter) -> DeadLetter:
+    """Of a record whose first of two steps was refused: the letter of the whole record, which waits until now."""
+    if letter.record_fp != PARTIAL:
+        return letter
+    return replace(letter, record_fp=tx.waiting.fingerprint(letter.stream, letter.key_hash) or PARTIAL)
 
 
 def _bind(tx: Transaction, delivered: Sequence[Settled], *, run_id: int, at: datetime) -> None:

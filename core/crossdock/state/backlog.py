@@ -101,10 +101,10 @@ class Refused:
             found.update((key_hash, tuple(story)) for key_hash, *story in self._connection.execute(query))
         return found
 
-    def fingerprints(self, stream: str) -> list[tuple[int, int, str]]:
-        """Key hash, record fingerprint and status of every dead letter of *stream*."""
-        query = select(refused.c.key_hash, refused.c.record_fp, refused.c.status).where(refused.c.stream == stream)
-        return [(key_hash, record_fp, status) for key_hash, record_fp, status in self._connection.execute(query)]
+    def fingerprints(self, stream: str) -> list[tuple[int, int, str, str | None]]:
+        """Key hash, record fingerprint, status and position of every dead letter of *stream*."""
+        fields = (refused.c.key_hash, refused.c.record_fp, refused.c.status, refused.c.position)
+        return [tuple(row) for row in self._connection.execute(select(*fields).where(refused.c.stream == stream))]
 
     def chosen(self, choice: Choice) -> list[DeadLetter]:
         """The letters of *choice* that are not dropped, oldest first."""
@@ -123,6 +123,14 @@ class Refused:
         for part in sql.chunks(key_hashes):
             condition = (refused.c.stream == stream) & refused.c.key_hash.in_(part)
             self._connection.execute(update(refused).where(condition).values(status="dropped"))
+
+    def among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
+        """Those of *key_hashes* that are dead letters."""
+        found: set[int] = set()
+        for part in sql.chunks(key_hashes):
+            query = select(refused.c.key_hash).where(refused.c.stream == stream, refused.c.key_hash.in_(part))
+            found.update(self._connection.execute(query).scalars())
+        return found
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         """Forget dead letters whose record got through after all."""
@@ -172,6 +180,11 @@ class Waiting:
     def of(self, stream: str) -> list[WaitingRecord]:
         """Everything that waits in *stream*, longest first."""
         return self.chosen(Choice(stream))
+
+    def fingerprint(self, stream: str, key_hash: int) -> int | None:
+        """What a record reads that waits; None if it does not."""
+        query = select(waiting.c.record_fp).where(waiting.c.stream == stream, waiting.c.key_hash == key_hash)
+        return self._connection.execute(query).scalar()
 
     def chosen(self, choice: Choice) -> list[WaitingRecord]:
         """The waiting records of *choice*, longest first."""

@@ -11,7 +11,7 @@ from crossdock.sync import fingerprint
 from crossdock.sync.rows import FP, KEY_HASH, POSITION
 
 _KNOWN, _KNOWN_POSITION, _REFUSED, _DOUBT, _WAIT = "_known", "_known_position", "_refused", "_doubt", "_wait"
-_DROPPED = "_dropped"
+_DROPPED, _LETTER = "_dropped", "_letter_position"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def compare(
     frame = winners
     for other in (
         known,
-        _frame([(key, fp, None) for key, fp, status in letters if status == "refused"], _REFUSED, "_"),
-        _frame([(key, fp, None) for key, fp, status in letters if status == "dropped"], _DROPPED, "____"),
+        _frame([(key, fp, place) for key, fp, status, place in letters if status == "refused"], _REFUSED, _LETTER),
+        _frame([(key, fp, None) for key, fp, status, _ in letters if status == "dropped"], _DROPPED, "____"),
         _frame([(item.key_hash, item.record_fp, None) for item in doubtful], _DOUBT, "__"),
         _frame([(item.key_hash, item.record_fp, item.position or "") for item in waiting], "___", _WAIT),
     ):
@@ -72,7 +72,8 @@ def _sorted_out(frame: pl.DataFrame, columns: list[str], *, gone: int) -> Delta:
     fp, position = pl.col(FP), pl.col(POSITION)
     behind_wait = flag(position < pl.col(_WAIT))
     unchanged = flag(fp == pl.col(_KNOWN)) | flag(fp == pl.col(_DOUBT))
-    stale = (behind_wait | flag(position < pl.col(_KNOWN_POSITION))) & ~unchanged
+    older = flag(position < pl.col(_KNOWN_POSITION)) | flag(position < pl.col(_LETTER))
+    stale = (behind_wait | older) & ~unchanged
     refused = flag(fp == pl.col(_REFUSED)) & ~unchanged & ~stale
     dropped = flag(fp == pl.col(_DROPPED)) & ~unchanged & ~stale
     blocked = pl.col(_DOUBT).is_not_null() & ~unchanged & ~stale & ~refused & ~dropped

@@ -43,12 +43,14 @@ class Held:
 
     Attributes:
         can_open: It may be created without what it waits for, to open a circle.
+        opened: That was tried; until it has come to something the record must not be created again.
     """
 
     read: Read
     members: dict[str, Any]
     missing: list[Reference]
     can_open: bool
+    opened: bool = False
 
 
 @dataclass(slots=True)
@@ -75,6 +77,8 @@ class Decided:
         through = [binding.key_hash for binding in self.suppressed]
         tx.refused.clear(self.bound.name, [*through, *(record.key_hash for record in self.waits)])
         tx.waiting.clear(self.bound.name, [*through, *(letter.key_hash for letter in self.letters)])
+        whole = [operation.key_hash for operation in self.operations if operation.record_fp != PARTIAL]
+        tx.waiting.clear(self.bound.name, whole)  # from here on their intents keep them
 
 
 class Planner:
@@ -109,7 +113,12 @@ class Planner:
         with self._state.begin() as tx:
             wanted = [reference for held in self._held.values() for reference in held.missing]
             self._references.look_up(wanted, self._bound.namespace, tx)
-        ready = [key_hash for key_hash, held in self._held.items() if not self._waits(held)]
+            self._forget_refused(tx)
+            opened = [key_hash for key_hash, held in self._held.items() if held.opened]
+            there = tx.bindings.ids(self._bound.scope, opened)
+        there |= {key_hash: "" for key_hash in opened if self._references.planned_binding(self._bound.scope, key_hash)}
+        able = [key_hash for key_hash, held in self._held.items() if not held.opened or key_hash in there]
+        ready = [key_hash for key_hash in able if not self._waits(self._held[key_hash])]
         if ready:
             return self.decide(self._held.pop(key_hash).read for key_hash in ready)
         waits_for = {key_hash: [self._hash(each) for each in held.missing] for key_hash, held in self._held.items()}
@@ -118,8 +127,16 @@ class Planner:
 
     def finish(self) -> None:
         """What waits still is carried on."""
+        with self._state.begin() as tx:
+            self._forget_refused(tx)
         self._tally.count("carried_on", len(self._held))
         self._held.clear()
+
+    def _forget_refused(self, tx: Transaction) -> None:
+        """A record whose first step was refused is a dead letter now, and waits no longer."""
+        opened = [key_hash for key_hash, held in self._held.items() if held.opened]
+        for key_hash in tx.refused.among(self._bound.name, opened):
+            del self._held[key_hash]
 
     def _waits(self, held: Held) -> bool:
         return bool(self._references.unknown(held.missing, self._bound.namespace))
@@ -134,7 +151,7 @@ class Planner:
         for start in range(0, len(openers), CHUNK):
             decided = Decided(self._bound, self._run_id, self._clock.now())
             for held in (self._held[key_hash] for key_hash in openers[start : start + CHUNK]):
-                held.can_open = False
+                held.can_open, held.opened = False, True
                 members = {name: value for name, value in held.members.items() if not self._missing(value)}
                 first = replace(held.read, record_fp=PARTIAL)
                 decided.operations.append(self._operation(first, self._after(first, members), None))

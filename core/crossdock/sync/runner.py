@@ -153,6 +153,7 @@ class Run:
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name)
         self._opened: set[tuple[str, int]] = set()
+        self._resuming = False
         self.id = 0
 
     def execute(
@@ -227,7 +228,10 @@ class Run:
             if intent.record_fp != PARTIAL:  # its record waits, and is counted there
                 self._tally(intent.stream).count("carried_over")
         self._progress.begin("sending what the last run left", len(unsettled))
-        return self._deliver(lambda: self._dispatcher.resume(unsettled))
+        self._resuming = True
+        done = self._deliver(lambda: self._dispatcher.resume(unsettled))
+        self._resuming = False
+        return done
 
     def _one(self, bound: BoundStream) -> bool:
         """Run one stream; False if the run must end."""
@@ -280,8 +284,11 @@ class Run:
 
     def _settled(self, item: Settled) -> None:
         intent = item.intent
-        if intent.record_fp == PARTIAL:  # the first of two steps: its record still waits
+        if intent.record_fp == PARTIAL:  # the first of two steps: unless it was refused, its record still waits
             self._opened.add((intent.stream, intent.key_hash))
+            if intent.status == "rejected":
+                self._tally(intent.stream).count("carried_over", self._resuming)
+                self._tally(intent.stream).count("rejected")
             return
         first_time = intent.operation == "create" or (intent.stream, intent.key_hash) in self._opened
         self._tally(intent.stream).count(_term(item, first_time=first_time))

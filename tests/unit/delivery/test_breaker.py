@@ -37,12 +37,11 @@ def probed(breaker: Breaker, now: float, *, retry_after_s: float | None = None) 
     return breaker.wait_s(now)
 
 
-def test_it_opens_at_the_tenth_failure_of_the_latest_twenty(breaker: Breaker) -> None:
-    """Nine failures among twenty outcomes change nothing, the tenth stops all sending."""
-    for _ in range(OPENS_AT - 1):
+def test_it_opens_when_nearly_all_of_the_latest_fail(breaker: Breaker) -> None:
+    """Fifteen failures among twenty outcomes change nothing, the sixteenth stops all sending."""
+    for _ in range(WATCHED - OPENS_AT):
         breaker.succeeded()
-        fail(breaker, 1)
-    breaker.succeeded()
+    fail(breaker, OPENS_AT - 1)
     assert breaker.room(0.0, 0) == LIMIT
     fail(breaker, 1)
     assert breaker.is_open
@@ -50,7 +49,7 @@ def test_it_opens_at_the_tenth_failure_of_the_latest_twenty(breaker: Breaker) ->
 
 
 def test_failures_before_the_latest_twenty_are_forgotten(breaker: Breaker) -> None:
-    """However many failed, it stays closed while fewer than ten of the latest twenty did."""
+    """However many failed, it stays closed while fewer than sixteen of the latest twenty did."""
     for _ in range(10):
         fail(breaker, OPENS_AT - 1)
         for _ in range(WATCHED - OPENS_AT + 1):

@@ -61,7 +61,7 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
         tx.waiting.put([waiting(1, 77)], run_id=1, at=AT)
         mending.drop(tx, [], tx.waiting.of(STREAM), found, at=AT)
     with state.begin() as tx:
-        assert tx.refused.fingerprints(STREAM) == [(1, 77, "dropped")]
+        assert tx.refused.fingerprints(STREAM) == [(1, 77, "dropped", None)]
         assert (tx.waiting.of(STREAM), tx.intents.unsettled()) == ([], [])
 
 

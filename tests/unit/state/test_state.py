@@ -155,7 +155,7 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
     with state.begin() as tx:
         (found,) = tx.refused.listed(limit=10)
         assert (found["first_run_id"], found["run_id"], found["attempts"]) == (first, second, 2)
-        assert tx.refused.fingerprints("s") == [(1, 5, "refused")]
+        assert tx.refused.fingerprints("s") == [(1, 5, "refused", None)]
         tx.refused.clear("s", [1])
         assert tx.refused.listed(limit=10) == []
 
@@ -318,7 +318,7 @@ def test_a_state_of_the_first_version_becomes_one_of_today(state_url: StateUrl) 
     assert columns(state_url) == today
     opened = State(state_url, PIN)
     with opened.exclusive("test"), opened.begin() as tx:
-        assert tx.refused.fingerprints("s") == [(1, 5, "refused")]
+        assert tx.refused.fingerprints("s") == [(1, 5, "refused", None)]
         assert tx.refused.chosen(Choice()) == [letter]
     opened.close()
 

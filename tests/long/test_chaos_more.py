@@ -1,0 +1,68 @@
+"""The promises of tests/chaos at larger sizes: ``pytest tests/long/test_chaos_more.py -s``, some minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos.chance import chaos_seed
+from tests.chaos.contest import Starter
+from tests.chaos.test_converges import converges, platform
+from tests.chaos.test_doubt import parked, site_of, verified
+from tests.chaos.test_one_winner import ON_POSTGRES, hung_up, kills, race, site, starter, told, zombies
+from tests.chaos.test_outage import outage
+from tests.chaos.test_tally import balances
+from tests.e2e.warehouse import Site
+
+from crossdock.sandbox import SandboxServer
+from crossdock.state import State, StateUrl
+
+__all__ = ["platform", "site", "starter"]  # fixtures
+
+
+def test_many_graphs_converge(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the short form, with more and larger graphs."""
+    print(f"\nconverges: seed {chaos_seed()}, {converges(tmp_path, platform, monkeypatch, graphs=20, nodes=300)}")
+
+
+def test_many_races(site: Site, starter: Starter, state_url: StateUrl) -> None:
+    """As in the short form, twice as often, and with more entrants."""
+    told("races", state_url, lambda: race(site, starter, races=20, entrants=5))
+
+
+def test_many_sleepers(site: Site, starter: Starter, state_url: StateUrl) -> None:
+    """As in the short form, more often."""
+    told("zombies", state_url, lambda: zombies(site, starter, state_url, number=8, invoices=80))
+
+
+def test_many_kills(site: Site, starter: Starter, state_url: StateUrl) -> None:
+    """As in the short form, more often."""
+    told("kills", state_url, lambda: kills(site, starter, number=8, invoices=80))
+
+
+@ON_POSTGRES
+def test_many_lost_sessions(site: Site, starter: Starter, state_url: StateUrl) -> None:
+    """As in the short form, more often."""
+    told("sessions", state_url, lambda: hung_up(site, starter, state_url, number=8, invoices=80))
+
+
+def test_many_books_balance(tmp_path: Path, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the short form, with many more examples."""
+    balances(tmp_path, state_url, monkeypatch, examples=150, steps=30)
+
+
+def test_much_doubt_is_parked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the short form, with many more invoices."""
+    with site_of(tmp_path, monkeypatch, "bare") as site:
+        print(f"\ndoubt, parked: seed {chaos_seed()}, {parked(site, invoices=2_000)}")
+
+
+def test_much_doubt_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the short form, with many more orders."""
+    with site_of(tmp_path, monkeypatch, "no-idempotency") as site:
+        print(f"\ndoubt, verified: seed {chaos_seed()}, {verified(site, orders=1_500)}")
+
+
+def test_a_long_queue_behind_an_outage(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the short form, with ten times the records."""
+    print(f"\noutage: {outage(state, monkeypatch, records=20_000)}")

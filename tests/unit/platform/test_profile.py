@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from crossdock import config
 from crossdock.errors import ConfigError
@@ -73,3 +75,48 @@ def test_slips_are_told_with_their_place(tmp_path: Path, text: str, place: str, 
     assert f"c.yaml{place}: " in str(refused.value)
     assert message in str(refused.value)
     assert "SECRET" not in str(refused.value)
+
+
+# ---- what to do when nobody knows
+
+
+def profile(**settings: Any) -> Profile:
+    facts = {"base_url": "http://127.0.0.1:1", "tenant": "acme", "auth": {"kind": "api_key", "token": "env:KEY"}}
+    return Profile.model_validate(facts | settings, context={"folder": Path()})
+
+
+NO_KEYS = {"idempotency": {"enabled": False}}
+NO_LOOK_UP = {"lookup": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("settings", "invoice", "order", "update"),
+    [
+        pytest.param({}, "resend", "resend", "resend", id="keys"),
+        pytest.param(NO_KEYS, "park", "verify", "verify", id="no keys"),
+        pytest.param(NO_KEYS | NO_LOOK_UP, "park", "park", "verify", id="neither"),
+        pytest.param({"after_ambiguous": "park"}, "park", "park", "park", id="always a person"),
+        pytest.param({"after_ambiguous": "verify"}, "resend", "verify", "verify", id="verify where it can be"),
+        pytest.param({"after_ambiguous": {"invoice": "park"}}, "park", "resend", "resend", id="one resource"),
+    ],
+)
+def test_the_first_rule_that_is_possible(settings: dict[str, Any], invoice: str, order: str, update: str) -> None:
+    """Resend with keys, verify with a look-up, else park; a setting chooses another."""
+    rules = profile(**settings)
+    assert (rules.rule("invoice", "create"), rules.rule("order", "create")) == (invoice, order)
+    assert rules.rule("order", "update") == update
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        pytest.param({"after_ambiguous": {"invoice": "verify"}}, "invoice, which has no external id", id="no name"),
+        pytest.param({"after_ambiguous": "verify"} | NO_LOOK_UP, "lookup.enabled is false", id="no look-up"),
+        pytest.param({"after_ambiguous": "resend"} | NO_KEYS, "done twice", id="no keys"),
+        pytest.param({"after_ambiguous": {"order": "resend"}} | NO_KEYS, "done twice", id="no keys for one"),
+    ],
+)
+def test_a_rule_that_cannot_be_kept_is_refused(settings: dict[str, Any], said: str) -> None:
+    """Nothing is verified without a look-up, and nothing resent without keys: that is said before anything is sent."""
+    with pytest.raises(ValidationError, match=said):
+        profile(**settings)

@@ -26,12 +26,18 @@ def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
     result = site.sync()
     assert (result.code, len(site.effects())) == (1, effects), "P3 was found, invoice 4 was not sent"
     assert result.records("products") == {"read": 3, "unchanged": 2, "suppressed": 1}
-    (doubt,) = site.listed("--state", "in-doubt")
-    assert (doubt["stream"], doubt["key"]) == ("wms.invoices", "4")
+    for _ in range(2):
+        (doubt,) = site.listed("--state", "in-doubt")
+        assert (doubt["stream"], doubt["key"]) == ("wms.invoices", "4")
+        assert "before the state was restored" in doubt["why"]
+        assert (site.sync().code, len(site.effects())) == (1, effects), "a further sync does not send it either"
 
     (made,) = [each["id"] for each in site.effects("invoice") if len(each["body"]["items"]) == 1][-1:]
     assert site.run("records", "resolve", "wms.invoices", "4", "--delivered-as", made).code == 0
     site.export("PROD_3.csv", PRODUCTS + "P4;Rivet;0.07\n")
+    assert site.sync().json["requests"] == 2, "P4 is looked up first"
+    effects += 1
+    site.export("PROD_4.csv", PRODUCTS + "P5;Pin;0.01\n")
     last = site.sync()
-    assert (last.code, last.json["requests"]) == (0, 1), "trusted again: P4 is created without a look"
+    assert (last.code, last.json["requests"]) == (0, 1), "trusted again: P5 is created without a look"
     assert len(site.effects()) == effects + 1

@@ -226,10 +226,16 @@ class Site:
 
     def effects(self, resource: str | None = None) -> list[dict[str, Any]]:
         """Everything that happened to this tenant's resources, as the platform's witness tells it."""
-        query = f"limit=10000&resource={resource}" if resource else "limit=10000"
-        answer = ask(urlsplit(self.platform.base_url).netloc, "GET", f"/_sandbox/effects?{query}")
-        found = json.loads(answer.body, parse_float=Decimal)["data"]
-        return [effect for effect in found if effect["tenant"] == self.tenant]
+        found: list[dict[str, Any]] = []
+        after, of = 0, f"&resource={resource}" if resource else ""
+        while True:
+            path = f"/_sandbox/effects?limit=10000&after={after}{of}"
+            answer = ask(urlsplit(self.platform.base_url).netloc, "GET", path)
+            page = json.loads(answer.body, parse_float=Decimal)["data"]
+            if not page:
+                return found
+            found += [effect for effect in page if effect["tenant"] == self.tenant]
+            after = int(page[-1]["seq"])
 
     def names(self, resource: str) -> list[str]:
         """The external ids of all that was created, each as often as it was."""

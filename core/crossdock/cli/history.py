@@ -75,7 +75,7 @@ def _facts(run: Run) -> dict[str, Any]:
         "seconds": (ended - run.started_at).total_seconds(),
         "requests": run.requests,
         "throttled": run.throttled,
-        "balanced": bool(tally) and all(stream["balanced"] for stream in tally.values()),
+        "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),
         "streams": tally,
         "error": run.error,
     }

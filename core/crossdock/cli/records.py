@@ -129,6 +129,8 @@ def resolve_(
     as_json: bool,
 ) -> None:
     """Say what became of records in doubt, after a look at the platform; all of a STREAM, or one KEY."""
+    if stream is None:
+        raise ConfigError("name the stream, and the key unless all its records in doubt are meant")
     from crossdock.delivery import mending
 
     if [delivered_as is not None, delivered, not_delivered].count(True) != 1:
@@ -231,7 +233,9 @@ def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:
             "state": "in-doubt",
             "stream": intent.stream,
             "key": intent.key,
-            "why": f"{intent.operation} was sent {_times(intent.attempts)} without a clear answer",
+            "why": f"{intent.operation} was sent {_times(intent.attempts)} without a clear answer"
+            if intent.attempts
+            else f"{intent.operation} may have happened before the state was restored",
             "source": intent.source,
             "line": intent.line,
             "since": intent.first_sent_at,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @config_option
 @as_json
 def trace(name: str, config: Path, *, as_json: bool) -> None:
-    """Tell the whole story of a record, every attempt included, without its data.
+    """Tell what was done about a record, every attempt included, and what is left to do, without its data.
 
     ID is its key, its id on the platform, the idempotency key of an operation, or FILE:LINE of its source.
     """
@@ -30,26 +30,34 @@ def trace(name: str, config: Path, *, as_json: bool) -> None:
     from crossdock.sync import project
 
     with project.load(config).look() as tx:
-        stories = [_story(tx, key_hash) for key_hash in sorted(_meant(tx, name))]
+        meant, began = _meant(tx, name)
+        stories = [_story(tx, key_hash) for key_hash in sorted(meant)]
     if not stories:
         hint = "a record's key, its id on the platform, an idempotency key, or FILE:LINE"
         raise ConfigError(f"the state knows nothing of {name!r}", hint=hint)
     if as_json:
         terminal.print_json(stories)
         return
+    if began is not None:
+        click.echo(f"the nearest record that is known begins in line {began}:")
     for story in stories:
         for line in _lines(story):
             terminal.out().print(line, markup=False, soft_wrap=True)
 
 
-def _meant(tx: Transaction, name: str) -> set[int]:
+def _meant(tx: Transaction, name: str) -> tuple[set[int], int | None]:
+    """Which records, and where they begin if that is not the line that was asked for."""
     from crossdock.records import key_text
 
     source, _, line = name.rpartition(":")
     found = tx.tracing.key_hashes(name, name) | tx.tracing.key_hashes(name, key_text([name]))
     if found or not (source and line.isdecimal()):
-        return found
-    return tx.tracing.at(source, int(line)) or tx.tracing.at(source.rpartition("/")[2], int(line))
+        return found, None
+    for file in (source, source.rpartition("/")[2]):
+        began, found = tx.tracing.at(file, int(line))
+        if found:
+            return found, None if began == int(line) else began
+    return set(), None
 
 
 def _story(tx: Transaction, key_hash: int) -> dict[str, Any]:

@@ -127,10 +127,11 @@ class Dispatcher:
             raise judge.stop
 
     def _turn(self, chunks: Iterator[Chunk]) -> bool:
-        judge, chunk, verdicts = self._judge, None, Verdicts()
+        judge, verdicts = self._judge, Verdicts()
+        chunk: Chunk | None = None
+        fresh: list[Intent] = []
         if judge.stop is None and self._outbox.wants_more(self._limit):
-            chunk = next(chunks, None)
-        fresh = self._mint(chunk.operations) if chunk else []
+            chunk, fresh = self._next(chunks)
         for intent in fresh:
             if self._suspicious:
                 judge.suspect(intent, verdicts)
@@ -151,6 +152,15 @@ class Dispatcher:
             self._senders.put(leaving, len(self._in_flight))
         self._tell(verdicts)
         return bool(chunk or self._in_flight or (judge.stop is None and self._outbox))
+
+    def _next(self, chunks: Iterator[Chunk]) -> tuple[Chunk | None, list[Intent]]:
+        """The next chunk with its intents; what fails there ends the run once all answers are in."""
+        try:
+            chunk = next(chunks, None)
+            return chunk, self._mint(chunk.operations) if chunk else []
+        except Exception as error:  # noqa: BLE001  raised again at the end of `deliver`
+            self._judge.stop = self._judge.stop or error
+            return None, []
 
     def _watch_breaker(self) -> None:
         away = self._outbox.breaker.is_open and self._judge.stop is None
@@ -179,12 +189,15 @@ class Dispatcher:
         if not operations:
             return []
         counters: dict[tuple[Scope, int], int] = {}
-        with self._state.begin() as tx:
+
+        def count(tx: Transaction) -> None:
             for scope in {operation.scope for operation in operations}:
                 hashes = [operation.key_hash for operation in operations if operation.scope == scope]
                 for minted in (tx.bindings.counters(scope, hashes), tx.intents.counters(scope, hashes)):
                     for key_hash, number in minted.items():
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
+
+        self._state.apply(count)
         step = AFTER_RESTORE if self._suspicious else 1
         return [mint(o, self._target, step + counters.get((o.scope, o.key_hash), 0)) for o in operations]
 
@@ -197,7 +210,7 @@ class Dispatcher:
         def write(tx: Transaction) -> None:
             tx.intents.add([*fresh, *verdicts.successors], run_id=self._run_id, fence=self._state.fence, at=now)
             settling.write(tx, verdicts.settled, run_id=self._run_id, at=now)
-            tx.intents.move(verdicts.replaced, at=now)
+            tx.intents.move(verdicts.moved, at=now)
             tx.intents.note(verdicts.attempts)
             if chunk:
                 chunk.write(tx)

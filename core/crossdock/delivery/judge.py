@@ -22,6 +22,7 @@ from crossdock.platform.target import PlatformTarget
 from crossdock.state import Attempt, Intent
 from crossdock.state.intents import Status
 
+THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 POISON_AT_MOST = 10  # records that fail while the platform answers, before anything at all got through
 
 
@@ -32,6 +33,8 @@ class PutOffError(CrossdockError):
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
     """What may be done about an *intent* that was sent by an earlier run: a key that is forgotten protects no more."""
     assert intent.first_sent_at is not None
+    if not intent.attempts:  # of a restored state: it was never sent under this key, so no key protects it
+        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
     rule = profile.rule(intent.resource, intent.operation)
     if rule == "resend" and now - intent.first_sent_at > timedelta(seconds=profile.idempotency.kept_s):
         return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
@@ -52,6 +55,7 @@ class Judge:
         self._rounds: Counter[tuple[str, int]] = Counter()
         self._accepted: set[str] = set()
         self._left = 0
+        self._throttled_since: float | None = None
         self.resuming = False
         self.outbox = Outbox(clock, target.profile.in_flight, self._rng)
         self.stop: BaseException | None = None
@@ -100,9 +104,14 @@ class Judge:
         self.outbox.put(errand)
 
     def throttled(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
-        """A 429 costs time, and is no failed attempt."""
+        """A 429 costs time, and is no failed attempt; but nothing is waited for without an end."""
         self._note(errand, outcome, verdicts)
         self.outbox.put(errand, first=True)
+        now = self._clock.monotonic()
+        self._throttled_since = now if self._throttled_since is None else self._throttled_since
+        if now - self._throttled_since >= THROTTLED_AT_MOST_S:
+            told = f"answered nothing but 429 for {THROTTLED_AT_MOST_S:.0f} s"
+            self.stop = self.stop or UnavailableError(told, where=self._profile.base_url, hint="is the rate right?")
 
     def judge(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """Decide what *outcome* means for the intent of *errand*."""
@@ -117,6 +126,7 @@ class Judge:
             self._again(errand, outcome, verdicts)
             return
         self.outbox.breaker.succeeded()
+        self._throttled_since = None
         match outcome.kind:
             case "delivered":
                 self._accepted.add(intent.resource)
@@ -160,6 +170,9 @@ class Judge:
         if concerns_all is None:
             self._settle("rejected", intent, outcome, verdicts)
             return
+        if self.resuming and outcome.status != 401:  # its stream may be gone from the config; others' go on
+            self._leave(errand, outcome, verdicts)
+            return
         self.stop = self.stop or concerns_all
         self._leave_behind(errand)
         verdicts.settled.append(Settled(intent, outcome))
@@ -170,7 +183,7 @@ class Judge:
         intent, ours = errand.intent, errand.trouble.ambiguous
         unnamed = intent.platform_id is None
         intent.platform_id = outcome.platform_id
-        if unnamed and ours:
+        if unnamed and ours and intent.stream not in self._adopting:
             self._settle("delivered", intent, outcome, verdicts)
             return
         successor = decided_again(intent, self._target, outcome.held, outcome.etag)
@@ -184,7 +197,7 @@ class Judge:
             self._settle("rejected", intent, told, verdicts)
             return
         intent.status = "replaced"
-        verdicts.replaced.append(intent)
+        verdicts.moved.append(intent)
         verdicts.successors.append(successor)
 
     def _absent(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
@@ -226,11 +239,26 @@ class Judge:
             self._leave(errand, outcome, verdicts)
             return
         if trouble.failures == limits.attempts and outcome.kind == "in_doubt" and not self._is_too_late():
+            trouble.interrupted = "look_up" if errand.purpose == "look_up" else "send"
             self.outbox.put(replace(errand, purpose="ping"), first=True)  # is it the platform, or this one record?
             return
         self._give_up_if_hopeless(trouble, outcome)
         jitter = retry.pause_s(trouble.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._rng)
-        self.outbox.delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0), free=settle_s > 0)
+        self._delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0), outcome, verdicts)
+
+    def _delay(self, errand: Errand, pause_s: float, outcome: Outcome, verdicts: Verdicts) -> None:
+        """After *pause_s*; what was surely not done is pending meanwhile, and no key is used when it is forgotten."""
+        intent = errand.intent
+        if not errand.trouble.ambiguous:
+            intent.status, intent.first_sent_at = "pending", None
+            verdicts.moved.append(intent)
+        elif errand.purpose == "send":
+            rule = rule_for(intent, self._profile, self._clock.now() + timedelta(seconds=pause_s))
+            if rule == "park":
+                self._settle("in_doubt", intent, outcome, verdicts)
+                return
+            errand = replace(errand, purpose="look_up" if rule == "verify" else "send")
+        self.outbox.delay(errand, pause_s, free=errand.purpose == "look_up")
 
     def _pinged(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """One record failed and failed, and nothing else tells whether the platform works: its answer does."""
@@ -242,7 +270,9 @@ class Judge:
         if outcome.kind != "answered":
             self.outbox.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
         self._give_up_if_hopeless(errand.trouble, replace(outcome, message=outcome.message or "carries nothing out"))
-        self.outbox.delay(replace(errand, purpose="send"), self._profile.retry.base_s)
+        errand = replace(errand, purpose=errand.trouble.interrupted)
+        settle_s = self._profile.lookup.settle_s if errand.purpose == "look_up" else 0.0
+        self._delay(errand, max(settle_s, self._profile.retry.base_s), outcome, verdicts)
 
     def _leave(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """It is not the platform's fault as a whole: the run goes on without it."""

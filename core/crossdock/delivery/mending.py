@@ -53,7 +53,7 @@ def drop(
     """Give records up as they read now: they come to nothing until their source changes them."""
     if not (letters or waiting or intents):
         return
-    unsent = _unsent_of(tx, letters)
+    unsent = _unsent_of(tx, [*letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
     tx.intents.move([*intents, *unsent], at=at)
@@ -68,15 +68,16 @@ def drop(
 
 def in_doubt(tx: Transaction, choice: Choice) -> list[Intent]:
     """The chosen operations that are in doubt, oldest first."""
-    found = tx.intents.unsettled(choice.stream)
-    return [each for each in found if each.status == "in_doubt" and choice.key in {None, each.key}]
+    found = [each for each in tx.intents.unsettled() if each.status == "in_doubt"]
+    return [each for each in found if choice.stream in {None, each.stream} and choice.key in {None, each.key}]
 
 
-def _unsent_of(tx: Transaction, letters: Sequence[DeadLetter]) -> list[Intent]:
-    """Operations that an interrupted replay has made of *letters* and not sent."""
-    meant = {(letter.stream, letter.key_hash) for letter in letters}
-    left = [intent for stream in {stream for stream, _ in meant} for intent in tx.intents.unsettled(stream)]
-    return [each for each in left if each.status == "pending" and (each.stream, each.key_hash) in meant]
+def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
+    """Operations on *records* that a run has minted and not sent."""
+    meant = {(record.stream, record.key_hash) for record in records}
+    return [
+        each for each in tx.intents.unsettled() if each.status == "pending" and (each.stream, each.key_hash) in meant
+    ]
 
 
 def _last_run(tx: Transaction) -> int:

@@ -69,7 +69,7 @@ class Outbox:
 
     def wants_more(self, limit: int) -> bool:
         """True if new work should be made: little is left, and what is left does not wait for the platform."""
-        return len(self._ready) < limit and not (self and self.breaker.is_open)
+        return len(self._ready) + len(self._delayed) < limit and not (self and self.breaker.is_open)
 
     def due(self) -> int:
         """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""

@@ -27,12 +27,14 @@ class Trouble:
         failing_since: On the monotonic clock, None before the first failure.
         ambiguous: It may have been carried out.
         conflict: The target's word that another record is in the way.
+        interrupted: What was to come next when a ping came between.
     """
 
     failures: int = 0
     failing_since: float | None = None
     ambiguous: bool = False
     conflict: Outcome | None = None
+    interrupted: Literal["send", "look_up"] = "send"
 
 
 @dataclass(slots=True)
@@ -118,5 +120,7 @@ class Senders:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            return  # ended at once: the threads are daemons, and what they were about is in the state
         self.close()

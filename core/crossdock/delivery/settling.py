@@ -33,18 +33,20 @@ def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datet
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at)
-    letters = [_whole(tx, letter(item)) for item in settled if item.intent.status == "rejected"]
+    refused = (_whole(tx, letter(item)) for item in settled if item.intent.status == "rejected")
+    letters = [each for each in refused if each is not None]
     tx.refused.put(letters, run_id=run_id, at=at)
     for each in letters:
         tx.waiting.clear(each.stream, [each.key_hash])
     _clear(tx, delivered)
 
 
-def _whole(tx: Transaction, letter: DeadLetter) -> DeadLetter:
-    """Of a record whose first of two steps was refused: the letter of the whole record, which waits until now."""
+def _whole(tx: Transaction, letter: DeadLetter) -> DeadLetter | None:
+    """Of a record whose first of two steps was refused: the letter of the whole record, if it waits until now."""
     if letter.record_fp != PARTIAL:
         return letter
-    return replace(letter, record_fp=tx.waiting.fingerprint(letter.stream, letter.key_hash) or PARTIAL)
+    whole = tx.waiting.fingerprint(letter.stream, letter.key_hash)
+    return None if whole is None else replace(letter, record_fp=whole)
 
 
 def _bind(tx: Transaction, delivered: Sequence[Settled], *, run_id: int, at: datetime) -> None:

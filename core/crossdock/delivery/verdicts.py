@@ -14,15 +14,15 @@ class Verdicts:
 
     Attributes:
         settled: Intents that this run is done with.
-        replaced: Intents in whose place a successor goes on.
+        moved: Intents whose status alone has changed: replaced by a successor, or pending until a retry.
         successors: New intents, decided on what the target was found to hold.
         attempts: How sendings ended that are worth telling.
     """
 
     settled: list[Settled] = field(default_factory=list)
-    replaced: list[Intent] = field(default_factory=list)
+    moved: list[Intent] = field(default_factory=list)
     successors: list[Intent] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.settled or self.replaced or self.successors or self.attempts)
+        return bool(self.settled or self.moved or self.successors or self.attempts)

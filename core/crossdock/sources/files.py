@@ -179,7 +179,7 @@ class FileSource:
     def _unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not get to their end; the source may have removed them since."""
         for reader in self._readers:
-            yield from self._place.intake.unfinished(reader.stream, reader.version).values()
+            yield from self._place.intake.unfinished(reader.stream).values()
 
     def _parse(self, facts: FileFacts) -> TakenFile:
         parts, rows = [], 0

@@ -17,7 +17,7 @@ class IntakeLog(Protocol):
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Files worked through under *version*, by content hash."""
 
-    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def unfinished(self, stream: str) -> dict[str, FileFacts]:
         """Files accepted and not worked through, by content hash."""
 
     def newest_stamp(self, stream: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from crossdock.state import sql
 from crossdock.state.schema import intake as table
@@ -40,11 +40,11 @@ class Intake:
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
         """Files that *stream* has worked through under *version*, by content hash, oldest first."""
-        return self._select(stream, version, "done")
+        return self._listed(table.c.stream == stream, table.c.version == version, table.c.status == "done")
 
-    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files that were accepted and not worked through, by content hash."""
-        return self._select(stream, version, "accepted")
+    def unfinished(self, stream: str) -> dict[str, FileFacts]:
+        """Files that were accepted under any version and not worked through, by content hash."""
+        return self._listed(table.c.stream == stream, table.c.status == "accepted")
 
     def newest_stamp(self, stream: str) -> str | None:
         """The highest stamp of all files that *stream* ever accepted."""
@@ -62,11 +62,16 @@ class Intake:
             .where(table.c.stream == stream, table.c.version == version, table.c.status == "accepted")
             .values(status="done")
         )
-
-    def _select(self, stream: str, version: str, status: str) -> dict[str, FileFacts]:
-        query = (
-            select(*_FACTS)
-            .where(table.c.stream == stream, table.c.version == version, table.c.status == status)
-            .order_by(table.c.accepted_at, table.c.stamp)
+        # what was accepted under an earlier version has been worked through under this one
+        done = select(table.c.content_hash).where(
+            table.c.stream == stream, table.c.version == version, table.c.status == "done"
         )
+        self._connection.execute(
+            update(table)
+            .where(table.c.stream == stream, table.c.status == "accepted", table.c.content_hash.in_(done))
+            .values(status="done")
+        )
+
+    def _listed(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
+        query = select(*_FACTS).where(*conditions).order_by(table.c.accepted_at, table.c.stamp)
         return {row.content_hash: FileFacts(*row) for row in self._connection.execute(query)}

@@ -97,7 +97,7 @@ class Intents:
         self._connection = connection
 
     def add(self, items: Sequence[Intent], *, run_id: int, fence: int, at: datetime) -> None:
-        """Write new intents as pending, those that are there already excepted; each item is given its id."""
+        """Write new intents, those that are there already excepted; each item is given its id."""
         if not items:
             return
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
@@ -116,7 +116,7 @@ class Intents:
             item.id = known
 
     def mark_sending(self, items: Sequence[Intent]) -> None:
-        """Say that the bytes of *items*, which are about to `leave`, may do so as soon as this is committed."""
+        """Say that the bytes of *items*, which `leave`, may do so as soon as this is committed."""
         if not items:
             return
         self._connection.execute(
@@ -124,10 +124,14 @@ class Intents:
             .where(table.c.id == bindparam("row"))
             .values(
                 status="sending",
+                path=bindparam("place"),
                 attempts=bindparam("tries"),
                 first_sent_at=bindparam("first", type_=table.c.first_sent_at.type),
             ),
-            [{"row": item.id, "tries": item.attempts, "first": item.first_sent_at} for item in items],
+            [
+                {"row": item.id, "place": item.path, "tries": item.attempts, "first": item.first_sent_at}
+                for item in items
+            ],
         )
 
     def move(self, items: Sequence[Intent], *, at: datetime) -> None:
@@ -164,28 +168,19 @@ class Intents:
                 ],
             )
 
-    def unsettled(self, stream: str | None = None) -> list[Intent]:
-        """What is pending, sending or in doubt, oldest first; all of it, or one stream's."""
+    def unsettled(self, scope: Scope | None = None) -> list[Intent]:
+        """What is pending, sending or in doubt, oldest first; all of it, or what writes into *scope*."""
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
-        return self._listed(query if stream is None else query.where(table.c.stream == stream))
+        return self._listed(query if scope is None else query.where(*_names(scope)))
 
     def of_key(self, scope: Scope, key_hash: int) -> list[Intent]:
         """Everything that was ever to be done to one record, oldest first."""
         return self._listed(select(*_FIELDS).where(*_names(scope), table.c.key_hash == key_hash).order_by(table.c.id))
 
-    def by_idempotency_key(self, key: str) -> Intent | None:
-        found = self._listed(select(*_FIELDS).where(table.c.idempotency_key == key))
-        return found[0] if found else None
-
     def note(self, items: Sequence[Attempt]) -> None:
         """Keep how sendings ended."""
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
         sql.upsert(self._connection, attempts, rows)
-
-    def attempts(self, intent_id: int) -> list[Attempt]:
-        """The noted sendings of an intent, oldest first."""
-        query = select(attempts).where(attempts.c.intent_id == intent_id).order_by(attempts.c.number)
-        return [Attempt(*row) for row in self._connection.execute(query)]
 
     def _listed(self, query: Any) -> list[Intent]:
         return [Intent(**row._mapping) for row in self._connection.execute(query)]  # noqa: SLF001  its documented name

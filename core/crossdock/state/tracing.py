@@ -30,8 +30,8 @@ class Tracing:
             found |= self._hashes(intents, column == name)
         return found
 
-    def at(self, source: str, line: int) -> set[int]:
-        """The key hashes of the records that begin nearest at or above a line of a file."""
+    def at(self, source: str, line: int) -> tuple[int, set[int]]:
+        """Where in a file, at *line* or above, records begin that are known, and their key hashes; 0 without any."""
         nearest: dict[int, set[int]] = {}
         for table in (intents, refused, waiting):
             query = (
@@ -42,7 +42,8 @@ class Tracing:
             )
             for key_hash, began in self._connection.execute(query):
                 nearest.setdefault(began, set()).add(key_hash)
-        return nearest[max(nearest)] if nearest else set()
+        began = max(nearest, default=0)
+        return began, nearest.get(began, set())
 
     def binding(self, key_hash: int) -> list[dict[str, Any]]:
         return self._rows(bindings, bindings.c.key_hash == key_hash)

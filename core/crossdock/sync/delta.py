@@ -20,6 +20,7 @@ class Delta:
 
     Attributes:
         changed: New and changed records, and those that waited; columns as in `Census.winners`.
+        cured: Those of *unchanged* of which no newer reading is a dead letter.
         unchanged: Key hashes whose fingerprint is the accepted one, or the one of an operation in doubt.
         refused: Key hashes that came again as they were refused.
         dropped: How many came again as a person gave them up.
@@ -30,6 +31,7 @@ class Delta:
     """
 
     changed: pl.DataFrame
+    cured: list[int]
     unchanged: list[int]
     refused: list[int]
     dropped: int
@@ -79,6 +81,7 @@ def _sorted_out(frame: pl.DataFrame, columns: list[str], *, gone: int) -> Delta:
     blocked = pl.col(_DOUBT).is_not_null() & ~unchanged & ~stale & ~refused & ~dropped
     return Delta(
         changed=frame.filter(~unchanged & ~stale & ~refused & ~dropped & ~blocked).select(columns),
+        cured=frame.filter(unchanged & ~flag(position < pl.col(_LETTER)))[KEY_HASH].to_list(),
         unchanged=frame.filter(unchanged)[KEY_HASH].to_list(),
         refused=frame.filter(refused)[KEY_HASH].to_list(),
         dropped=frame.filter(dropped).height,

@@ -12,7 +12,7 @@ class NoIntake:
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
 
-    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
+    def unfinished(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
 
     def newest_stamp(self, stream: str) -> str | None:  # noqa: ARG002  nothing depends on it
@@ -35,9 +35,9 @@ class PlanIntake(NoIntake):
         with self._state.begin() as tx:
             return tx.intake.done(stream, version)
 
-    def unfinished(self, stream: str, version: str) -> dict[str, FileFacts]:
+    def unfinished(self, stream: str) -> dict[str, FileFacts]:
         with self._state.begin() as tx:
-            return tx.intake.unfinished(stream, version)
+            return tx.intake.unfinished(stream)
 
     def newest_stamp(self, stream: str) -> str | None:
         with self._state.begin() as tx:

@@ -135,6 +135,8 @@ class Planner:
     def _forget_refused(self, tx: Transaction) -> None:
         """A record whose first step was refused is a dead letter now, and waits no longer."""
         opened = [key_hash for key_hash, held in self._held.items() if held.opened]
+        if self._references.plans:
+            return  # nothing was sent, so what is a dead letter is one of an earlier night
         for key_hash in tx.refused.among(self._bound.name, opened):
             del self._held[key_hash]
 

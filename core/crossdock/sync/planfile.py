@@ -137,6 +137,10 @@ def apply(
         planned = preview.look_ahead(project, state, list(approved.selection), digest.as_sink(), clock, Silent())
         for error in planned.errors.values():
             raise error
+        if planned.operations["resend"]:
+            raise RefusedError(
+                "an earlier run left something to send", hint="run 'crossdock sync' first, then plan again"
+            )
         if _summed(project, approved.selection, planned, digest) != approved:
             raise RefusedError(
                 "this is no longer what would be done: the source, the state or the config has changed",

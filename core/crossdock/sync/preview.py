@@ -101,7 +101,7 @@ class _Preview:
         tally = self.result.tallies.setdefault(bound.name, Tally())
         reading = Reading(bound, self._state, tally, 0)
         try:
-            doubtful = [intent for intent in self._unsettled if intent.stream == bound.name]
+            doubtful = [intent for intent in self._unsettled if intent.scope == bound.scope]
             reading.read(doubtful, bound.context.place.progress.advance)
         except CrossdockError as error:
             self.result.errors[bound.name] = error

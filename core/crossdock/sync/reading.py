@@ -117,8 +117,8 @@ class Reading:
         with self._state.begin() as tx:
             tx.refused.put(self._census.keyless, run_id=self._run_id, at=bound.context.place.clock.now())
             tx.refused.clear_keyless(bound.name, self._census.sources, run_id=self._run_id)
-            refused = {key_hash for key_hash, *_ in tx.refused.fingerprints(bound.name)}
-            tx.refused.clear(bound.name, [key for key in self._delta.unchanged if key in refused])
+            refused = {key for key, _, status, _ in tx.refused.fingerprints(bound.name) if status == "refused"}
+            tx.refused.clear(bound.name, [key for key in self._delta.cured if key in refused])
             unmoved = {*self._delta.unchanged, *self._delta.refused}
             tx.waiting.clear(bound.name, [key for key in self._delta.replaced if key in unmoved])
             if self._delta.blocked:

@@ -45,6 +45,11 @@ class References:
         self._ids: dict[Target, str] = {}
         self._first_steps: dict[tuple[Scope, int], Binding] = {}
 
+    @property
+    def plans(self) -> bool:
+        """True in a plan, where nothing is delivered."""
+        return self._planned is not None
+
     def plan_first_step(self, operation: Operation) -> None:
         """In a plan: remember what the first of two steps would have delivered."""
         if self._planned is None:

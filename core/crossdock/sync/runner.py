@@ -22,7 +22,7 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
-from crossdock.state import Choice, Intent, State
+from crossdock.state import Choice, Intent, State, Transaction
 from crossdock.sync.intake import StateIntake
 from crossdock.sync.plan import Decided, Planner, Read
 from crossdock.sync.project import BoundStream, Project
@@ -217,7 +217,8 @@ class Run:
                 return
             if not self._one(bound):
                 return
-        if whole and not self._report.errors:  # a restored state has been looked at from end to end
+        left = any(tally.records["carried_on"] for tally in self._report.tallies.values())
+        if whole and not self._report.errors and not left:  # a restored state has been looked at from end to end
             self._state.apply(lambda tx: tx.runs.trusted_again())
 
     def _resume(self) -> bool:
@@ -238,7 +239,7 @@ class Run:
         tally = self._tally(bound.name)
         source = self._source(bound, tally)
         with self._state.begin() as tx:
-            doubtful = tx.intents.unsettled(bound.name)
+            doubtful = tx.intents.unsettled(bound.scope)
         try:
             source.read(doubtful, self._advance)
         except StateError:
@@ -300,7 +301,8 @@ class Run:
 
     def _finish(self, report: Report) -> None:
         error = next(iter(report.errors.values()), None)
-        with self._state.begin() as tx:
+
+        def finish(tx: Transaction) -> None:
             report.still_refused = tx.refused.count_before(report.run)
             tx.runs.finish(
                 report.run,
@@ -311,6 +313,8 @@ class Run:
                 error=str(error) if error else None,
                 at=self._clock.now(),
             )
+
+        self._state.apply(finish)
 
 
 def _term(item: Settled, *, first_time: bool) -> Term:

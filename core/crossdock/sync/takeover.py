@@ -56,11 +56,15 @@ def _bind(
 ) -> int:
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.ids(scope, list(hashes.values()))
+    unsettled = {intent.key_hash for intent in tx.intents.unsettled(scope)}
     fresh = []
     for line, key, platform_id in rows:
         bound = known.get(hashes[key], platform_id)
         if bound != platform_id:
             raise RefusedError(f"{key} is bound to {bound} already", where=f"{path}:{line}")
+        if hashes[key] in unsettled:
+            hint = "'crossdock sync' sends it, or 'crossdock records resolve' says what became of it"
+            raise RefusedError(f"an operation on {key} is not settled", where=f"{path}:{line}", hint=hint)
         if hashes[key] not in known:
             fresh.append(_unknown(hashes[key], key, platform_id))
     tx.bindings.put(scope, fresh, run_id=run_id, at=at)

@@ -194,7 +194,7 @@ def operation(number: int) -> Operation:
     payload = {"externalId": f"wms:{number}", "sku": f"S{number}", "name": "x", "active": True}
     record = Record(str(number), ({"SKU": f"S{number}"},), "f.csv", (number + 2,))
     return Operation(
-        "create", "wms.products", "product", SCOPE, record, number, number, "xxh3_64", None, payload, payload, None
+        "create", "wms.products", "product", SCOPE, record, number, number + 1, "xxh3_64", None, payload, payload, None
     )
 
 

@@ -179,7 +179,7 @@ def test_intake_remembers_content_under_a_version(state: State) -> None:
     with state.begin() as tx:
         tx.intake.accept("s", "v1", [facts], run_id=run, at=AT)
         assert tx.intake.done("s", "v1") == {}
-        assert tx.intake.unfinished("s", "v1") == {"c0ffee": facts}
+        assert tx.intake.unfinished("s") == {"c0ffee": facts}
         tx.intake.finish("s", "v1")
         assert tx.intake.done("s", "v1") == {"c0ffee": facts}
         assert tx.intake.done("s", "v2") == {}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.e2e.warehouse import INVOICES, LOSE, PRODUCTS, Front, Site, once
+from tests.e2e.warehouse import BREAK, FORWARD, INVOICES, LOSE, PRODUCTS, Front, Site, once
 
 
 @pytest.fixture
@@ -158,3 +158,41 @@ def test_what_the_platform_has_is_adopted(site: Site) -> None:
     (told,) = site.effects()[before:]
     assert (told["operation"], told["body"]["name"]) == ("update", "Screw")
     assert site.listed() == []
+
+
+def test_another_name_of_a_connection_doubles_nothing(site: Site, front: Front) -> None:
+    """Doubt belongs to what is written: a connection that is renamed and keeps its namespace sends none of it again."""
+    site.edit("  in_flight: 4", "  in_flight: 4\n  after_ambiguous: park")
+    site.init()
+    site.fill()
+    front.fate = lambda seen: LOSE if b'"quantity":100' in seen.body else FORWARD
+    assert site.sync().code == 1
+    before = len(site.effects())
+    front.fate = lambda _: FORWARD
+    site.edit("  wms:\n    kind: sftp_warehouse", "  depot:\n    namespace: wms\n    kind: sftp_warehouse")
+    assert site.sync().code == 1
+    assert len(site.effects()) == before
+
+
+def test_a_record_on_its_way_is_not_taken_over(site: Site, front: Front) -> None:
+    """A file of bindings that names a record with an unsettled operation is refused, with its line."""
+    site.init()
+    site.fill()
+    front.fate = lambda seen: BREAK if seen.path.endswith("products") else FORWARD
+    assert site.sync().code == 1
+    (site.folder / "b.csv").write_text("resource,namespace,key,platform_id\nproduct,wms,P1,prd_1\n")
+    result = site.run("bindings", "import", str(site.folder / "b.csv"))
+    assert (result.code, "b.csv:2: an operation on P1 is not settled" in result.err) == (4, True)
+
+
+def test_leftovers_are_sent_before_a_plan_is_applied(site: Site, front: Front) -> None:
+    """A plan beside what an earlier run left would be half of what is done: it is refused."""
+    site.init()
+    site.fill()
+    front.fate = lambda seen: BREAK if seen.path.endswith("products") else FORWARD
+    assert site.sync().code == 1
+    front.fate = lambda _: FORWARD
+    plan = site.folder / "p.plan"
+    assert site.run("plan", "-o", str(plan)).code == 0
+    result = site.run("apply", str(plan))
+    assert (result.code, "run 'crossdock sync' first" in result.err) == (4, True)

@@ -14,6 +14,7 @@ from tests.integration.delivery.harness import (
     PRODUCTS,
     SCOPE,
     Answer,
+    Batch,
     Bench,
     Platform,
     Seen,
@@ -26,7 +27,7 @@ from tests.integration.delivery.harness import (
 )
 
 from crossdock.delivery.dispatcher import AFTER_RESTORE
-from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
+from crossdock.errors import RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.clock import ManualClock
 
@@ -578,3 +579,87 @@ def test_keys_are_never_used_for_other_bytes(bench: Bench, platform: Platform, s
     counters = [counter for _, _, counter in bench.story(0, SCOPE)]
     assert all(before < after for before, after in pairwise(counters))
     assert bench.unsettled() == {}
+
+
+# ---- found by a review
+
+
+def test_a_ping_does_not_turn_a_look_up_into_a_resend(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """What may have been done is looked up however often the platform failed before: there is one record in the end."""
+    bench.settings = VERIFY | {"lookup": {"settle_s": 5.0}, "in_flight": 1}
+    bench.clock = ManualClock()
+    bench.deliver(1)
+
+    def hostile(seen: Seen) -> Answer:
+        if seen.method == "GET":
+            return None if "limit=1" in seen.path else shelf(seen)
+        if is_number(seen, 5):
+            return shelf(seen)
+        if sum(is_number(each, 1) for each in platform.seen) < 3:
+            return 503, {"retry-after": "1"}, b"{}"
+        shelf(seen)
+        return None  # done, and the answer is lost
+
+    platform.script = hostile
+    bench.carry_out([operation(5), operation(1)])
+    assert bench.unsettled() == {}
+    assert [each["sku"] for each in shelf.held.values()] == ["S0", "S5", "S1"]
+    assert sum(is_number(seen, 1) and seen.method == "POST" for seen in platform.seen) == 3
+
+
+def test_a_key_is_not_used_when_it_is_forgotten_meanwhile(bench: Bench, platform: Platform) -> None:
+    """A pause that is longer than the platform remembers keys ends in doubt and not in a second sending."""
+    bench.settings = {"idempotency": {"kept_s": 10}, "lookup": {"enabled": False}}
+    bench.clock = ManualClock()
+    platform.script = lambda _seen: (500, {"retry-after": "60"}, b"")
+    bench.deliver(1)
+    assert (len(platform.seen), bench.unsettled()) == (1, {"0": "in_doubt"})
+
+
+def test_answers_on_their_way_are_kept_when_the_next_chunk_fails(bench: Bench, platform: Platform) -> None:
+    """A defect of a mapping ends the run after everything that was sent has been settled."""
+
+    def chunks() -> Any:
+        yield Batch([operation(number) for number in range(20)])
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.run(lambda dispatcher: dispatcher.deliver(chunks()))
+    with bench.state.begin() as tx:
+        assert {intent.status for intent in tx.intents.unsettled()} <= {"pending"}
+    assert bench.bound() == len(platform.seen)
+    assert len(bench.settled) == 20
+
+
+def test_leftovers_that_are_forbidden_stop_nobody_else(bench: Bench, platform: Platform) -> None:
+    """Of two streams of an earlier run one is forbidden now: the other goes through, and the run goes on."""
+    platform.script = lambda _seen: (401, {}, b"{}")
+    with pytest.raises(UnauthorizedError):
+        bench.carry_out([invoice(1), operation(2)])
+    platform.script = lambda seen: (403, {}, b"{}") if "invoices" in seen.path else created(seen)
+    bench.settled.clear()
+    assert bench.resume() == []
+    assert bench.statuses() == {"pending": 1, "delivered": 1}
+
+
+def test_a_mended_path_is_kept(bench: Bench, platform: Platform) -> None:
+    """What was sent to a wrong path and then to the right one goes to the right one from then on."""
+    bench.settings = {"paths": {"product": "/wrong"}}
+    platform.script = lambda seen: (404, {}, b"{}") if "wrong" in seen.path else (500, {}, b"")
+    with pytest.raises(RemoteError):
+        bench.deliver(1)
+    bench.settings = {}
+    with pytest.raises(UnavailableError):
+        bench.resume()
+    platform.script = created
+    bench.resume()
+    assert bench.bound() == 1
+
+
+def test_nothing_but_429_ends_some_time(bench: Bench, platform: Platform) -> None:
+    """Waiting for the allowance is no failure, and yet it has an end."""
+    bench.clock = ManualClock()
+    platform.script = lambda _seen: (429, {"retry-after": "900"}, b"{}")
+    with pytest.raises(UnavailableError, match="nothing but 429"):
+        bench.deliver(1)
+    assert bench.unsettled() == {"0": "pending"}

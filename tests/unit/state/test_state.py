@@ -357,3 +357,15 @@ def test_a_state_file_is_for_its_owner_only(tmp_path: Path) -> None:
     url = parse_url("sqlite:///s.db", tmp_path)
     create(url, PIN)
     assert (tmp_path / "s.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None:
+    """What was not worked through stays to be read under any version, until one has worked it through."""
+    run = start(state)
+    facts = FileFacts("f.csv", "c0ffee", 10, AT, "2026-03-29", 3)
+    with state.begin() as tx:
+        tx.intake.accept("s", "v1", [facts], run_id=run, at=AT)
+        assert set(tx.intake.unfinished("s")) == {"c0ffee"}
+        tx.intake.accept("s", "v2", [facts], run_id=run, at=AT)
+        tx.intake.finish("s", "v2")
+        assert tx.intake.unfinished("s") == {}

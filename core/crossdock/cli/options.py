@@ -34,6 +34,11 @@ def example(*lines: str) -> str:
     return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
 
 
+def counted(number: int, noun: str) -> str:
+    """For example ``1 request`` and ``1,200 requests``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
     """An event that SIGINT and SIGTERM set, so that a run ends in order; a second signal ends it at once."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.options import as_json, config_option, counted, example
 
 if TYPE_CHECKING:
     from crossdock.delivery.masking import Masks
@@ -117,10 +117,11 @@ class _Listing:
             console.print(f"... and {hidden:,} more (--limit)")
         counts = ", ".join(f"{number:,} {label}" for label, number in self._counts.items())
         if unread:
-            console.print(f"plan incomplete: {unread} streams could not be read; {counts or 'nothing else to do'}")
+            left_out = counted(unread, "stream")
+            console.print(f"plan incomplete: {left_out} could not be read; {counts or 'nothing else to do'}")
         else:
             console.print(f"plan: {counts or 'nothing to do'}")
-        console.print(f"{operations:,} requests needed")
+        console.print(f"{counted(operations, 'request')} needed")
 
 
 def _details(item: dict[str, Any]) -> list[str]:

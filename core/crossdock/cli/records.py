@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, interruptible
+from crossdock.cli.options import as_json, config_option, counted, example, interruptible
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _mend(config: Path, work: Callable[[Transaction, datetime], int], done: str,
     if as_json:
         terminal.print_json({done: number})
     else:
-        click.echo(f"{done} {number} record{'s' if number != 1 else ''}")
+        click.echo(f"{done} {counted(number, 'record')}")
 
 
 def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, interruptible
+from crossdock.cli.options import as_json, config_option, counted, example, interruptible
 
 if TYPE_CHECKING:
     from crossdock.sync.runner import Report
@@ -62,7 +62,8 @@ def told(report: Report, *, as_json: bool) -> int:
     else:
         terminal.show_run(terminal.out(), report.as_json())
         if report.still_refused:
-            click.echo(f"{report.still_refused} records of earlier runs are still rejected", err=True)
+            still = counted(report.still_refused, "record")
+            click.echo(f"still rejected, of earlier runs: {still}", err=True)
         if report.exit_code == 1 or report.still_refused:
             click.echo("see 'crossdock records list' for what was rejected, waits or is in doubt", err=True)
     return report.exit_code

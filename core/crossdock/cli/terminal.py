@@ -21,6 +21,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from crossdock.cli.options import counted
 from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
 
@@ -115,7 +116,7 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
     console.print()
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
-        f"run {report['run']}: {report['status']}, {report['requests']:,} requests"
+        f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"
         f" ({report['throttled']:,} throttled) in {report['seconds']:.1f} s; {balanced}"
     )
 

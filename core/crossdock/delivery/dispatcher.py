@@ -168,9 +168,9 @@ class Dispatcher:
             self._away = away
             profile = self._target.profile
             if away:
-                self._warn(
-                    f"{profile.base_url} does not work: asking now and then, for {profile.retry.give_up_after_s:.0f} s"
-                )
+                limits = profile.retry
+                up_to = f"{limits.give_up_after_s:.0f} s" if self._outbox.breaker.worked else f"{limits.attempts} times"
+                self._warn(f"{profile.base_url} does not work: asking now and then, at most {up_to}")
             elif self._judge.stop is None:
                 self._warn(f"{profile.base_url} works again")
 

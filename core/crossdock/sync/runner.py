@@ -217,8 +217,9 @@ class Run:
                 return
             if not self._one(bound):
                 return
-        left = any(tally.records["carried_on"] for tally in self._report.tallies.values())
-        if whole and not self._report.errors and not left:  # a restored state has been looked at from end to end
+        tallies = self._report.tallies.values()
+        looked = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
+        if whole and looked and not self._report.errors:  # a restored state was compared, and nothing is open
             self._state.apply(lambda tx: tx.runs.trusted_again())
 
     def _resume(self) -> bool:

@@ -67,8 +67,8 @@ def purge(older_than: timedelta, config: Path, *, dry_run: bool, as_json: bool) 
 def restored(config: Path, *, as_json: bool) -> None:
     """Say that the state is a restored backup: nothing that may have been delivered since is sent blindly.
 
-    Until a whole sync has read something and left nothing open, a record that looks new is looked up on the platform before it is created; an
-    invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
+    Until a whole sync has read something and left nothing open, a record that looks new is looked up on the platform
+    before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
     """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock

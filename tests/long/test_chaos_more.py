@@ -48,7 +48,7 @@ def test_many_lost_sessions(site: Site, starter: Starter, state_url: StateUrl) -
 
 def test_many_books_balance(tmp_path: Path, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the short form, with many more examples."""
-    balances(tmp_path, state_url, monkeypatch, examples=150, steps=30)
+    balances(tmp_path, state_url, monkeypatch, examples=60, steps=30)
 
 
 def test_much_doubt_is_parked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

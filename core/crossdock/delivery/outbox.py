@@ -13,6 +13,8 @@ from crossdock.delivery.breaker import Breaker
 from crossdock.delivery.retry import Budget
 from crossdock.delivery.senders import Errand
 
+DELAYED = 20  # a bound on memory
+
 
 @dataclass(order=True, slots=True)
 class _Delayed:
@@ -68,8 +70,12 @@ class Outbox:
         return bool(self._ready or self._delayed)
 
     def wants_more(self, limit: int) -> bool:
-        """True if new work should be made: little is left, and what is left does not wait for the platform."""
-        return len(self._ready) + len(self._delayed) < limit and not (self and self.breaker.is_open)
+        """True if new work should be made: little is ready, and what is left does not wait for the platform.
+
+        What fails again and again waits here and must not keep back the rest, so `DELAYED` times *limit* may wait.
+        """
+        many = len(self._ready) >= limit or len(self._delayed) >= DELAYED * limit
+        return not many and not (self and self.breaker.is_open)
 
     def due(self) -> int:
         """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""

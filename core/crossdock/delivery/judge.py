@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from crossdock.clock import Clock
-from crossdock.delivery import retry
+from crossdock.delivery import retry, rules
 from crossdock.delivery.breaker import Breaker
 from crossdock.delivery.operations import decided_again
 from crossdock.delivery.outbox import Outbox
@@ -16,8 +16,7 @@ from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Trouble
 from crossdock.delivery.settling import Settled
 from crossdock.delivery.verdicts import Verdicts
-from crossdock.errors import CrossdockError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.platform.profile import Profile, Rule
+from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.platform.target import PlatformTarget
 from crossdock.state import Attempt, Intent
 from crossdock.state.intents import Status
@@ -28,17 +27,6 @@ POISON_AT_MOST = 10  # records that fail while the platform answers, before anyt
 
 class PutOffError(CrossdockError):
     """What an earlier run left does not get through now; the rest of the run is worth a try."""
-
-
-def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
-    """What may be done about an *intent* that was sent by an earlier run: a key that is forgotten protects no more."""
-    assert intent.first_sent_at is not None
-    if not intent.attempts:  # of a restored state: it was never sent under this key, so no key protects it
-        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
-    rule = profile.rule(intent.resource, intent.operation)
-    if rule == "resend" and now - intent.first_sent_at > timedelta(seconds=profile.idempotency.kept_s):
-        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
-    return rule
 
 
 class Judge:
@@ -85,7 +73,7 @@ class Judge:
         if intent.first_sent_at is None:
             self.admit(intent)
             return
-        rule = rule_for(intent, self._profile, self._clock.now())
+        rule = rules.rule_for(intent, self._profile, self._clock.now())
         errand = Errand(intent, "look_up" if rule == "verify" else "send", trouble=Trouble(ambiguous=True))
         match rule:
             case "resend":
@@ -166,7 +154,7 @@ class Judge:
         if intent.operation == "update" and outcome.status in {404, 410}:
             self._settle("rejected", intent, replace(outcome, reason="missing"), verdicts)
             return
-        concerns_all = self._concerns_all(intent, outcome)
+        concerns_all = rules.concerns_all(intent, outcome, self._profile, self._accepted)
         if concerns_all is None:
             self._settle("rejected", intent, outcome, verdicts)
             return
@@ -253,7 +241,7 @@ class Judge:
             intent.status, intent.first_sent_at = "pending", None
             verdicts.moved.append(intent)
         elif errand.purpose == "send":
-            rule = rule_for(intent, self._profile, self._clock.now() + timedelta(seconds=pause_s))
+            rule = rules.rule_for(intent, self._profile, self._clock.now() + timedelta(seconds=pause_s))
             if rule == "park":
                 self._settle("in_doubt", intent, outcome, verdicts)
                 return
@@ -307,22 +295,6 @@ class Judge:
     def _is_too_late(self) -> bool:
         since = self.outbox.breaker.failing_since
         return since is not None and self._clock.monotonic() - since >= self._profile.retry.give_up_after_s
-
-    def _concerns_all(self, intent: Intent, outcome: Outcome) -> RemoteError | None:
-        """The error of a refusal that would meet every record, and says nothing about this one."""
-        answer, where = f"{outcome.message} (HTTP {outcome.status})", self._profile.base_url
-        if outcome.status == 401:
-            hint = "check platform.auth; nothing was lost, run again when it is mended"
-            return UnauthorizedError(f"refuses our credential: {answer}", where=where, hint=hint)
-        if intent.resource in self._accepted:
-            return None
-        if outcome.status == 403:
-            hint = "check platform.tenant and the scopes of the key; nothing was lost"
-            return UnauthorizedError(f"lets us write no {intent.resource}: {answer}", where=where, hint=hint)
-        if outcome.status in {404, 405} and intent.operation == "create":
-            hint = f"check platform.base_url and platform.paths.{intent.resource}; nothing was lost"
-            return RemoteError(f"has nothing at {intent.path}: {answer}", where=where, hint=hint)
-        return None
 
     @staticmethod
     def _leave_behind(errand: Errand) -> None:

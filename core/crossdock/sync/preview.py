@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crossdock.clock import Clock
-from crossdock.delivery.judge import rule_for
 from crossdock.delivery.operations import PARTIAL, Operation
+from crossdock.delivery.rules import rule_for
 from crossdock.errors import CrossdockError
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress

@@ -1,0 +1,43 @@
+"""What may be done about an operation in doubt, and which refusals say nothing about the one record they met."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from datetime import datetime, timedelta
+
+from crossdock.delivery.outcomes import Outcome
+from crossdock.errors import RemoteError, UnauthorizedError
+from crossdock.platform.profile import Profile, Rule
+from crossdock.state import Intent
+
+
+def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
+    """What may be done about an *intent* that was sent by an earlier run: a key that is forgotten protects no more."""
+    assert intent.first_sent_at is not None
+    if not intent.attempts:  # of a restored state: it was never sent under this key, so no key protects it
+        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
+    rule = profile.rule(intent.resource, intent.operation)
+    if rule == "resend" and now - intent.first_sent_at > timedelta(seconds=profile.idempotency.kept_s):
+        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
+    return rule
+
+
+def concerns_all(intent: Intent, outcome: Outcome, profile: Profile, accepted: AbstractSet[str]) -> RemoteError | None:
+    """The error of a refusal that would meet every record, and says nothing about this one.
+
+    Args:
+        accepted: Resources of which something got through.
+    """
+    answer, where = f"{outcome.message} (HTTP {outcome.status})", profile.base_url
+    if outcome.status == 401:
+        hint = "check platform.auth; nothing was lost, run again when it is mended"
+        return UnauthorizedError(f"refuses our credential: {answer}", where=where, hint=hint)
+    if intent.resource in accepted:
+        return None
+    if outcome.status == 403:
+        hint = "check platform.tenant and the scopes of the key; nothing was lost"
+        return UnauthorizedError(f"lets us write no {intent.resource}: {answer}", where=where, hint=hint)
+    if outcome.status in {404, 405} and intent.operation == "create":
+        hint = f"check platform.base_url and platform.paths.{intent.resource}; nothing was lost"
+        return RemoteError(f"has nothing at {intent.path}: {answer}", where=where, hint=hint)
+    return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,9 +16,8 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.graphs import NEVER, Expected, Night, stand, two_nights
 from tests.e2e.warehouse import PERSON, Site, ask, expected, open_site
 
-from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.sandbox import SandboxServer
 
-UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 ACCOUNTS = """\
       accounts:
         mode: append
@@ -48,12 +46,6 @@ class Figures:
     late_invoices: int = 0
     writes: int = 0
     most_writes: int = 0
-
-
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path_factory.mktemp("platform"), UNPACED) as platform:
-        yield platform
 
 
 def converges(

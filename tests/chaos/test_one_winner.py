@@ -17,11 +17,10 @@ from tests.chaos.contest import Runner, Starter
 from tests.e2e.warehouse import CUSTOMERS, PERSON, PRODUCTS, Site, ask, expected, open_site
 from tests.patience import eventually
 
-from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.sandbox import SandboxServer
 from crossdock.state import StateUrl
 
 INVOICES_HEAD = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY"
-UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 
 
 @dataclass(slots=True)
@@ -37,12 +36,6 @@ class Figures:
     kills: int = 0
     sessions_lost: int = 0
     effects: int = 0
-
-
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path_factory.mktemp("platform"), UNPACED) as platform:
-        yield platform
 
 
 @pytest.fixture(scope="module")

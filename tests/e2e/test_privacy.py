@@ -11,16 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 import click
 import pytest
-from tests.e2e.warehouse import FORWARD, INVOICES, PASSWORD, PERSON, PRODUCTS, Front, Reply, Seen, Site, open_site
+from tests.e2e.warehouse import FORWARD, INVOICES, PASSWORD, PERSON, PRODUCTS, Front, Reply, Seen, Site
 from tests.unit.state.test_state import intent
 
 from crossdock.cli.main import cli, main
 from crossdock.errors import StateError
-from crossdock.sandbox import SandboxServer
 from crossdock.state import State, engine
 
 PASSPHRASE = "phrase-canary-9c2d"
@@ -50,22 +48,15 @@ COMMANDS = (
 )
 
 
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path_factory.mktemp("platform")) as platform:
-        yield platform
-
-
 @pytest.fixture
-def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A site with personal data in its files, and secrets of every kind."""
-    with open_site(tmp_path, platform, monkeypatch) as site:
-        monkeypatch.setenv("WMS_PASSPHRASE", PASSPHRASE)
-        site.secrets += [PASSPHRASE]
-        configure(site)
-        site.init()
-        fill(site)
-        yield site
+    monkeypatch.setenv("WMS_PASSPHRASE", PASSPHRASE)
+    site.secrets += [PASSPHRASE]
+    configure(site)
+    site.init()
+    fill(site)
+    return site
 
 
 @pytest.fixture

@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from tests.e2e.warehouse import CUSTOMERS, FORWARD, PERSON, Front, Reply, Site, open_site
+from tests.e2e.warehouse import CUSTOMERS, FORWARD, PERSON, Front, Reply, Site
 
-from crossdock.sandbox import SandboxServer
 from crossdock.state import State
 from crossdock.sync import project
 
 
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path_factory.mktemp("platform")) as platform:
-        yield platform
-
-
 @pytest.fixture
-def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    with open_site(tmp_path, platform, monkeypatch) as site:
-        site.init()
-        site.fill()
-        yield site
+def site(site: Site) -> Site:
+    site.init()
+    site.fill()
+    return site
 
 
 def grow_old(site: Site) -> None:

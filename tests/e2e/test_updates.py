@@ -5,42 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.e2e.warehouse import CUSTOMERS, FORWARD, LOSE, PRODUCTS, Fate, Front, Reply, Seen, Site, ask, open_site
+from tests.e2e.warehouse import CUSTOMERS, FORWARD, LOSE, PRODUCTS, Fate, Front, Reply, Seen, Site, ask
 
-from crossdock.sandbox import SandboxServer
 from crossdock.sync import project
 
 PRODUCT_PATH = "/api/v1/catalog/products"
 HEADER = "SKU;NAME;PRICE\n"
 COMMA = ("unitPrice: {from: PRICE, as: decimal}", 'unitPrice: {from: PRICE, as: decimal, decimal_mark: ","}')
-
-
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path_factory.mktemp("platform")) as platform:
-        yield platform
-
-
-@pytest.fixture
-def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    with open_site(tmp_path, platform, monkeypatch) as site:
-        yield site
-
-
-@pytest.fixture
-def front(site: Site) -> Iterator[Front]:
-    """A front before the platform; the site's config names it."""
-    with Front(site.platform.base_url) as front:
-        site.base_url = front.base_url
-        site.configure()
-        yield front
 
 
 class Person:

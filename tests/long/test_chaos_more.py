@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.chaos.chance import chaos_seed
+from tests.chaos.conftest import platform
 from tests.chaos.contest import Starter
-from tests.chaos.test_converges import converges, platform
+from tests.chaos.test_converges import converges
 from tests.chaos.test_doubt import parked, site_of, verified
 from tests.chaos.test_one_winner import ON_POSTGRES, hung_up, kills, race, site, starter, told, zombies
 from tests.chaos.test_outage import outage

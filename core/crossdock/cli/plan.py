@@ -49,7 +49,10 @@ def plan(
     listing = _Listing(limit, loaded.masks)
     sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt)
     with terminal.progress(wanted=not as_json) as progress:
-        planned, kept = planfile.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
+        if out is None:
+            planned, kept = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress), None
+        else:
+            planned, kept = planfile.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
     terminal.print_errors(planned.errors)
     if as_json:
         document = {
@@ -63,7 +66,7 @@ def plan(
         listing.show(terminal.out(), planned.operations.total(), unread=len(planned.errors))
     if planned.errors:
         return planned.exit_code
-    if out is not None:
+    if out is not None and kept is not None:
         kept.save(out)
         if not as_json:
             click.echo(f"kept; do it with: crossdock apply {out}")

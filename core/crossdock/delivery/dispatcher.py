@@ -130,7 +130,7 @@ class Dispatcher:
         judge, verdicts = self._judge, Verdicts()
         chunk: Chunk | None = None
         fresh: list[Intent] = []
-        if judge.stop is None and self._outbox.wants_more(self._limit):
+        if judge.stop is None and self._outbox.wants_more:
             chunk, fresh = self._next(chunks)
         for intent in fresh:
             if self._suspicious:

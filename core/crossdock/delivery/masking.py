@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from crossdock.delivery.operations import payload_after
 from crossdock.delivery.outcomes import Outcome
-from crossdock.resources import RESOURCES, personal_members
+from crossdock.platform.problems import SHOWN
+from crossdock.resources import RESOURCES, ResourceName, personal_members
 from crossdock.state import Intent
 
-SHOWN = 300
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
@@ -25,10 +25,9 @@ class Masks:
     def __init__(self, marked: Mapping[str, frozenset[str]]) -> None:
         self._marked = marked
 
-    def of(self, stream: str, resource: str) -> frozenset[str]:
+    def of(self, stream: str, resource: ResourceName) -> frozenset[str]:
         """The wire names of a stream's personal members."""
-        kind = next(kind for name, kind in RESOURCES.items() if name == resource)
-        return personal_members(kind.wire) | self._marked.get(stream, frozenset())
+        return personal_members(RESOURCES[resource].wire) | self._marked.get(stream, frozenset())
 
     def applied(self, intent: Intent, outcome: Outcome) -> Outcome:
         """*outcome* with the first `SHOWN` characters of its message, personal values masked, even parts of them."""

@@ -32,7 +32,7 @@ class Outbox:
     """
 
     def __init__(self, clock: Clock, limit: int, rng: random.Random) -> None:
-        self._clock = clock
+        self._clock, self._limit = clock, limit
         self._ready: deque[Errand] = deque()
         self._delayed: list[_Delayed] = []
         self._numbers = count()
@@ -69,12 +69,13 @@ class Outbox:
     def __bool__(self) -> bool:
         return bool(self._ready or self._delayed)
 
-    def wants_more(self, limit: int) -> bool:
+    @property
+    def wants_more(self) -> bool:
         """True if new work should be made: little is ready, and what is left does not wait for the platform.
 
-        What fails again and again waits here and must not keep back the rest, so `DELAYED` times *limit* may wait.
+        What fails again and again waits here and must not keep back the rest, so `DELAYED` times the limit may wait.
         """
-        many = len(self._ready) >= limit or len(self._delayed) >= DELAYED * limit
+        many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
         return not many and not (self and self.breaker.is_open)
 
     def due(self) -> int:

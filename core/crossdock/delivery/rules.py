@@ -14,11 +14,11 @@ from crossdock.state import Intent
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
     """What may be done about an *intent* that was sent by an earlier run: a key that is forgotten protects no more."""
     assert intent.first_sent_at is not None
-    if not intent.attempts:  # of a restored state: it was never sent under this key, so no key protects it
-        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
     rule = profile.rule(intent.resource, intent.operation)
-    if rule == "resend" and now - intent.first_sent_at > timedelta(seconds=profile.idempotency.kept_s):
-        return "verify" if profile.can_verify(intent.resource, intent.operation) else "park"
+    is_forgotten = now - intent.first_sent_at > timedelta(seconds=profile.idempotency.kept_s)
+    is_unknown = not intent.attempts  # of a restored state: it was never sent under this key
+    if is_unknown or (rule == "resend" and is_forgotten):
+        return profile.rule_without_key(intent.resource, intent.operation)
     return rule
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -36,9 +36,13 @@ def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datet
     refused = (_whole(tx, letter(item)) for item in settled if item.intent.status == "rejected")
     letters = [each for each in refused if each is not None]
     tx.refused.put(letters, run_id=run_id, at=at)
-    for each in letters:
-        tx.waiting.clear(each.stream, [each.key_hash])
-    _clear(tx, delivered)
+    through = _by_stream(
+        item.intent for item in delivered if item.intent.record_fp != PARTIAL
+    )  # else a step is to come
+    for stream, key_hashes in through.items():
+        tx.refused.clear(stream, key_hashes)
+    for stream, key_hashes in (*through.items(), *_by_stream(letters).items()):
+        tx.waiting.clear(stream, key_hashes)
 
 
 def _whole(tx: Transaction, letter: DeadLetter) -> DeadLetter | None:
@@ -100,11 +104,9 @@ def letter(item: Settled) -> DeadLetter:
     )
 
 
-def _clear(tx: Transaction, delivered: Sequence[Settled]) -> None:
+def _by_stream(items: Iterable[Intent | DeadLetter]) -> dict[str, list[int]]:
+    """Key hashes by the name of their stream."""
     by_stream: dict[str, list[int]] = defaultdict(list)
-    for item in delivered:
-        if item.intent.record_fp != PARTIAL:  # of two steps the second is still to come
-            by_stream[item.intent.stream].append(item.intent.key_hash)
-    for stream, key_hashes in by_stream.items():
-        tx.refused.clear(stream, key_hashes)
-        tx.waiting.clear(stream, key_hashes)
+    for item in items:
+        by_stream[item.stream].append(item.key_hash)
+    return by_stream

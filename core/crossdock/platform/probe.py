@@ -28,7 +28,7 @@ def reach(profile: Profile) -> str:
     if answer.status in {401, 403}:
         problem = problems.read(answer.status, answer.body)
         raise UnauthorizedError(
-            f"refuses our credential: {problem.message[:300]} (HTTP {answer.status})",
+            f"refuses our credential: {problem.message[: problems.SHOWN]} (HTTP {answer.status})",
             where=profile.base_url,
             hint="see platform.auth and platform.tenant",
         )

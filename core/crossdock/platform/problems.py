@@ -7,7 +7,8 @@ from typing import Any
 
 from crossdock import wire
 
-MAX_TEXT = 10_000  # what is shown is cut later, when personal values are masked
+MAX_TEXT = 10_000
+SHOWN = 300  # of it, once what must not be shown is masked
 
 
 @dataclass(frozen=True, slots=True)

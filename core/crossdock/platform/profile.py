@@ -173,14 +173,15 @@ class Profile(ConfigModel):
         """What may be done about an operation that may have happened."""
         chosen = self.after_ambiguous
         chosen = chosen.get(resource) if isinstance(chosen, Mapping) else chosen
-        verifiable = self.can_verify(resource, operation)
-        if chosen == "verify" and not verifiable:
+        if chosen == "verify" and not self.can_verify(resource, operation):
             chosen = None  # one rule for all of them: each keeps it as far as it can
         if chosen is not None:
             return chosen
-        if self.idempotency.enabled:
-            return "resend"
-        return "verify" if verifiable else "park"
+        return "resend" if self.idempotency.enabled else self.rule_without_key(resource, operation)
+
+    def rule_without_key(self, resource: ResourceName, operation: str) -> Rule:
+        """What may be done where no idempotency key protects."""
+        return "verify" if self.can_verify(resource, operation) else "park"
 
     def assumptions(self) -> Iterator[tuple[str, str]]:
         """What is taken for true without being documented: subject and value."""

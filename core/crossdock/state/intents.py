@@ -197,13 +197,10 @@ class Intents:
             found.update((key_hash, number) for key_hash, number in self._connection.execute(query))
         return found
 
-    def listed(self, statuses: Iterable[Status], *, limit: int, after: int = 0) -> list[Intent]:
-        """Intents of *statuses* with an id above *after*, in order of their ids, at most *limit*."""
+    def listed(self, statuses: Iterable[Status], *, limit: int) -> list[Intent]:
+        """Intents of *statuses* in order of their ids, at most *limit*."""
         return self._listed(
-            select(*_FIELDS)
-            .where(table.c.status.in_(list(statuses)), table.c.id > after)
-            .order_by(table.c.id)
-            .limit(limit)
+            select(*_FIELDS).where(table.c.status.in_(list(statuses))).order_by(table.c.id).limit(limit)
         )
 
 

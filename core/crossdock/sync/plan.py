@@ -110,6 +110,8 @@ class Planner:
         Where such records wait for each other in a circle, one of them is created without the reference that closes
         it, and completed in a later round. None when nothing is left that could go on.
         """
+        if not self._held:
+            return None
         with self._state.begin() as tx:
             wanted = [reference for held in self._held.values() for reference in held.missing]
             self._references.look_up(wanted, self._bound.namespace, tx)
@@ -121,12 +123,14 @@ class Planner:
         ready = [key_hash for key_hash in able if not self._waits(self._held[key_hash])]
         if ready:
             return self.decide(self._held.pop(key_hash).read for key_hash in ready)
-        waits_for = {key_hash: [self._hash(each) for each in held.missing] for key_hash, held in self._held.items()}
+        waits_for = self._waits_for()
         openers = circles.openers(waits_for, [key_hash for key_hash, held in self._held.items() if held.can_open])
         return self._first_steps(openers) if openers else None
 
     def finish(self) -> None:
         """What waits still is carried on."""
+        if not self._held:
+            return
         with self._state.begin() as tx:
             self._forget_refused(tx)
         self._tally.count("carried_on", len(self._held))
@@ -143,10 +147,17 @@ class Planner:
     def _waits(self, held: Held) -> bool:
         return bool(self._references.unknown(held.missing, self._bound.namespace))
 
-    def _hash(self, reference: Reference) -> int:
-        """The key hash that names a record of our own scope; 0 for any other, which is in no circle."""
-        scope, key = self._references.place(reference, self._bound.namespace)
-        return key_hashes([key])[key] if scope == self._bound.scope else 0
+    def _waits_for(self) -> dict[int, list[int]]:
+        """The key hashes of our own scope that each held record waits for; 0 stands for any other, in no circle."""
+        places = {
+            key_hash: [self._references.place(each, self._bound.namespace) for each in held.missing]
+            for key_hash, held in self._held.items()
+        }
+        hashes = key_hashes(sorted({key for each in places.values() for _, key in each}))
+        own = self._bound.scope
+        return {
+            key_hash: [hashes[key] if scope == own else 0 for scope, key in each] for key_hash, each in places.items()
+        }
 
     def _first_steps(self, openers: Sequence[int]) -> Iterator[Decided]:
         """Creations without what closes a circle; the records go on waiting until they are whole."""

@@ -116,7 +116,7 @@ def plan(
         CrossdockError: If the state cannot be read.
     """
     digest = Digest.over(sink)
-    planned = preview.plan(project, list(selection), digest.as_sink(), clock=clock, progress=progress)
+    planned = preview.plan(project, list(selection), digest.as_sink(), clock=clock, progress=progress, summed=True)
     return planned, _summed(project, selection, planned, digest)
 
 
@@ -134,7 +134,9 @@ def apply(
     """
     with opened(project) as (state, work):
         digest = Digest.over(Sink(*[_ignore] * 5))
-        planned = preview.look_ahead(project, state, list(approved.selection), digest.as_sink(), clock, Silent())
+        planned = preview.look_ahead(
+            project, state, list(approved.selection), digest.as_sink(), clock, Silent(), summed=True
+        )
         for error in planned.errors.values():
             raise error
         if planned.operations["resend"]:

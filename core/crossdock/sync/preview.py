@@ -44,7 +44,7 @@ class Planned:
         tallies: By stream, as they would be if everything planned were delivered.
         operations: By kind; ``resend`` for what an earlier run left unsettled.
         errors: What kept a stream from being read, by its name.
-        sources: A hash of what each stream read, by its name.
+        sources: A hash of what each stream read, by its name, if that was asked for.
     """
 
     tallies: dict[str, Tally] = field(default_factory=dict)
@@ -57,27 +57,42 @@ class Planned:
         return max((error.exit_code for error in self.errors.values()), default=0)
 
 
-def plan(project: Project, selection: list[str], sink: Sink, *, clock: Clock, progress: Progress) -> Planned:
+def plan(
+    project: Project,
+    selection: list[str],
+    sink: Sink,
+    *,
+    clock: Clock,
+    progress: Progress,
+    summed: bool = False,
+) -> Planned:
     """Tell *sink* what `crossdock.sync.runner.sync` would do.
 
     Raises:
         CrossdockError: If the state cannot be read. What fails at a source is in the result.
     """
     with closing(project.open_state(read_only=True)) as state:
-        return look_ahead(project, state, selection, sink, clock, progress)
+        return look_ahead(project, state, selection, sink, clock, progress, summed=summed)
 
 
 def look_ahead(
-    project: Project, state: State, selection: list[str], sink: Sink, clock: Clock, progress: Progress
+    project: Project,
+    state: State,
+    selection: list[str],
+    sink: Sink,
+    clock: Clock,
+    progress: Progress,
+    *,
+    summed: bool = False,
 ) -> Planned:
-    """Plan on an open state, which is only read."""
+    """Plan on an open state, which is only read; *summed* asks for the hashes of the sources."""
     with ExitStack() as stack:
         work = work_folder(stack, None)
         place = Workplace(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
         streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
         preview = _Preview(project, state, sink, clock.now())
         for bound in streams:
-            preview.stream(bound)
+            preview.stream(bound, summed=summed)
         return preview.result
 
 
@@ -97,7 +112,7 @@ class _Preview:
                 self._remember("resend", intent.scope, intent.key_hash)
                 sink.resend(intent)
 
-    def stream(self, bound: BoundStream) -> None:
+    def stream(self, bound: BoundStream, *, summed: bool) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())
         reading = Reading(bound, self._state, tally, 0)
         try:
@@ -106,7 +121,8 @@ class _Preview:
         except CrossdockError as error:
             self.result.errors[bound.name] = error
             return
-        self.result.sources[bound.name] = reading.digest
+        if summed:
+            self.result.sources[bound.name] = reading.digest
         planner = Planner(bound, self._state, self._references, tally, run_id=0, target=self._target)
         chunks: Iterator[Decided] | None = planner.decide(reading.records())
         while chunks is not None:

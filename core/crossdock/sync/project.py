@@ -105,7 +105,7 @@ class Project:
         Raises:
             StateError: If another run is at work on it.
         """
-        with closing(self.open_state()) as state, state.exclusive(f"{socket.gethostname()}:{os.getpid()}"):
+        with closing(self.open_state()) as state, state.exclusive(this_process()):
             yield state
 
     @contextmanager
@@ -148,6 +148,11 @@ class Project:
                 raise ConfigError(advice, where=str(self.path))
             wanted |= matching
         return wanted
+
+
+def this_process() -> str:
+    """Who works on a state: ``HOST:PROCESS``."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def load(path: Path) -> Project:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +23,7 @@ from crossdock.sources.workplace import Workplace
 from crossdock.state import Choice, Intent, State, Transaction
 from crossdock.sync.intake import StateIntake
 from crossdock.sync.plan import Decided, Planner, Read
-from crossdock.sync.project import BoundStream, Project
+from crossdock.sync.project import BoundStream, Project, this_process
 from crossdock.sync.reading import Reading
 from crossdock.sync.references import References
 from crossdock.sync.replaying import Replaying
@@ -170,11 +168,10 @@ class Run:
         self._source, now = source, self._clock.now()
         date = now.astimezone().date().isoformat()
         started = self._clock.monotonic()
-        owner = f"{socket.gethostname()}:{os.getpid()}"
         self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
             tx.runs.abandon(at=now)
-            self.id = tx.runs.start(business_date=date, owner=owner, fence=self._state.fence, at=now)
+            self.id = tx.runs.start(business_date=date, owner=this_process(), fence=self._state.fence, at=now)
             spent_until, restored = tx.buckets.get(self._target.name), tx.runs.restored()
         self._report = report = Report(self.id, date)
         intake = StateIntake(self._state, self._clock, self.id)

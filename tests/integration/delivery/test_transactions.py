@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, select, text
 from tests.conftest import PIN
-from tests.integration.delivery.harness import SCOPE, Bench, Platform
+from tests.integration.delivery.harness import Bench, Platform
+from tests.unit.state.test_state import intent
 
 from crossdock.delivery import settling
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settling import Settled
 from crossdock.errors import StateError
-from crossdock.state import Attempt, DeadLetter, Intent, State, StateUrl, Transaction, create, parse_url, schema
+from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, schema
 from crossdock.testing.postgres import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -143,32 +144,6 @@ def test_delivery_through_a_storm(
     bench.deliver(40)
     assert (bench.bound(), len(platform.seen), len({seen.key for seen in platform.seen})) == (40, 40, 40)
     assert bench.statuses() == {"delivered": 40}
-
-
-def intent(number: int, **changes: Any) -> Intent:
-    facts: dict[str, Any] = {
-        "stream": "wms.products",
-        "target": SCOPE.target,
-        "resource": SCOPE.resource,
-        "namespace": SCOPE.namespace,
-        "key_hash": number,
-        "key": f"K{number}",
-        "operation": "create",
-        "counter": 1,
-        "idempotency_key": f"key-{number}",
-        "method": "POST",
-        "path": "/p",
-        "body": b'{"name":"x"}',
-        "before": None,
-        "after": None,
-        "record_fp": 5,
-        "fp_algorithm": "xxh3_64",
-        "position": None,
-        "raw": {"columns": ["A"], "rows": [["0017"]], "lines": [2]},
-        "source": "f.csv",
-        "line": 2,
-    }
-    return Intent(**(facts | changes))
 
 
 def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Transaction], None]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from tests.integration.http import orders_shop
+from tests.servers import served
 
 from crossdock import registry
 from crossdock.cli.main import main
@@ -75,12 +75,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    with Shop() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with served(Shop()) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @contextmanager

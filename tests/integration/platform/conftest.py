@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.integration.platform.token_server import TokenServer, served
+from tests.integration.platform.token_server import TokenServer
+from tests.servers import served
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
     monkeypatch.setenv("CLIENT_SECRET", "s3cret")
-    with served() as server:
+    with served(TokenServer()) as server:
         yield server

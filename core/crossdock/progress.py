@@ -14,8 +14,8 @@ class Progress(Protocol):
     def advance(self, steps: int = 1) -> None:
         """Some of the stage is done."""
 
-    def allowance(self, tokens: int) -> None:
-        """So many requests could leave now."""
+    def allowance(self, tokens: int | None) -> None:
+        """So many requests could leave now; None while nobody knows."""
 
     def warn(self, text: str) -> None:
         """Something that a person should look at, though the work goes on."""
@@ -30,7 +30,7 @@ class Silent:
     def advance(self, steps: int = 1) -> None:
         """Ignore it."""
 
-    def allowance(self, tokens: int) -> None:
+    def allowance(self, tokens: int | None) -> None:
         """Ignore it."""
 
     def warn(self, text: str) -> None:

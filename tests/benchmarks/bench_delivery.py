@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.allowances import allowance
 from tests.benchmarks import results
 
 from crossdock.clock import SystemClock
@@ -24,7 +25,6 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settling import Settled
-from crossdock.pacing.allowance import Allowance
 from crossdock.platform.profile import Profile
 from crossdock.platform.target import PlatformTarget
 from crossdock.records import Record
@@ -73,7 +73,7 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
         dispatcher = Dispatcher(
             state,
             target,
-            Allowance(clock, 1e6, 10**6),
+            allowance(clock),
             senders,
             clock,
             run_id=run_id,

@@ -28,7 +28,7 @@ from crossdock.resources import ResourceName
 from crossdock.state import Choice, Intent, State, StateUrl, Transaction, schema, store
 from crossdock.state.engine import open_engine
 from crossdock.sync import project, runner
-from crossdock.sync.runner import Report
+from crossdock.sync.report import Report
 from crossdock.testing.clock import ManualClock
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.allowances import allowance as plenty
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Asked, Said, Scripted
 
@@ -17,7 +18,6 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settling import Settled
-from crossdock.pacing.allowance import Allowance
 from crossdock.platform.profile import Profile
 from crossdock.platform.target import PlatformTarget
 from crossdock.records import Record
@@ -126,7 +126,7 @@ def outage(state: State, monkeypatch: pytest.MonkeyPatch, *, records: int) -> Fi
         with state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", owner="test", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
-            allowance = Allowance(clock, 1e6, 10**6)
+            allowance = plenty(clock)
             kept = {"run_id": run_id, "settled": settled.append, "interrupt": threading.Event()}
             dispatcher = Dispatcher(state, target, allowance, senders, clock, **kept)  # type: ignore[arg-type]  # named facts
             dispatcher.deliver(_chunks(records))

@@ -37,7 +37,7 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Said, Scripted
 
 from crossdock.state import Pin, StateUrl, create, schema
-from crossdock.sync.runner import Report
+from crossdock.sync.report import Report
 
 KEYS = range(1, 7)
 PREFIX = {ACCOUNTS: "A", CUSTOMERS: "C", INVOICES: "I"}

@@ -29,7 +29,7 @@ from crossdock.demo import witness
 from crossdock.errors import InternalError
 from crossdock.sandbox import SandboxServer
 from crossdock.sync import project
-from crossdock.sync.runner import Report
+from crossdock.sync.report import Report
 from crossdock.sync.tally import Tally
 
 DEADLINE_S = 60

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crossdock.sync.project import Project
-    from crossdock.sync.runner import Report
+    from crossdock.sync.report import Report
 
 
 @click.command(epilog=example("crossdock demo", "crossdock demo --serve"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from crossdock.cli.options import as_json, config_option, counted, example
 if TYPE_CHECKING:
     from crossdock.delivery.masking import Masks
     from crossdock.delivery.operations import Operation
+    from crossdock.pacing.forecast import Forecast
     from crossdock.state import DeadLetter, Intent, WaitingRecord
 
 
@@ -57,13 +59,14 @@ def plan(
     if as_json:
         document = {
             "operations": dict(planned.operations),
+            "forecast": asdict(planned.forecast),
             "streams": {name: tally.as_json() for name, tally in planned.tallies.items()},
             "shown": listing.shown,
             "errors": {name: str(error) for name, error in planned.errors.items()},
         }
         terminal.print_json(document)
     else:
-        listing.show(terminal.out(), planned.operations.total(), unread=len(planned.errors))
+        listing.show(terminal.out(), planned.forecast, unread=len(planned.errors))
     if planned.errors:
         return planned.exit_code
     if out is not None and kept is not None:
@@ -110,7 +113,7 @@ class _Listing:
         if len(self.shown) < self._limit:
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail})
 
-    def show(self, console: Any, operations: int, *, unread: int) -> None:
+    def show(self, console: Any, forecast: Forecast, *, unread: int) -> None:
         for item in self.shown:
             console.print(f"{item['do']:7}{item['stream']} {item['key']}", markup=False)
             for line in _details(item):
@@ -124,7 +127,19 @@ class _Listing:
             console.print(f"plan incomplete: {left_out} could not be read; {counts or 'nothing else to do'}")
         else:
             console.print(f"plan: {counts or 'nothing to do'}")
-        console.print(f"{counted(operations, 'request')} needed")
+        console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}", soft_wrap=True)
+
+
+def _time_for(forecast: Forecast) -> str:
+    """What the allowance makes of so many requests."""
+    if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
+        return ""
+    if forecast.requests <= forecast.at_once:
+        return ", and they may leave at once"
+    minutes, seconds = divmod(round(forecast.seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    time = f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return f": {forecast.at_once:,} at once, the rest at {forecast.rate_per_s * 60:,.0f} a minute, so {time} at least"
 
 
 def _details(item: dict[str, Any]) -> list[str]:

@@ -60,18 +60,26 @@ def check(config: Path, *, as_json: bool) -> int:
 
 
 def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
-    from crossdock.connector import Finding
     from crossdock.platform import probe
 
     yield "state", _tried(lambda: loaded.open_state(read_only=True).close(), "there, and of this platform")
     yield "platform", _tried(lambda: probe.reach(loaded.platform))
-    rate = loaded.platform.rate
-    yield (
-        "allowance",
-        Finding(ok=True, text=f"{rate.per_minute:,} a minute, burst {rate.burst:,}, as configured"),
-    )
+    yield "allowance", _tried(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
+
+
+def _allowance(loaded: Project) -> str:
+    """What is known of the rate limit, from whom, and how sure it is."""
+    with loaded.look() as tx:
+        earlier = tx.buckets.get("platform")
+    known = loaded.platform.rate.known(earlier.known if earlier else None)
+    sure = f", {known.agreed + 1} estimates agree" if known.rate_from == "learned" and known.agreed else ""
+    rate = f"{known.rate_per_s * 60:,.0f} a minute ({known.rate_from}{sure})" if known.rate_per_s else "rate unknown"
+    burst = f"burst {known.burst:,} ({known.burst_from})" if known.burst else "burst unknown"
+    shared = ", shared with others" if loaded.platform.rate.shared else ""
+    learning = "" if known.rate_per_s and known.burst else ": answers will tell"
+    return f"{rate}, {burst}{learning}{shared}"
 
 
 def _tried(look: Callable[[], str | None], text: str = "") -> Finding:

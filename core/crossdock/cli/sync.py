@@ -10,14 +10,15 @@ import click
 from crossdock.cli.options import as_json, config_option, counted, example, interruptible
 
 if TYPE_CHECKING:
-    from crossdock.sync.runner import Report
+    from crossdock.sync.report import Report
 
 
 @click.command(epilog=example("crossdock sync", "crossdock sync wms.invoices --json"))
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @config_option
+@click.option("--live", is_flag=True, help="Somebody waits for it: go before batch syncs that share the allowance.")
 @as_json
-def sync(streams: tuple[str, ...], config: Path, *, as_json: bool) -> int:
+def sync(streams: tuple[str, ...], config: Path, *, live: bool, as_json: bool) -> int:
     """Bring what is new or changed to the platform; all streams, or those named.
 
     Exit codes: 0 all delivered or unchanged; 1 something was rejected or waits; 2 wrong usage or config; 3 could not
@@ -29,7 +30,14 @@ def sync(streams: tuple[str, ...], config: Path, *, as_json: bool) -> int:
 
     loaded = project.load(config)
     with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
-        report = runner.sync(loaded, list(streams), clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = runner.sync(
+            loaded,
+            list(streams),
+            clock=SystemClock(),
+            progress=progress,
+            interrupt=interrupt,
+            lane="live" if live else "batch",
+        )
     return told(report, as_json=as_json)
 
 

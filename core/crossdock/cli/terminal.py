@@ -71,8 +71,8 @@ class _Bars(_Warnings):
             if task.speed:
                 self._bars.update(self._task, rate=f"{task.speed:,.0f}/s")
 
-    def allowance(self, tokens: int) -> None:
-        if self._task is not None:
+    def allowance(self, tokens: int | None) -> None:
+        if self._task is not None and tokens is not None:
             self._bars.update(self._task, tokens=f"allowance {tokens:,}")
 
 
@@ -106,7 +106,7 @@ def print_errors(errors: Mapping[str, Exception]) -> None:
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
-    """The accounts of a run, as `crossdock.sync.runner.Report.as_json` gives them; terms that are zero are left out."""
+    """The accounts of a run, as `crossdock.sync.report.Report.as_json` gives them; terms that are zero are left out."""
     streams: Mapping[str, Any] = report["streams"]
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     console.print(_account("Rows", rows, always=("read", "in records")))

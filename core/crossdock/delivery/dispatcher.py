@@ -79,7 +79,6 @@ class Dispatcher:
         self._clock, self._run_id, self._listener = clock, run_id, settled
         self._interrupt, self._warn, self._suspicious = interrupt, warn, suspicious
         self._away = False
-        self._limit = target.profile.in_flight
         self._in_flight: dict[int, Errand] = {}
         self._judge = Judge(target, clock, adopting)
         self._outbox = self._judge.outbox
@@ -140,6 +139,7 @@ class Dispatcher:
         for returned in self._gather(wait=not chunk):
             del self._in_flight[returned.errand.intent.id]
             self.counters.throttled += returned.outcome is not None and returned.outcome.kind == "throttled"
+            self._learn(returned)
             self._judge_one(returned, verdicts)
         for intent in verdicts.successors:
             judge.admit(intent)
@@ -174,13 +174,22 @@ class Dispatcher:
             elif self._judge.stop is None:
                 self._warn(f"{profile.base_url} works again")
 
+    def _learn(self, returned: Returned) -> None:
+        if returned.answered and returned.outcome is not None:
+            assert returned.errand.ticket is not None
+            refused = returned.outcome.kind == "throttled"
+            self._allowance.answered(
+                returned.errand.ticket,
+                accepted=not refused,
+                told=returned.told,
+                retry_after_s=returned.outcome.retry_after_s if refused else None,
+            )
+
     def _judge_one(self, returned: Returned, verdicts: Verdicts) -> None:
         if returned.outcome is None:
             assert returned.error is not None
             self._judge.broke(returned.errand, returned.error)
         elif returned.outcome.kind == "throttled":
-            wait_s = returned.outcome.retry_after_s
-            self._allowance.refused(1.0 if wait_s is None else wait_s)
             self._judge.throttled(returned.errand, returned.outcome, verdicts)
         else:
             self._judge.judge(returned.errand, returned.outcome, verdicts)
@@ -202,7 +211,7 @@ class Dispatcher:
         return [mint(o, self._target, step + counters.get((o.scope, o.key_hash), 0)) for o in operations]
 
     def _commit(self, chunk: Chunk | None, fresh: list[Intent], verdicts: Verdicts, leaving: list[Errand]) -> None:
-        now, spent_until = self._clock.now(), self._allowance.spent_until
+        now = self._clock.now()
         sending = [errand.intent for errand in leaving if errand.purpose == "send"]
         for intent in sending:
             intent.leave(now)
@@ -215,17 +224,21 @@ class Dispatcher:
             if chunk:
                 chunk.write(tx)
             tx.intents.mark_sending(sending)
-            if leaving and spent_until:
-                tx.buckets.put(self._target.name, spent_until)
+            if leaving:
+                tx.buckets.put(self._target.name, self._allowance.purse)
 
         self._state.apply(write)
         self._in_flight.update((errand.intent.id, errand) for errand in leaving)
 
     def _leaving(self) -> list[Errand]:
-        room = self._limit - len(self._in_flight)
+        room = self._allowance.room(len(self._in_flight))
         room = min(room, self._outbox.breaker.room(self._clock.monotonic(), len(self._in_flight)))
         count = min(room, self._outbox.due())
-        return self._outbox.take(self._allowance.take_up_to(count)) if count > 0 else []
+        tickets = self._allowance.take(count) if count > 0 else []
+        errands = self._outbox.take(len(tickets))
+        for errand, ticket in zip(errands, tickets, strict=True):
+            errand.ticket = ticket
+        return errands
 
     def _gather(self, *, wait: bool) -> list[Returned]:
         """What has come back; waits for something to do if nothing can leave now."""
@@ -251,8 +264,8 @@ class Dispatcher:
         if judge.stop is not None or not self._outbox:
             return 1.0 if self._in_flight else 0.0
         now = self._clock.monotonic()
-        full = len(self._in_flight) >= self._limit or self._outbox.breaker.room(now, len(self._in_flight)) == 0
-        if self._in_flight and full:
+        number = len(self._in_flight)
+        if number and min(self._allowance.room(number), self._outbox.breaker.room(now, number)) == 0:
             return 1.0
         wait_s = (
             max(self._outbox.breaker.wait_s(now), self._allowance.wait_s())

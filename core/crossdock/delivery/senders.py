@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
 from crossdock.delivery.outcomes import Outcome
+from crossdock.pacing import headers
+from crossdock.pacing.allowance import Ticket
+from crossdock.pacing.headers import Told
 from crossdock.platform.target import PlatformTarget, Request
 from crossdock.state import Intent
-from crossdock.transport.http import AmbiguousError, HttpClient, NotSentError
+from crossdock.transport.http import AmbiguousError, Answer, HttpClient, NotSentError
 
 
 @dataclass(slots=True)
@@ -44,21 +48,38 @@ class Errand:
     Attributes:
         purpose: To ``send`` it, to ``look_up`` what became of it, or to ``ping`` the platform, which seems to fail.
         probe: It leaves while the platform seems to be down.
+        ticket: The token that it took when it left.
     """
 
     intent: Intent
     purpose: Literal["send", "look_up", "ping"] = "send"
     probe: bool = False
+    ticket: Ticket | None = None
     trouble: Trouble = field(default_factory=Trouble)
 
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """An errand that ended; *error* is an exception that nobody foresaw."""
+    """An errand that ended.
+
+    Attributes:
+        error: An exception that nobody foresaw.
+        answered: An answer came, whatever it was.
+        told: What it told of the rate limit.
+    """
 
     errand: Errand
     outcome: Outcome | None
     error: Exception | None = None
+    answered: bool = False
+    told: Told | None = None
+
+
+_OUTCOMES: Mapping[str, Callable[[Answer], Outcome]] = {
+    "send": outcomes.of_answer,
+    "look_up": outcomes.of_look_up,
+    "ping": outcomes.of_ping,
+}
 
 
 class Senders:
@@ -91,24 +112,26 @@ class Senders:
 
     def _run(self, client: HttpClient, errand: Errand) -> Returned:
         try:
-            outcome = self._ask(client, errand)
-            return Returned(errand, self._masks.applied(errand.intent, outcome))
+            answer = self._ask(client, errand)
+            outcome = _OUTCOMES[errand.purpose](answer)
+            told = headers.read(answer.headers, time.time())
+            return Returned(errand, self._masks.applied(errand.intent, outcome), answered=True, told=told)
         except (NotSentError, AmbiguousError) as error:
             return Returned(errand, outcomes.of_failure(error, harmless=errand.purpose != "send"))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
             return Returned(errand, None, error)
 
-    def _ask(self, client: HttpClient, errand: Errand) -> Outcome:
+    def _ask(self, client: HttpClient, errand: Errand) -> Answer:
         intent, target = errand.intent, self._target
         match errand.purpose:
             case "send":
                 request = Request(intent.method, intent.path, intent.body)
-                return outcomes.of_answer(target.send(client, request, intent.idempotency_key, intent.if_match))
+                return target.send(client, request, intent.idempotency_key, intent.if_match)
             case "look_up":
                 request = target.look_up(intent.resource, intent.namespace, intent.key, intent.platform_id)
-                return outcomes.of_look_up(target.send(client, request))
+                return target.send(client, request)
             case "ping":
-                return outcomes.of_ping(target.send(client, target.ping(intent.resource)))
+                return target.send(client, target.ping(intent.resource))
 
     def close(self) -> None:
         """End all threads once they have sent what they were given."""

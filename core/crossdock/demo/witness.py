@@ -10,7 +10,7 @@ from crossdock import wire
 from crossdock.errors import InternalError
 from crossdock.platform.target import PlatformTarget
 from crossdock.sync.project import Project
-from crossdock.sync.runner import Report
+from crossdock.sync.report import Report
 
 PAGE = 1000
 

@@ -1,58 +1,261 @@
-"""What a tenant's bucket lets us send, over the bucket's arithmetic: a reserve, and what answers say."""
+"""What a tenant's bucket lets us send: spent to a small reserve, corrected by answers, learned where nobody tells."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from crossdock.clock import Clock
-from crossdock.pacing.bucket import Bucket
+from crossdock.pacing.headers import Told
+from crossdock.pacing.in_flight import InFlight
+from crossdock.pacing.known import UNLIMITED, Known
+from crossdock.pacing.learning import SURE, Anchor, Learner, excess
+from crossdock.pacing.opening import Opening
+from crossdock.pacing.readings import Readings
+from crossdock.pacing.store import BucketStore, Grant, Purse
+from crossdock.pacing.suspicion import Suspicion
 
-RESERVE_SHARE = 100  # one hundredth of the burst stays unspent: requests sent apart may arrive together
+Lane = Literal["batch", "live"]
+RESERVE: Mapping[Lane, int] = {"batch": 100, "live": 400}  # one part of so many of the burst stays unspent
+LONGEST_FREEZE_S = 900.0
+MEASURING_S = 0.5  # a pause that lets an unknown bucket fill a little, to see how fast it does
+FIRST_IN_FLIGHT, OPEN_IN_FLIGHT = 8, 64  # of an unknown bucket: all that is on its way is refused once it is empty
+PACE_S = 0.1  # between two changes of the pace
+FRESH_S = 2.0  # so long a told level makes it needless to try how fast one may go
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A token that was taken: the *number*-th of its bucket, at *at* on the monotonic clock."""
+
+    number: int
+    at: float
 
 
 class Allowance:
-    """Tokens of one bucket on the wall clock, so that the next run knows how far it is spent.
+    """Tokens of one bucket for one thread. Threads and processes that share the bucket share its *store*.
+
+    Requests that leave apart may arrive together, so a reserve stays unspent: ``batch`` leaves more than ``live``, and
+    live work finds a token in the middle of a batch.
 
     Args:
-        rate_per_s: Tokens a second.
-        burst: Tokens when full, as the server has it.
-        spent_until: Where an earlier run left it.
+        ceiling: Most requests on their way at once.
+
+    Attributes:
+        in_flight: How many requests should be on their way.
     """
 
-    def __init__(self, clock: Clock, rate_per_s: float, burst: int, spent_until: datetime | None = None) -> None:
-        self._clock = clock
-        reserve = burst // RESERVE_SHARE
-        self._bucket = Bucket(rate_per_s, burst - reserve)
-        if spent_until is not None:
-            latest = self._now() + self._bucket.burst / rate_per_s
-            self._bucket = Bucket(rate_per_s, burst - reserve, min(spent_until.timestamp(), latest))
+    def __init__(self, clock: Clock, store: BucketStore, *, ceiling: int = 128, lane: Lane = "batch") -> None:
+        self._clock, self._store, self._lane = clock, store, lane
+        self.in_flight = InFlight(ceiling)
+        self._readings, self._suspicion = Readings(), Suspicion()
+        self._learner = Learner()
+        grant = self._note(store.take(0, 0))
+        level = grant.purse.bucket.level(grant.now)
+        self._opening = Opening(full=level >= grant.purse.bucket.burst)
+        self._own = Anchor(clock.monotonic(), grant.purse.spent, level)  # since when our own accounts hold
+        self._refused = 0
+        self._reacted_at = self._paced_at = -math.inf
+        self._since = grant.purse.spent  # the last token taken before the bucket was empty
 
-    def take_up_to(self, wanted: int) -> int:
-        """Take what is there, at most *wanted*; how many that was."""
-        now = self._now()
-        taken = min(wanted, self._bucket.tokens(now))
-        if taken:
-            self._bucket = self._bucket.take(now, taken)
-        return taken
+    # What may leave
 
-    @property
-    def tokens(self) -> int:
-        """What could leave now."""
-        return self._bucket.tokens(self._now())
+    def take(self, wanted: int) -> Sequence[Ticket]:
+        """Tickets for what may leave now, at most *wanted*."""
+        now = self._clock.monotonic()
+        self._keep_pace(now)
+        grant = self._note(self._store.take(wanted, self._kept_back()))
+        first = grant.purse.spent - grant.count + 1
+        return [Ticket(number, now) for number in range(first, first + grant.count)]
 
     def wait_s(self) -> float:
-        """Seconds until the next token."""
-        return self._bucket.wait_s(self._now())
+        """Seconds until there is a token, as far as this process knows."""
+        return self._grant.purse.wait_s(self._store_now(), self._kept_back())
 
-    def refused(self, retry_after_s: float) -> None:
-        """The server refused a request and has a token again in *retry_after_s* seconds."""
-        self._bucket = self._bucket.empty_until(self._now() + retry_after_s)
+    def room(self, in_flight: int) -> int:
+        """How many more requests may be on their way when *in_flight* are."""
+        limit = self.in_flight.limit
+        if self.known.burst is None or (self._searching and not self._learner.agreed):
+            since = self._grant.purse.spent - self._since
+            slow = min(FIRST_IN_FLIGHT + since // 2, OPEN_IN_FLIGHT + since // 400)
+            documented = 0.0 if self.known.rate_from == "learned" else self.known.rate_per_s or 0.0
+            limit = min(limit, max(slow, round(2 * documented * self.in_flight.latency_s)))
+        return max(0, limit - in_flight)
 
     @property
-    def spent_until(self) -> datetime | None:
-        """To be kept between runs; None while nothing was taken."""
-        instant = self._bucket.spent_until
-        return datetime.fromtimestamp(instant, UTC) if instant > 0 else None
+    def known(self) -> Known:
+        """What is known of the limit now."""
+        return self.purse.known
 
-    def _now(self) -> float:
-        return self._clock.now().timestamp()
+    @property
+    def tokens(self) -> int | None:
+        """What could leave at once; None while nobody knows."""
+        return None if self.known.burst is None else self.purse.bucket.tokens(self._store_now())
+
+    @property
+    def purse(self) -> Purse:
+        """The bucket as it was seen last."""
+        return self._grant.purse
+
+    def seconds_for(self, requests: int) -> float:
+        """How long so many requests take at least: what the bucket holds goes at once, the rest at its rate."""
+        bucket = self.purse.bucket
+        return max(0.0, requests - max(0.0, bucket.level(self._store_now()))) / bucket.rate_per_s
+
+    @property
+    def _searching(self) -> bool:
+        """The rate was found to be another in this run; one that an earlier run has left is good until then."""
+        return self.known.rate_from == "learned" and self._reacted_at > -math.inf
+
+    def _kept_back(self) -> int:
+        return self._reserve() - self._suspicion.checks_left(self.purse.spent)
+
+    def _reserve(self) -> int:
+        burst = self.purse.bucket.burst
+        if burst == UNLIMITED:
+            return 0
+        part = burst // RESERVE[self._lane]
+        return min(burst - 1, max(1, part)) if self._lane == "batch" else part
+
+    # What answers teach
+
+    def answered(
+        self, ticket: Ticket, *, accepted: bool, told: Told | None = None, retry_after_s: float | None = None
+    ) -> None:
+        """The request of *ticket* was answered: let in by the limit or refused, with what the answer told of it."""
+        now = self._clock.monotonic()
+        self.in_flight.answered(now, now - ticket.at, self.purse.bucket.rate_per_s)
+        self._suspicion.answered(ticket.number, accepted=accepted)
+        self._refused += not accepted
+        # a request meets the bucket in the middle of its way; all that left before it met the bucket earlier
+        met = Anchor((ticket.at + now) / 2, ticket.number - self._refused)
+        self._opening.passed(met)
+        if not accepted:
+            self._readings.refused()
+            self._was_refused(ticket, met, now, retry_after_s)
+        if told is not None:
+            self._was_told(ticket, met, now, told)
+
+    def _was_refused(self, ticket: Ticket, met: Anchor, now: float, retry_after_s: float | None) -> None:
+        if ticket.at <= self._reacted_at:
+            return  # it left before we knew: the same episode
+        expected = self._expected(met) <= self._reserve() / 2 and not self._suspicion.usual
+        if retry_after_s is None and not expected and not self._suspicion.confirmed:
+            self._suspicion.raised(self.purse.spent)
+            return
+        self._reacted_at = now
+        self._suspicion.clear()
+        self._opening.ended(met)
+        self._learner.saw_empty(met, self.in_flight.latency_s)
+        self._own = met
+        self._empty(retry_after_s)
+
+    def _expected(self, met: Anchor) -> float:
+        """The level that our own accounts gave the bucket then."""
+        if self.known.rate_per_s is None or self.known.burst is None:
+            return math.inf
+        own = self._own
+        level = own.level + self.known.rate_per_s * (met.at - own.at) - (met.accepted - own.accepted)
+        return min(level, self.known.spendable)
+
+    def _empty(self, retry_after_s: float | None) -> None:
+        """Begin anew with an empty bucket; the reserve fills first, and is a longer pause where it was too short."""
+        measuring = self._learner.rate_per_s is None
+        if measuring:
+            self._learner.rate_per_s = self._opening.mean_per_s() / 4
+        pause = max(MEASURING_S, 4 * self.in_flight.latency_s) if measuring else 0.0
+        known = self._learned()
+        owed = self._reserve() * (2 ** min(self._learner.hasty, 8) - 1)
+        freeze = max(pause, min(LONGEST_FREEZE_S, retry_after_s or 0.0))
+        self._since = self.purse.spent
+
+        def change(purse: Purse, at: float) -> Purse:
+            bucket = known.bucket().holding(at + pause, -owed)
+            frozen_until = max(purse.frozen_until, at + freeze)
+            return replace(purse, bucket=bucket, known=known, refused=purse.refused + 1, frozen_until=frozen_until)
+
+        self._note(self._store.change(change))
+
+    def _learned(self) -> Known:
+        known, rate, agreed = self.known, self._learner.rate_per_s, self._learner.agreed
+        assert rate is not None
+        if min(rate, known.most_per_s) != known.rate_per_s or (known.rate_from == "learned" and agreed != known.agreed):
+            known = known.with_rate(rate, "learned", agreed)
+        burst = self._opening.burst(rate)
+        if burst is not None and (known.burst_from in {"learned", "unknown"} or burst < (known.burst or 0)):
+            return known.with_burst(burst, "learned")
+        return known.with_burst(1, "learned") if known.burst is None else known
+
+    def _was_told(self, ticket: Ticket, met: Anchor, now: float, told: Told) -> None:
+        if not self._readings.believed(now):
+            return
+        self._adopt(told)
+        if told.remaining is None:
+            return
+        rate, latency_s = self.purse.bucket.rate_per_s, self.in_flight.latency_s
+        reading = replace(met, level=told.remaining)
+        if not self._readings.told(reading, rate, latency_s, now):
+            if not self._readings.believed(now):
+                self._set_level(self._expected(Anchor(now, self.purse.spent - self._refused)))
+            return
+        if told.rate_per_s is None and self._learner.saw_level(reading, latency_s, self.purse.bucket.burst):
+            self._learned_from_levels()
+        level = told.remaining + rate * (now - met.at) - (self.purse.spent - ticket.number)
+        known = self.purse.bucket.level(self._store_now())
+        if abs(level - known) > max(3.0, self.purse.bucket.burst / 200, rate * latency_s / 4):
+            self._set_level(level)
+
+    def _adopt(self, told: Told) -> None:
+        """Take over the size of the bucket that the server tells."""
+        known = self.known
+        if told.burst is not None and int(told.burst) != known.burst:
+            known = known.with_burst(int(told.burst), "told")
+        if told.rate_per_s is not None and told.rate_per_s != known.rate_per_s:
+            known = known.with_rate(told.rate_per_s, "told")
+        if known != self.known:
+            self._resize(known)
+
+    def _learned_from_levels(self) -> None:
+        assert self._learner.rate_per_s is not None
+        self._resize(self.known.with_rate(self._learner.rate_per_s, "learned"))
+
+    def _keep_pace(self, now: float) -> None:
+        """Where the rate was learned, go a little faster the longer nothing is refused."""
+        known = self.known
+        learned = known.rate_from == "learned" or (known.burst_from == "learned" and self._opening.under_way)
+        told = now - self._readings.latest_at < FRESH_S and self._readings.believed(now)
+        if known.rate_per_s is None or known.burst is None or not learned or told or now - self._paced_at < PACE_S:
+            return
+        self._paced_at = now
+        quiet_s = now - max(self._reacted_at, self._own.at)
+        agreed = self._learner.agreed if self._searching else SURE
+        self._resize(known, min(known.most_per_s, known.rate_per_s * (1 + excess(agreed, quiet_s))))
+
+    def _resize(self, known: Known, pace_per_s: float | None = None) -> None:
+        """Go on with what is known, for a while at another pace."""
+        size = known.bucket()
+        rate_per_s = pace_per_s or size.rate_per_s
+
+        def change(purse: Purse, at: float) -> Purse:
+            bucket = purse.bucket
+            if bucket.burst == UNLIMITED:  # what was taken so far came out of the burst that is known now
+                bucket = replace(bucket, burst=size.burst)
+            return replace(purse, bucket=bucket.turned(at, rate_per_s, size.burst), known=known)
+
+        self._note(self._store.change(change))
+
+    def _set_level(self, level: float) -> None:
+        self._note(self._store.change(lambda purse, at: replace(purse, bucket=purse.bucket.holding(at, level))))
+
+    def _note(self, grant: Grant) -> Grant:
+        """Remember what was seen; what another process has learned is known here too."""
+        self._grant, self._granted_at = grant, self._clock.monotonic()
+        known = grant.purse.known
+        if known.rate_per_s != self._learner.rate_per_s:
+            self._learner.rate_per_s, self._learner.agreed = known.rate_per_s, known.agreed
+        return grant
+
+    def _store_now(self) -> float:
+        return self._grant.now + self._clock.monotonic() - self._granted_at

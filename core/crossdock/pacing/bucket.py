@@ -30,12 +30,16 @@ class Bucket:
         if self.burst < 1:
             raise ValueError(f"a burst of {self.burst} never lets a request through")
 
+    def level(self, now: float) -> float:
+        """Tokens there at *now*, parts of one too, at most *burst*; below zero what is owed.
+
+        A clock that ran back gives no token twice.
+        """
+        return min(float(self.burst), self.burst - (self.spent_until - now) * self.rate_per_s)
+
     def tokens(self, now: float) -> int:
-        """Whole tokens there at *now*, 0 to *burst*. A clock that ran back gives no token twice."""
-        if self.spent_until <= now:
-            return self.burst
-        missing = (self.spent_until - now) * self.rate_per_s
-        return max(0, math.floor(self.burst - missing + 1e-9))
+        """Whole tokens there at *now*, 0 to *burst*."""
+        return max(0, math.floor(self.level(now) + 1e-6))
 
     def take(self, now: float, cost: int) -> Bucket:
         """The bucket after *cost* tokens are taken, there or not."""
@@ -51,6 +55,10 @@ class Bucket:
             raise ValueError(f"{cost} tokens never fit into a burst of {self.burst}")
         return max(0.0, self.spent_until - now - (self.burst - cost) / self.rate_per_s)
 
-    def empty_until(self, instant: float) -> Bucket:
-        """The bucket that has its next single token at *instant*, for a server that said so."""
-        return replace(self, spent_until=max(self.spent_until, instant + (self.burst - 1) / self.rate_per_s))
+    def holding(self, now: float, level: float) -> Bucket:
+        """The bucket that has *level* tokens at *now*, at most *burst*, whatever it had."""
+        return replace(self, spent_until=now + (self.burst - min(level, self.burst)) / self.rate_per_s)
+
+    def turned(self, now: float, rate_per_s: float, burst: int) -> Bucket:
+        """The bucket with as many tokens at *now* that grows otherwise from there."""
+        return Bucket(rate_per_s, burst).holding(now, self.level(now))

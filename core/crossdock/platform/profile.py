@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.config import ConfigModel, ConfigPath, SecretRef
+from crossdock.pacing.known import UNLIMITED, Known
 from crossdock.resources import RESOURCES, ResourceName
 
 PATHS: Mapping[ResourceName, str] = {
@@ -24,6 +26,9 @@ PATHS: Mapping[ResourceName, str] = {
     "inventory_lot": "/api/v1/inventory/lots",
     "warehouse_bin": "/api/v1/warehouse/bins",
 }
+
+
+DOCUMENTED_PER_S = 10_000 / 60  # section 8 of the specification
 
 
 def _address(url: str) -> str:
@@ -71,10 +76,30 @@ class ClientCredentials(ConfigModel):
 
 
 class Rate(ConfigModel):
-    """The token bucket. Its rate is documented, its burst is not."""
+    """The token bucket. A number here is never exceeded, whatever the platform tells; without one it is learned."""
 
-    per_minute: Annotated[int, Field(gt=0)] = 10_000
-    burst: Annotated[int, Field(ge=1)] = 2_000
+    per_minute: Annotated[int, Field(gt=0)] | Literal["learn"] | None = None
+    """Requests a minute; without it the documented 10,000, as long as answers do not tell otherwise."""
+    burst: Annotated[int, Field(ge=1)] | None = None
+    """Requests at once when the bucket is full; it is not documented, so without a number it is told or learned."""
+    shared: str | None = None
+    """Where processes or hosts that use the same credential share the bucket: ``sqlite:///FILE`` or
+    ``postgresql://user@host/database``. Without it this state's runs have it for themselves."""
+
+    def known(self, earlier: Known | None = None) -> Known:
+        """What is known before the first answer: *earlier* answers count, as far as nothing is set here."""
+        rate, burst = self.per_minute, self.burst
+        most_per_s = rate / 60 if isinstance(rate, int) else math.inf
+        known = Known(most_per_s=most_per_s, most_at_once=burst or UNLIMITED)
+        if burst is not None:
+            known = known.with_burst(burst, "set")
+        if rate != "learn":
+            known = known.with_rate(most_per_s, "set") if rate else known.with_rate(DOCUMENTED_PER_S, "documented")
+        if earlier is not None and earlier.rate_per_s is not None and earlier.rate_from in {"told", "learned"}:
+            known = known.with_rate(earlier.rate_per_s, earlier.rate_from, earlier.agreed)
+        if earlier is not None and earlier.burst is not None and earlier.burst_from in {"told", "learned"}:
+            known = known.with_burst(earlier.burst, earlier.burst_from)
+        return known
 
 
 class Idempotency(ConfigModel):
@@ -193,7 +218,6 @@ class Profile(ConfigModel):
         yield "errors", "application/problem+json (RFC 9457) with errors[].pointer"
         if isinstance(self.auth, ClientCredentials):
             yield "tokens", f"OAuth 2.0 client credentials at {self.auth.address(self.base_url)}"
-        yield "burst", f"{self.rate.burst} requests, per tenant and credential"
         key = self.idempotency
         yield "idempotency", f"{key.header}, remembered for {key.kept_s} s" if key.enabled else "none"
         yield "look-up", f"?{self.lookup.parameter}=" if self.lookup.enabled else "none"

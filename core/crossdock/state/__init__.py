@@ -2,6 +2,7 @@
 
 from crossdock.state.backlog import Choice, DeadLetter, WaitingRecord
 from crossdock.state.bindings import Binding, Scope
+from crossdock.state.buckets import SharedBucket
 from crossdock.state.engine import Pin, StateUrl, create, parse_url
 from crossdock.state.intake import FileFacts
 from crossdock.state.intents import Attempt, Intent
@@ -18,6 +19,7 @@ __all__ = [
     "Pin",
     "Run",
     "Scope",
+    "SharedBucket",
     "State",
     "StateUrl",
     "Transaction",

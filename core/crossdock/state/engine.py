@@ -33,8 +33,8 @@ class Pin:
     tenant: str
 
 
-def parse_url(text: str, folder: Path) -> URL:
-    """Read a state's address; a SQLite path is relative to *folder*.
+def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
+    """Read a database's address, which stands at *where* in the config; a SQLite path is relative to *folder*.
 
     Raises:
         ConfigError: If it is no address of a SQLite file or a PostgreSQL database.
@@ -42,14 +42,14 @@ def parse_url(text: str, folder: Path) -> URL:
     try:
         url = make_url(text)
     except ArgumentError as error:
-        raise ConfigError("is no database address", where="state", hint="for example sqlite:///acme.db") from error
+        raise ConfigError("is no database address", where=where, hint="for example sqlite:///acme.db") from error
     if url.drivername == "sqlite" and url.database not in {None, "", ":memory:"}:
         return url.set(database=str(folder / Path(url.database or "").expanduser()))
     if url.drivername in {"postgresql", "postgresql+psycopg"}:
         return url.set(drivername="postgresql+psycopg")
     raise ConfigError(
         "must be a SQLite file or a PostgreSQL database",
-        where="state",
+        where=where,
         hint="sqlite:///acme.db or postgresql://user@host/database",
     )
 
@@ -144,7 +144,15 @@ def _engine(url: URL, *, read_only: bool) -> Engine:
         ) from error
 
 
-def _sqlite_engine(url: URL, *, read_only: bool) -> Engine:
+def open_shared(url: URL) -> Engine:
+    """Open a database for what a power cut may lose, but no crash of ours; it is made where it is missing."""
+    if url.drivername != "sqlite":
+        return _engine(url, read_only=False)
+    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    return _sqlite_engine(url, read_only=False, synchronous="NORMAL")
+
+
+def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> Engine:
     if read_only:
         url = url.set(database=f"file:{url.database}", query={"mode": "ro", "uri": "true"})
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_S})
@@ -154,7 +162,7 @@ def _sqlite_engine(url: URL, *, read_only: bool) -> Engine:
         connection.isolation_level = None  # we say BEGIN ourselves
         if not read_only:
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute(f"PRAGMA synchronous={synchronous}")
         connection.execute("PRAGMA foreign_keys=ON")
 
     @event.listens_for(engine, "begin")

@@ -39,10 +39,16 @@ def _to_2(connection: Connection) -> None:
     seed(connection)
 
 
+def _to_3(connection: Connection) -> None:
+    """Buckets with what is known of the limit. How far one was spent is forgotten: it is full again in seconds."""
+    connection.execute(text("DROP TABLE buckets"))
+    schema.buckets.create(connection)
+
+
 def _add(connection: Connection, table: Table, column: Column[object]) -> None:
     kind = column.type.compile(connection.dialect)
     default = f" NOT NULL DEFAULT '{column.server_default.arg}'" if column.server_default is not None else ""  # type: ignore[attr-defined]  # the default is a plain text
     connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}{default}"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_2,)  # step n takes a state from version n to n+1
+MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3)  # step n takes a state from version n to n+1

@@ -1,4 +1,4 @@
-"""Runs and what they remember between each other: cursors, and how far a bucket is spent."""
+"""Runs and what they remember between each other: cursors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from crossdock.state import sql
-from crossdock.state.schema import buckets, cursors, meta, runs
+from crossdock.state.schema import cursors, meta, runs
 
 _RESTORED = "restored_at"
 
@@ -103,15 +103,3 @@ class Cursors:
     def put(self, stream: str, version: str, value: str, *, run_id: int) -> None:
         row = {"stream": stream, "version": version, "value": value, "run_id": run_id}
         sql.upsert(self._connection, cursors, [row])
-
-
-class Buckets:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def get(self, name: str) -> datetime | None:
-        """The instant until which the bucket's tokens are spent (GCRA's theoretical arrival time)."""
-        return self._connection.execute(select(buckets.c.spent_until).where(buckets.c.name == name)).scalar()
-
-    def put(self, name: str, spent_until: datetime) -> None:
-        sql.upsert(self._connection, buckets, [{"name": name, "spent_until": spent_until}])

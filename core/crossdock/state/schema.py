@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -23,7 +24,7 @@ from sqlalchemy import (
 
 from crossdock.state.types import ExactJson, Hash, UtcDateTime
 
-VERSION = 2
+VERSION = 3
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
@@ -211,6 +212,13 @@ leases = Table(
 buckets = Table(
     "buckets",
     metadata,
-    Column("name", String(256), primary_key=True),
-    Column("spent_until", UtcDateTime, nullable=False),
+    Column("name", String(512), primary_key=True),
+    Column("rate_per_s", Double, nullable=False),
+    Column("burst", BigInteger, nullable=False),
+    Column("spent_until", Double, nullable=False),  # seconds since the epoch, as all times here: one statement counts
+    Column("frozen_until", Double, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    Column("refused", BigInteger, nullable=False),
+    Column("granted", BigInteger, nullable=False),  # by the latest statement, which tells it
+    Column("known", Text, nullable=False),
 )

@@ -15,11 +15,12 @@ from sqlalchemy.exc import DBAPIError
 from crossdock.state import lease
 from crossdock.state.backlog import Refused, Waiting
 from crossdock.state.bindings import Bindings
+from crossdock.state.buckets import Buckets
 from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.retention import Retention
-from crossdock.state.runs import Buckets, Cursors, Runs
+from crossdock.state.runs import Cursors, Runs
 from crossdock.state.tracing import Tracing
 
 T = TypeVar("T")

@@ -23,7 +23,8 @@ from crossdock.sync import preview
 from crossdock.sync.preview import Planned, Sink
 from crossdock.sync.project import BoundStream, Project
 from crossdock.sync.reading import Reading
-from crossdock.sync.runner import Report, Run, opened
+from crossdock.sync.report import Report
+from crossdock.sync.runner import Run, opened
 from crossdock.sync.tally import Tally
 
 

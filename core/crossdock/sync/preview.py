@@ -12,6 +12,8 @@ from crossdock.clock import Clock
 from crossdock.delivery.operations import PARTIAL, Operation
 from crossdock.delivery.rules import rule_for
 from crossdock.errors import CrossdockError
+from crossdock.pacing.forecast import Forecast, forecast
+from crossdock.pacing.store import Purse
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
@@ -45,7 +47,10 @@ class Planned:
         operations: By kind; ``resend`` for what an earlier run left unsettled.
         errors: What kept a stream from being read, by its name.
         sources: A hash of what each stream read, by its name, if that was asked for.
+        forecast: What all of it needs of the allowance.
     """
+
+    forecast: Forecast
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
@@ -93,24 +98,34 @@ def look_ahead(
         preview = _Preview(project, state, sink, clock.now())
         for bound in streams:
             preview.stream(bound, summed=summed)
-        return preview.result
+        return preview.finished()
 
 
 class _Preview:
     def __init__(self, project: Project, state: State, sink: Sink, now: datetime) -> None:
-        self._state, self._sink = state, sink
+        self._state, self._sink, self._now, self._rate = state, sink, now, project.platform.rate
         self._known: set[tuple[Scope, int]] = set()
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name, self._known)
-        self.result = Planned()
         with state.begin() as tx:
             self._unsettled = tx.intents.unsettled()
+            self._earlier = tx.buckets.get(self._target.name)
+        self.result = Planned(self._forecast(0))
         for intent in self._unsettled:
             if intent.first_sent_at and rule_for(intent, project.platform, now) == "park":
                 sink.in_doubt(intent)
             else:
                 self._remember("resend", intent.scope, intent.key_hash)
                 sink.resend(intent)
+
+    def finished(self) -> Planned:
+        self.result.forecast = self._forecast(self.result.operations.total())
+        return self.result
+
+    def _forecast(self, requests: int) -> Forecast:
+        now, earlier = self._now.timestamp(), self._earlier
+        known = self._rate.known(earlier.known if earlier else None)
+        return forecast(earlier.filled(now, known) if earlier else Purse.of(known), requests, now)
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())

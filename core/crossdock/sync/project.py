@@ -13,14 +13,16 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from crossdock import config, registry
+from crossdock.clock import Clock
 from crossdock.config import ConfigModel, ConfigPath, Document
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.delivery.masking import Masks
 from crossdock.errors import ConfigError
+from crossdock.pacing.store import BucketStore, MemoryStore, Purse
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES
 from crossdock.sources.workplace import Workplace
-from crossdock.state import Pin, Scope, State, StateUrl, Transaction, create, parse_url
+from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 
 Name = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")]
 
@@ -113,6 +115,28 @@ class Project:
         """One look into the state, which cannot be written meanwhile."""
         with closing(self.open_state(read_only=True)) as state, state.begin() as tx:
             yield tx
+
+    @contextmanager
+    def bucket(self, clock: Clock, earlier: Purse | None) -> Iterator[BucketStore]:
+        """The platform's token bucket: of this process, or the one that the config says to share.
+
+        Args:
+            earlier: What the last run left of it.
+
+        Raises:
+            ConfigError: If the shared one has no database address.
+            StateError: If its database cannot be used.
+        """
+        rate = self.platform.rate
+        if rate.shared is None:
+            known = rate.known(earlier.known if earlier else None)
+            purse = earlier.filled(clock.now().timestamp(), known) if earlier else Purse.of(known)
+            yield MemoryStore(clock, purse)
+            return
+        url = parse_url(rate.shared, self.path.parent, where="platform.rate.shared")
+        name = f"{self.platform.tenant} at {self.platform.base_url}"
+        with closing(SharedBucket(url, clock, name, rate.known)) as store:
+            yield store
 
     def bind(self, wanted: set[str], *, target: str, place: Workplace) -> list[BoundStream]:
         """The streams of these names, parents first."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from crossdock.clock import Clock
-from crossdock.delivery.dispatcher import Counters, Dispatcher
+from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import PARTIAL
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settling import Settled
 from crossdock.errors import ConfigError, CrossdockError, InternalError, StateError, StoppedError
-from crossdock.pacing.allowance import Allowance
+from crossdock.pacing.allowance import Allowance, Lane
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
@@ -27,62 +26,9 @@ from crossdock.sync.project import BoundStream, Project, this_process
 from crossdock.sync.reading import Reading
 from crossdock.sync.references import References
 from crossdock.sync.replaying import Replaying
+from crossdock.sync.report import Report
 from crossdock.sync.tally import Tally, Term
 from crossdock.sync.work import work_folder
-
-
-@dataclass(slots=True)
-class Report:
-    """What a run did.
-
-    Attributes:
-        tallies: By stream, in the order they ran.
-        errors: What stopped a stream, by its name, or the run, under an empty name.
-        still_refused: Dead letters of earlier runs that this one did not meet again.
-    """
-
-    run: int
-    business_date: str
-    seconds: float = 0.0
-    counters: Counters = field(default_factory=Counters)
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    errors: dict[str, CrossdockError] = field(default_factory=dict)
-    still_refused: int = 0
-
-    @property
-    def balanced(self) -> bool:
-        return all(tally.balanced for tally in self.tallies.values())
-
-    @property
-    def status(self) -> str:
-        if self.exit_code == InternalError.exit_code:
-            return "failed"
-        return "incomplete" if self.errors else "done"
-
-    @property
-    def exit_code(self) -> int:
-        """The gravest of what happened; ``crossdock sync --help`` tells their meaning."""
-        if not self.balanced:
-            return InternalError.exit_code
-        codes = {error.exit_code for error in self.errors.values()}
-        for code in (70, 130, 3, 4, 2):
-            if code in codes:
-                return code
-        return 1 if any(tally.unfinished for tally in self.tallies.values()) else 0
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "run": self.run,
-            "business_date": self.business_date,
-            "status": self.status,
-            "seconds": round(self.seconds, 3),
-            "requests": self.counters.requests,
-            "throttled": self.counters.throttled,
-            "balanced": self.balanced,
-            "streams": {name: tally.as_json() for name, tally in self.tallies.items()},
-            "still_refused": self.still_refused,
-            "errors": {name or "run": str(error) for name, error in self.errors.items()},
-        }
 
 
 class Source(Protocol):
@@ -101,15 +47,24 @@ class Source(Protocol):
 
 
 def sync(
-    project: Project, selection: list[str], *, clock: Clock, progress: Progress, interrupt: threading.Event
+    project: Project,
+    selection: list[str],
+    *,
+    clock: Clock,
+    progress: Progress,
+    interrupt: threading.Event,
+    lane: Lane = "batch",
 ) -> Report:
     """Bring the selected streams to the platform.
+
+    Args:
+        lane: ``live`` takes its tokens before the batches that share the bucket.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with opened(project) as (state, work):
-        run = Run(project, state, clock, progress, interrupt)
+        run = Run(project, state, clock, progress, interrupt, lane)
         names = project.selected(selection)
         return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
 
@@ -128,7 +83,7 @@ def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' shows what there is"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = Run(project, state, clock, progress, interrupt)
+        run = Run(project, state, clock, progress, interrupt, "live")
         return run.execute(names, work, lambda bound, tally: Replaying(bound, state, tally, choice), reads=False)
 
 
@@ -144,9 +99,15 @@ class Run:
     """One execution: resume, read, decide, deliver, balance."""
 
     def __init__(
-        self, project: Project, state: State, clock: Clock, progress: Progress, interrupt: threading.Event
+        self,
+        project: Project,
+        state: State,
+        clock: Clock,
+        progress: Progress,
+        interrupt: threading.Event,
+        lane: Lane = "batch",
     ) -> None:
-        self._project, self._state, self._clock = project, state, clock
+        self._project, self._state, self._clock, self._lane = project, state, clock, lane
         self._progress, self._interrupt = progress, interrupt
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name)
@@ -172,15 +133,18 @@ class Run:
         with self._state.begin() as tx:
             tx.runs.abandon(at=now)
             self.id = tx.runs.start(business_date=date, owner=this_process(), fence=self._state.fence, at=now)
-            spent_until, restored = tx.buckets.get(self._target.name), tx.runs.restored()
+            earlier, restored = tx.buckets.get(self._target.name), tx.runs.restored()
         self._report = report = Report(self.id, date)
         intake = StateIntake(self._state, self._clock, self.id)
         place = Workplace(self._clock, self._progress, intake, self._project.spool, work, self._project.spool)
         streams = self._project.bind(names, target=self._target.name, place=place)
-        rate = self._project.platform.rate
-        self._allowance = Allowance(self._clock, rate.per_minute / 60, rate.burst, spent_until)
+        in_flight = self._project.platform.in_flight
         try:
-            with Senders(self._target, self._project.platform.in_flight, self._project.masks) as senders:
+            with (
+                self._project.bucket(self._clock, earlier) as bucket,
+                Senders(self._target, in_flight, self._project.masks) as senders,
+            ):
+                self._allowance = Allowance(self._clock, bucket, ceiling=in_flight, lane=self._lane)
                 self._dispatcher = Dispatcher(
                     self._state,
                     self._target,

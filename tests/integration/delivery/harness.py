@@ -13,13 +13,13 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.allowances import allowance
 
 from crossdock.clock import Clock, SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settling import Settled
-from crossdock.pacing.allowance import Allowance
 from crossdock.platform.profile import Profile
 from crossdock.platform.target import PlatformTarget, Request, difference
 from crossdock.records import Record
@@ -270,7 +270,7 @@ class Bench:
             dispatcher = Dispatcher(
                 self.state,
                 target,
-                Allowance(clock, 1e6, 10**6),
+                allowance(clock),
                 senders,
                 clock,
                 run_id=run_id,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,14 @@ from crossdock.delivery import settling
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settling import Settled
 from crossdock.errors import StateError
+from crossdock.pacing.bucket import Bucket
+from crossdock.pacing.known import Known
+from crossdock.pacing.store import Purse
 from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, schema
 from crossdock.testing.postgres import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+PURSE = Purse(Bucket(10, 100, 1e9), Known(10, "told", 100, "told"), 7)
 
 
 @pytest.fixture
@@ -83,7 +87,7 @@ def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool
         if len(turns) == 1:
             hang_up(beside)
         if not last:
-            tx.buckets.put("platform", AT)
+            tx.buckets.put("platform", PURSE)
         return run_id
 
     run_id = pg.apply(work)
@@ -101,11 +105,11 @@ def test_a_transaction_that_gave_way_is_tried_again(pg: State, beside: Engine, c
 
     def work(tx: Transaction) -> None:
         turns.append(1)
-        tx.buckets.put("platform", AT)
+        tx.buckets.put("platform", PURSE)
 
     pg.apply(work)
     with pg.begin() as tx:
-        assert (tx.buckets.get("platform"), len(turns)) == (AT, 3)
+        assert (tx.buckets.get("platform"), len(turns)) == (PURSE, 3)
 
 
 @pytest.mark.postgres
@@ -116,7 +120,7 @@ def test_a_mistake_is_not_tried_again(pg: State, beside: Engine) -> None:
 
     def work(tx: Transaction) -> None:
         turns.append(1)
-        tx.buckets.put("platform", AT)
+        tx.buckets.put("platform", PURSE)
 
     with pytest.raises(StateError):
         pg.apply(work)
@@ -127,11 +131,11 @@ def test_a_mistake_is_not_tried_again(pg: State, beside: Engine) -> None:
 def test_a_run_outlives_its_sessions(pg: State, beside: Engine) -> None:
     """A server that restarts in the middle of a run does not fail it, neither then nor at its end."""
     with pg.exclusive("first"):
-        pg.apply(lambda tx: tx.buckets.put("platform", AT))
+        pg.apply(lambda tx: tx.buckets.put("platform", PURSE))
         hang_up(beside)
-        pg.apply(lambda tx: tx.buckets.put("platform", AT + timedelta(seconds=1)))
+        pg.apply(lambda tx: tx.buckets.put("platform", replace(PURSE, spent=1)))
     with pg.exclusive("second"), pg.begin() as tx:
-        assert tx.buckets.get("platform") == AT + timedelta(seconds=1)
+        assert tx.buckets.get("platform") == replace(PURSE, spent=1)
 
 
 @pytest.mark.postgres
@@ -180,7 +184,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
         tx.intents.note([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
         tx.refused.put([letter], run_id=run_id, at=AT)
         tx.intents.mark_sending(fresh[:2])
-        tx.buckets.put("platform", AT)
+        tx.buckets.put("platform", PURSE)
 
     return first, work
 

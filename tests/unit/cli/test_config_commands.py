@@ -201,7 +201,7 @@ def test_defaults_are_filled_in(config: Path) -> None:
     shown = yaml.safe_load(run("config", "show", "-C", str(config)).out)
     assert shown["state"] == f"sqlite:///{config.parent / 'crossdock.db'}"
     assert shown["spool"] == str(config.parent / "crossdock.db.spool")
-    assert shown["platform"]["rate"] == {"per_minute": 10_000, "burst": 2_000}
+    assert shown["platform"]["rate"] == {}
     wms = shown["connections"]["wms"]
     assert (wms["port"], wms["settle_s"]) == (22, 2)
     assert wms["sources"]["all"]["format"]["quote"] is None

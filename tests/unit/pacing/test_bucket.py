@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket import Bucket
-from crossdock.testing.clock import ManualClock
 
 
 @given(
@@ -73,30 +70,3 @@ def test_a_cost_beyond_the_burst_is_refused() -> None:
     """No wait is long enough for more tokens than the bucket holds."""
     with pytest.raises(ValueError, match="never fit"):
         Bucket(1, 5).wait_s(0.0, 6)
-
-
-def test_the_next_run_knows_what_the_last_one_spent() -> None:
-    """An allowance that is opened again goes on where it was left, not with a full bucket."""
-    clock = ManualClock()
-    first = Allowance(clock, 10, 100)
-    assert first.take_up_to(1000) == 99  # one hundredth is the reserve
-    clock.advance(1.001)
-    second = Allowance(clock, 10, 100, first.spent_until)
-    assert second.take_up_to(1000) == 10
-
-
-def test_a_refusal_empties_the_bucket_until_the_server_has_a_token() -> None:
-    """After a 429 nothing is sent before ``Retry-After``, and then one request, not a burst."""
-    clock = ManualClock()
-    allowance = Allowance(clock, 10, 100)
-    allowance.refused(3.0)
-    assert allowance.wait_s() == pytest.approx(3.0)
-    clock.advance(3.001)
-    assert allowance.take_up_to(50) == 1
-
-
-def test_a_wall_clock_set_back_does_not_stall() -> None:
-    """A time far ahead in the state is cut to what an empty bucket needs to fill."""
-    clock = ManualClock()
-    ahead = clock.now() + timedelta(days=3)
-    assert Allowance(clock, 10, 100, ahead).wait_s() <= 10.0

@@ -14,6 +14,9 @@ from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, 
 from tests.conftest import PIN
 
 from crossdock.errors import ConfigError, InternalError, StateError
+from crossdock.pacing.bucket import Bucket
+from crossdock.pacing.known import Known
+from crossdock.pacing.store import Purse
 from crossdock.state import (
     Binding,
     Choice,
@@ -190,15 +193,23 @@ def test_intake_remembers_content_under_a_version(state: State) -> None:
 @given(
     digits=st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**15), max_value=10**15),
     instant=st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.timezones()),  # noqa: DTZ001
+    spent_until=st.floats(0, 4e9),
 )
-def test_not_a_cent_and_not_a_second_drifts(state: State, digits: Decimal, instant: datetime) -> None:
-    """Decimals of 15 + 4 digits and instants of any zone come back equal."""
+def test_not_a_cent_and_not_a_second_drifts(
+    state: State, digits: Decimal, instant: datetime, spent_until: float
+) -> None:
+    """Decimals of 15 + 4 digits, instants of any zone and buckets come back equal."""
     run = start(state)
+    purse = Purse(Bucket(10, 100, spent_until), Known(10, "learned", 101, "told", agreed=3))
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, payload={"n": digits})], run_id=run, at=AT)
-        tx.buckets.put("b", instant)
+        tx.buckets.put("b", purse)
+        tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, error=None, at=instant)
         assert tx.bindings.get(SCOPE, [1])[1].payload == {"n": digits}
-        assert tx.buckets.get("b") == instant.astimezone(UTC)  # an ambiguous local time equals no other zone's
+        assert tx.buckets.get("b") == purse
+        assert tx.runs.listed(limit=1)[0].finished_at == instant.astimezone(
+            UTC
+        )  # an ambiguous local time equals no other zone's
 
 
 def test_a_time_without_zone_is_refused() -> None:

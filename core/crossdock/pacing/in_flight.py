@@ -1,0 +1,40 @@
+"""How many requests may be on their way: as many as latency needs, not as many as there is memory for.
+
+By Little's law a rate needs ``rate * latency`` requests on their way; twice as many leave room for jitter. Each one
+more is one more that may be in doubt after a crash, and one more that is refused when a bucket turns out to be empty.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+FEWEST = 32
+WATCHED = 64  # answers
+
+
+class InFlight:
+    """A limit that follows latency and throughput, on a monotonic clock.
+
+    Args:
+        ceiling: Most of all.
+    """
+
+    def __init__(self, ceiling: int) -> None:
+        self._ceiling = ceiling
+        self._answers: deque[tuple[float, float]] = deque(maxlen=WATCHED)  # (when, latency_s)
+        self._since_update = 0
+        self.limit = min(FEWEST, ceiling)
+        self.latency_s = 0.0
+
+    def answered(self, at: float, latency_s: float, rate_per_s: float) -> None:
+        """An answer came at *at*; *rate_per_s* is what the bucket lets through in the long run."""
+        self._answers.append((at, latency_s))
+        self._since_update += 1
+        if self._since_update < WATCHED // 4 and self.latency_s:
+            return
+        self._since_update = 0
+        self.latency_s = min(latency for _, latency in self._answers)
+        span = at - self._answers[0][0]
+        throughput = (len(self._answers) - 1) / span if span > 0 else 0.0
+        needed = 2 * max(rate_per_s, throughput) * self.latency_s
+        self.limit = min(self._ceiling, max(FEWEST, round(needed)))

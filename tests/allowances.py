@@ -1,0 +1,19 @@
+"""Allowances whose size is set, for tests that are about something else."""
+
+from __future__ import annotations
+
+from crossdock.clock import Clock
+from crossdock.pacing.allowance import Allowance, Lane
+from crossdock.pacing.known import Known
+from crossdock.pacing.store import MemoryStore, Purse
+
+
+def known(rate_per_s: float, burst: int) -> Known:
+    return Known(rate_per_s, "set", burst, "set", most_per_s=rate_per_s, most_at_once=burst)
+
+
+def allowance(
+    clock: Clock, rate_per_s: float = 1e6, burst: int = 10**6, *, ceiling: int = 100, lane: Lane = "batch"
+) -> Allowance:
+    """An allowance of its own that a person has set; without numbers it is never used up."""
+    return Allowance(clock, MemoryStore(clock, Purse.of(known(rate_per_s, burst))), ceiling=ceiling, lane=lane)

@@ -1,0 +1,189 @@
+"""A hidden token bucket on a network, and a client that must spend it, as discrete events: hours in seconds.
+
+The server is written apart from the client's bucket: tokens that grow, up to a burst; a refused request takes none.
+Nothing here reads the machine's clock, so that every figure is the same in every run.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+START = datetime(2026, 11, 2, 22, 0, tzinfo=UTC)
+
+
+class Time:
+    """A clock that the events set."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.s)
+
+    def monotonic(self) -> float:
+        return self.s
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("a simulated client never sleeps")
+
+
+@dataclass
+class Server:
+    """Tokens grow by *rate* a second up to *burst*; *changes* are (second, new rate), *rival_per_s* another's requests.
+
+    Attributes:
+        headers: What an answer tells, from (tokens left, rate, burst, seconds since the epoch).
+        unjust: The share of requests that are refused although there are tokens.
+    """
+
+    rate: float
+    burst: int
+    changes: Sequence[tuple[float, float]] = ()
+    rival_per_s: float = 0.0
+    headers: Callable[[Server, bool, float], Mapping[str, str]] = lambda *_: {}
+    unjust: float = 0.0
+    tokens: float = math.nan
+    at: float = 0.0
+    accepted: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+    rival_accepted: int = 0
+    rival_next: float = 0.0
+    rng: random.Random = field(default_factory=lambda: random.Random(7))
+
+    def __post_init__(self) -> None:
+        self.tokens = self.burst if math.isnan(self.tokens) else self.tokens
+        self._changes = list(self.changes)
+
+    def arrive(self, t: float) -> bool:
+        """Whether the request that arrives at *t* is let in."""
+        self._pass(t)
+        unjust = self.unjust > 0 and self.rng.random() < self.unjust
+        let_in = self.tokens >= 1 - 1e-9 and not unjust
+        if let_in:
+            self.tokens -= 1
+        (self.accepted if let_in else self.refused).append(t)
+        return let_in
+
+    def _pass(self, t: float) -> None:
+        while self.rival_per_s and self.rival_next <= t:
+            self._fill(self.rival_next)
+            if self.tokens >= 1:
+                self.tokens -= 1
+                self.rival_accepted += 1
+            self.rival_next += 1 / self.rival_per_s
+        self._fill(t)
+
+    def _fill(self, t: float) -> None:
+        while self._changes and self._changes[0][0] <= t:
+            moment, rate = self._changes.pop(0)
+            self._grow(moment)
+            self.rate = rate
+        self._grow(t)
+
+    def _grow(self, t: float) -> None:
+        self.tokens = min(self.burst, self.tokens + max(0.0, t - self.at) * self.rate)
+        self.at = max(t, self.at)
+
+
+class Pacer(Protocol):
+    """What the simulated client asks."""
+
+    def take(self, wanted: int) -> Sequence[Any]: ...
+    def wait_s(self) -> float: ...
+    def room(self, in_flight: int) -> int: ...
+    def answered(self, ticket: Any, *, accepted: bool, told: Mapping[str, str]) -> None: ...
+
+
+@dataclass
+class Network:
+    """*latency_s* is a round trip, half of it each way, each half longer by up to *jitter* of it; a request costs the
+    client *effort_s*, one after the other."""
+
+    latency_s: float = 0.05
+    jitter: float = 0.3
+    effort_s: float = 0.001
+
+
+@dataclass
+class Result:
+    """What the server saw.
+
+    Attributes:
+        ratio: The time from the first request to the last answer over what the bucket allows at best.
+    """
+
+    seconds: float
+    ratio: float
+    refused: int
+    sent: int
+    server: Server
+
+    def rate_between(self, begin: float, end: float) -> float:
+        return sum(begin <= t < end for t in self.server.accepted) / (end - begin)
+
+    def refused_share(self) -> float:
+        return self.refused / self.sent
+
+
+def run(
+    pacers: Sequence[Pacer],
+    clock: Time,
+    server: Server,
+    *,
+    work: int,
+    network: Network,
+    seed: int = 1,
+    until: float = 1e9,
+) -> Result:
+    """Let *pacers*, each a process of its own, deliver *work* requests together, at most *until* a second."""
+    rng, order = random.Random(seed), itertools.count()
+    events: list[tuple[float, int, str, int, Any]] = [(0.0, next(order), "wake", i, None) for i in range(len(pacers))]
+    left, free_at, in_flight, done, begun = work, [0.0] * len(pacers), [0] * len(pacers), 0, server.at
+    wakes = [0.0] * len(pacers)
+    rate, burst = server.rate, server.burst
+
+    def half() -> float:
+        return network.latency_s / 2 * (1 + rng.random() * network.jitter)
+
+    while events and done < work:
+        t, _, kind, who, data = heapq.heappop(events)
+        if t > until:
+            break
+        clock.s = max(clock.s, t)
+        pacer = pacers[who]
+        if kind == "arrive":
+            let_in = server.arrive(t)
+            told = server.headers(server, let_in, t)
+            heapq.heappush(events, (t + half(), next(order), "answer", who, (data, let_in, told)))
+            continue
+        if kind == "answer":
+            ticket, let_in, told = data
+            in_flight[who] -= 1
+            done += let_in
+            left += not let_in
+            pacer.answered(ticket, accepted=let_in, told=told)
+        elif t < wakes[who]:
+            continue  # an earlier alarm that a later one has replaced
+        wanted = min(left, pacer.room(in_flight[who])) if t >= free_at[who] else 0
+        taken = pacer.take(wanted) if wanted > 0 else []
+        left -= len(taken)
+        in_flight[who] += len(taken)
+        leaves = max(t, free_at[who])
+        for ticket in taken:
+            leaves += network.effort_s
+            heapq.heappush(events, (leaves + half(), next(order), "arrive", who, ticket))
+        free_at[who] = leaves
+        if left and pacer.room(in_flight[who]) > 0:
+            wakes[who] = max(leaves, t + max(pacer.wait_s(), 0.0005))
+            heapq.heappush(events, (wakes[who], next(order), "wake", who, None))
+    accepted, refused = len(server.accepted), len(server.refused)
+    seconds = clock.s - begun
+    best = max((accepted - burst) / rate, 1e-9)
+    return Result(seconds, seconds / best, refused, accepted + refused, server)

@@ -1,0 +1,101 @@
+"""The nights of one warehouse behind an OpenSSH server, and a config of crossdock for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.benchmarks.delta_processes import python, run
+
+from crossdock.testing.openssh import OpenSshServer
+
+STREAM = "wms.items"
+NIGHTS = ("first", "second", "same", "changed")  # only the last one differs in what counts
+CONFIG = """\
+platform:
+  base_url: http://127.0.0.1:9
+  tenant: bench
+  auth: {{kind: api_key, token: env:BENCH_KEY}}
+  rate: {{per_minute: 60000000, burst: 10000000}}
+state: sqlite:///state.db
+connections:
+  wms:
+    kind: sftp_warehouse
+    host: {ssh.host}
+    port: {ssh.port}
+    user: {ssh.user}
+    private_key: file:warehouse.key
+    host_key: "{ssh.fingerprint}"
+    streams:
+      items:
+        files: {folder}/ITEMS_*.txt
+        format: {{kind: delimited, delimiter: "|", trailer: {{prefix: "TRL|", count: 1}}}}
+        mode: snapshot
+        key: [SKU]
+        resource: product
+        map:
+          sku: SKU
+          name: NAME
+          description: DESCRIPTION
+          unitOfMeasure: UNIT
+          barcode: BARCODE
+          unitPrice: {{from: PRICE, as: decimal}}
+          currency: CURRENCY
+          active: {{from: ACTIVE, as: boolean, true_text: "Y", false_text: "N"}}
+"""
+FETCH = """
+import sys
+from pathlib import Path
+from crossdock.sources import connect
+from crossdock.sync import project
+from crossdock_connectors.sftp_warehouse.streams import login
+(connection,) = project.load(Path(sys.argv[1])).connections
+with connect(login(connection.settings)) as store, open(sys.argv[3], "wb") as sink:
+    store.fetch(sys.argv[2], sink)
+"""
+
+
+class Stage:
+    """A new folder inside of the one that *ssh* serves; all its configs share one state.
+
+    Attributes:
+        changed: How many rows the night of that name changes.
+    """
+
+    def __init__(self, ssh: OpenSshServer, name: str, rows: int, nights: Sequence[str] = NIGHTS) -> None:
+        self.folder, self.rows, self.changed = ssh.folder / name, rows, 0
+        self._name = name
+        self.folder.mkdir()
+        key = self.folder / "warehouse.key"
+        key.touch(mode=0o600)
+        key.write_text(ssh.client_key)
+        for night in nights:
+            self._write(night)
+            config = CONFIG.format(ssh=ssh, folder=f"{name}/{night}")
+            self.config(night).write_text(config)
+
+    def _write(self, night: str) -> None:
+        export = self.export(night)
+        export.parent.mkdir()
+        number, changes = NIGHTS.index(night) + 1, ["--changes"] if night == "changed" else []
+        done = run(python("-m", "tests.benchmarks.delta_files", export, self.rows, number, *changes))
+        self.changed = int(done.told)
+
+    def export(self, night: str) -> Path:
+        return self.folder / night / f"ITEMS_202611{NIGHTS.index(night) + 1:02}.txt"
+
+    def config(self, night: str) -> Path:
+        return self.folder / f"{night}.yaml"
+
+    def crossdock(self, night: str, *arguments: str) -> list[str]:
+        """A command of crossdock, about a *night*."""
+        return python("-m", "crossdock", "-C", self.config(night), *arguments)
+
+    def load(self, *arguments: str) -> list[str]:
+        """A first load of the first night, without a platform."""
+        return python("-m", "tests.benchmarks.delta_load", self.config("first"), *arguments)
+
+    def fetch(self, night: str) -> list[str]:
+        """Nothing but the log-in and the fetch, by crossdock's own transport."""
+        remote = self.export(night).relative_to(self.folder.parent)
+        return python("-c", FETCH, self.config(night), remote, self.folder / "fetched")

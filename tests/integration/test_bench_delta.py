@@ -1,16 +1,22 @@
-"""To be appended to tests/unit/test_benchmarks.py (with tests.servers.require for the OpenSSH server)."""
+"""The benchmark of the delta judges what it says it judges."""
 
 from __future__ import annotations
+
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+
 import pytest
 from tests.benchmarks import bench_delta, delta_files, delta_load
 from tests.benchmarks.delta_stage import Stage
 from tests.servers import require
+
 from crossdock.testing.openssh import OpenSshServer
 
-FACTS = "SELECT key_hash, key, record_fp, fp_algorithm, position, payload, payload_fp, etag, counter FROM bindings ORDER BY key"
+FACTS = """
+    SELECT key_hash, key, record_fp, fp_algorithm, position, payload, payload_fp, etag, counter
+    FROM bindings ORDER BY key
+"""
 
 
 @pytest.mark.openssh

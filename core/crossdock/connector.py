@@ -69,6 +69,8 @@ class Stream(ABC, Generic[S]):
         skip: Filters by name; a row counts under the first that matches.
         uses: The columns whose change makes a record changed; None for all of them.
         fingerprint: ``xxh3_64`` misses a change once in about 2**64 changes; ``xxh3_128`` never in practice.
+        duplicates: What becomes of a snapshot in which two rows of one key differ and ``order_by`` does not decide:
+            ``refuse`` it, or let the ``last`` row count.
         adopt: ``external_id`` takes over a record that the platform already has under our name for it; by ``never`` it
             is refused as a conflict.
         personal: Members of the resource, by their wire names, that are personal here though they are not in general;
@@ -86,6 +88,7 @@ class Stream(ABC, Generic[S]):
     skip: Mapping[str, Filter] = {}
     uses: Sequence[str] | None = None
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
+    duplicates: Literal["refuse", "last"] = "refuse"
     adopt: Literal["never", "external_id"] = "never"
     personal: Sequence[str] = ()
     mapping_version: str = "1"

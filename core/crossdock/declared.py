@@ -37,6 +37,8 @@ class StreamConfig(ConfigModel):
     skip: Mapping[str, Filter] = {}
     """Rows to leave out, by the name under which they are counted; the first that matches counts."""
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
+    duplicates: Literal["refuse", "last"] = "refuse"
+    """What becomes of a snapshot that lists a key twice and differently, where ``order_by`` does not decide."""
     adopt: Literal["never", "external_id"] = "never"
     """``external_id`` takes over what the platform already has under our name for it; else that is a conflict."""
     personal: tuple[str, ...] = ()
@@ -102,6 +104,7 @@ class DeclaredStream(Stream[S]):
         self.group_by, self.order_by = config.group_by or (), config.order_by or ()
         self.columns, self.skip, self.fingerprint = config.columns, config.skip, config.fingerprint
         self.adopt, self.personal = config.adopt, config.personal
+        self.duplicates = config.duplicates
         self._map = RecordMap(config.map)
         self.uses = self._map.columns
         forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)

@@ -10,13 +10,17 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import IO
+
+import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.delimited import DelimitedFormat, read_rows
 from crossdock.records import RawBatch
+from crossdock.sources.ahead import ahead
 from crossdock.sources.workplace import Workplace
 from crossdock.state import FileFacts
 from crossdock.transport.files import FileStore, RemoteFile, split_pattern
@@ -37,12 +41,17 @@ class Reader:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TakenFile:
-    """An accepted file: *parts* are Arrow files with its rows, in order."""
+    """A file of this run.
+
+    Attributes:
+        facts: Its number of rows is known once it has been read to its end.
+        parts: Arrow files with its rows, in order, where several streams read it and one has done so; else empty.
+    """
 
     facts: FileFacts
-    parts: tuple[Path, ...]
+    parts: Sequence[Path] = ()
 
 
 class FileSource:
@@ -88,8 +97,8 @@ class FileSource:
             self._refuse_stale(reader, taken)
         try:
             for file in taken:
-                for part in file.parts:
-                    yield RawBatch(file.facts.name, part)
+                for rows in file.parts or self._parsed(file):
+                    yield RawBatch(file.facts.name, rows)
             self._place.intake.accept(reader.stream, reader.version, [file.facts for file in taken])
         finally:
             self._forget_unaccepted()
@@ -135,7 +144,7 @@ class FileSource:
         files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
         if self._snapshot:
             files = sorted(files, key=lambda facts: facts.stamp)[-1:]
-        return [self._parse(facts) for facts in sorted(files, key=lambda facts: facts.name)]
+        return [TakenFile(facts) for facts in sorted(files, key=lambda facts: facts.name)]
 
     def _copy(self, facts: FileFacts) -> Path:
         """Where the bytes of a file are: fetched in this run, or kept by an earlier one."""
@@ -167,11 +176,12 @@ class FileSource:
         self._place.progress.begin(f"fetching {file.name}", file.size)
         partial = self._place.work / "fetched"
         with partial.open("wb") as sink:
-            store.fetch(file.path, sink, self._place.progress.advance)
+            hashing = _Hashing(sink)
+            store.fetch(file.path, hashing, self._place.progress.advance)
             sink.flush()
-            os.fsync(sink.fileno())
-        with partial.open("rb") as whole:
-            content_hash = hashlib.file_digest(whole, "sha256").hexdigest()
+            if self._place.spool == self._place.kept:  # a later run may need it, so it must outlast a power cut
+                os.fsync(sink.fileno())
+        content_hash = hashing.sum.hexdigest()
         partial.replace(self._place.spool / content_hash)
         self._fetched.add(content_hash)
         return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), _stamp(file), rows=0)
@@ -181,16 +191,22 @@ class FileSource:
         for reader in self._readers:
             yield from self._place.intake.unfinished(reader.stream).values()
 
-    def _parse(self, facts: FileFacts) -> TakenFile:
-        parts, rows = [], 0
-        for number, frame in enumerate(read_rows(self._copy(facts), self._layout, name=facts.name)):
-            parts.append(self._place.work / f"{facts.content_hash}-{number}.arrow")
-            frame.write_ipc(parts[-1])
-            rows += frame.height
-        if self._snapshot and not rows:
-            raise RefusedError("is a snapshot without rows", where=facts.name, hint="an empty list is no evidence")
-        counted = FileFacts(facts.name, facts.content_hash, facts.size, facts.modified_at, facts.stamp, rows)
-        return TakenFile(counted, tuple(parts))
+    def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
+        """The rows of *file*, kept for the other readers; a failure is theirs too."""
+        facts, parts, rows = file.facts, list[Path](), 0
+        try:
+            for frame in ahead(read_rows(self._copy(facts), self._layout, name=facts.name)):
+                if len(self._readers) > 1:
+                    parts.append(self._place.work / f"{facts.content_hash}-{len(parts)}.arrow")
+                    frame.write_ipc(parts[-1])
+                rows += frame.height
+                yield frame
+            if self._snapshot and not rows:
+                raise RefusedError("is a snapshot without rows", where=facts.name, hint="an empty list is no evidence")
+        except CrossdockError as failure:
+            self._failure = failure
+            raise
+        file.facts, file.parts = replace(facts, rows=rows), parts
 
     def _refuse_stale(self, reader: Reader, taken: list[TakenFile]) -> None:
         newest = self._place.intake.newest_stamp(reader.stream)
@@ -201,6 +217,17 @@ class FileSource:
                     where=file.facts.name,
                     hint="ask the sender for a fresh one",
                 )
+
+
+class _Hashing:
+    """Writes to *sink*, and sums up what it writes."""
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self._sink, self.sum = sink, hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.sum.update(data)
+        return self._sink.write(data)
 
 
 def _instant(mtime: int) -> datetime:

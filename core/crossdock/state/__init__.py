@@ -1,12 +1,13 @@
 """What was delivered, and what is on its way: the checkpoint of every run (law 1)."""
 
 from crossdock.state.backlog import Choice, DeadLetter, WaitingRecord
-from crossdock.state.bindings import Binding, Scope
+from crossdock.state.bindings import Binding
 from crossdock.state.buckets import SharedBucket
 from crossdock.state.engine import Pin, StateUrl, create, parse_url
 from crossdock.state.intake import FileFacts
 from crossdock.state.intents import Attempt, Intent
 from crossdock.state.runs import Run
+from crossdock.state.scopes import Scope
 from crossdock.state.store import State, Transaction
 
 __all__ = [

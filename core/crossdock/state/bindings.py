@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, func, select, update
 
-from crossdock.resources import ResourceName
 from crossdock.state import sql
+from crossdock.state.key_index import Stamps
 from crossdock.state.schema import bindings as table
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where record keys are unique: one target's resource in one namespace."""
-
-    target: str
-    resource: ResourceName
-    namespace: str
+from crossdock.state.scopes import Scope, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +43,16 @@ _FIELDS = tuple(table.c[name] for name in Binding.__slots__)
 
 
 class Bindings:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, stamps: Stamps) -> None:
+        self._connection, self._stamps = connection, stamps
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
         """The live bindings among *key_hashes*, by key hash."""
         found: dict[int, Binding] = {}
         for part in sql.chunks(key_hashes):
-            query = select(*_FIELDS).where(_within(scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None))
+            query = select(*_FIELDS).where(
+                within(table, scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None)
+            )
             found.update((row.key_hash, Binding(*row)) for row in self._connection.execute(query))
         return found
 
@@ -67,36 +61,33 @@ class Bindings:
         found: dict[int, str] = {}
         for part in sql.chunks(key_hashes):
             query = select(table.c.key_hash, table.c.platform_id).where(
-                _within(scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None)
+                within(table, scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None)
             )
             found.update((key_hash, platform_id) for key_hash, platform_id in self._connection.execute(query))
         return found
 
-    def fingerprints(self, scope: Scope) -> Iterator[tuple[int, int, str | None]]:
-        """Key hash, record fingerprint and position of every live binding of *scope*, in no order."""
-        query = select(table.c.key_hash, table.c.record_fp, table.c.position).where(
-            _within(scope), table.c.deleted_at.is_(None)
-        )
-        for row in self._connection.execute(query.execution_options(yield_per=10_000)):
-            yield row.key_hash, row.record_fp, row.position
-
-    def put(self, scope: Scope, items: Iterable[Binding], *, run_id: int, at: datetime) -> None:
+    def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
         """Write what the target accepted."""
-        fixed = {**_columns(scope), "run_id": run_id, "updated_at": at, "deleted_at": None}
+        if not items:
+            return
+        self._stamps.changed(scope, [(item.key_hash, item.record_fp, item.position) for item in items])
+        fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
         rows = [fixed | {name: getattr(item, name) for name in Binding.__slots__} for item in items]
         sql.upsert(self._connection, table, rows)
 
     def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Say that the target has these no longer; what is kept of them is their counter."""
+        if key_hashes:
+            self._stamps.changed(scope, [(key_hash, None, None) for key_hash in key_hashes])
         for part in sql.chunks(key_hashes):
-            changes = update(table).where(_within(scope), table.c.key_hash.in_(part))
+            changes = update(table).where(within(table, scope), table.c.key_hash.in_(part))
             self._connection.execute(changes.values(deleted_at=at, payload={}, etag=None))
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The counters of all bindings among *key_hashes*, also of those that are no longer live."""
         found: dict[int, int] = {}
         for part in sql.chunks(key_hashes):
-            query = select(table.c.key_hash, table.c.counter).where(_within(scope), table.c.key_hash.in_(part))
+            query = select(table.c.key_hash, table.c.counter).where(within(table, scope), table.c.key_hash.in_(part))
             found.update((key_hash, number) for key_hash, number in self._connection.execute(query))
         return found
 
@@ -113,13 +104,3 @@ class Bindings:
         """Live bindings by resource."""
         query = select(table.c.resource, func.count()).where(table.c.deleted_at.is_(None)).group_by(table.c.resource)
         return {resource: number for resource, number in self._connection.execute(query)}
-
-
-def _within(scope: Scope) -> Any:
-    return (
-        (table.c.target == scope.target) & (table.c.resource == scope.resource) & (table.c.namespace == scope.namespace)
-    )
-
-
-def _columns(scope: Scope) -> Mapping[str, str]:
-    return {"target": scope.target, "resource": scope.resource, "namespace": scope.namespace}

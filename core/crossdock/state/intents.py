@@ -12,9 +12,9 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from crossdock.errors import InternalError
 from crossdock.resources import ResourceName
 from crossdock.state import sql
-from crossdock.state.bindings import Scope
 from crossdock.state.schema import attempts
 from crossdock.state.schema import intents as table
+from crossdock.state.scopes import Scope
 
 Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
 UNSETTLED: tuple[Status, ...] = ("pending", "sending", "in_doubt")

@@ -45,10 +45,15 @@ def _to_3(connection: Connection) -> None:
     schema.buckets.create(connection)
 
 
+def _to_4(connection: Connection) -> None:
+    """Stamps that tell whether a key index is current; without one it is made anew."""
+    schema.key_stamps.create(connection)
+
+
 def _add(connection: Connection, table: Table, column: Column[object]) -> None:
     kind = column.type.compile(connection.dialect)
     default = f" NOT NULL DEFAULT '{column.server_default.arg}'" if column.server_default is not None else ""  # type: ignore[attr-defined]  # the default is a plain text
     connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}{default}"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3)  # step n takes a state from version n to n+1
+MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3, _to_4)  # step n takes a state from version n to n+1

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from crossdock.state.types import ExactJson, Hash, UtcDateTime
 
-VERSION = 3
+VERSION = 4
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
@@ -188,6 +188,15 @@ waiting = Table(
     *_provenance(),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
+)
+
+key_stamps = Table(
+    "key_stamps",
+    metadata,
+    Column("target", String(64), primary_key=True),
+    Column("resource", String(32), primary_key=True),
+    Column("namespace", String(128), primary_key=True),
+    Column("stamp", BigInteger, nullable=False),  # another one after each change of the scope's bindings
 )
 
 cursors = Table(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Column, ColumnElement, Connection, Table, TypeDecorator, type_coerce
 
 CHUNK = 500  # parameters of one IN list: far below both databases' limits, large enough to be few
 
@@ -31,6 +31,12 @@ def insert_new(connection: Connection, table: Table, unique: str, rows: Sequence
 def _insert(connection: Connection, table: Table) -> Any:
     dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")  # the other one is not even loaded
     return dialect.insert(table)
+
+
+def as_stored(column: Column[Any]) -> ColumnElement[Any]:
+    """*column* without what its type makes of a value."""
+    stored = column.type.impl_instance if isinstance(column.type, TypeDecorator) else column.type
+    return type_coerce(column, stored)
 
 
 def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:

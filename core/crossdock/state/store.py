@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
+import polars as pl
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
@@ -19,8 +21,10 @@ from crossdock.state.buckets import Buckets
 from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
+from crossdock.state.key_index import KeyIndex, Stamps, from_bindings
 from crossdock.state.retention import Retention
 from crossdock.state.runs import Cursors, Runs
+from crossdock.state.scopes import Scope
 from crossdock.state.tracing import Tracing
 
 T = TypeVar("T")
@@ -42,6 +46,7 @@ class Transaction:
     buckets: Buckets
     tracing: Tracing
     retention: Retention
+    stamps: Stamps
 
 
 class State:
@@ -50,12 +55,16 @@ class State:
     Attributes:
         fence: Of the lease that this process holds, 0 without one.
 
+    Args:
+        keys: Folder of the key index; without it every comparison reads the bindings.
+
     Raises:
         StateError: From every block, if the database fails.
     """
 
-    def __init__(self, url: URL, pin: Pin, *, read_only: bool = False) -> None:
+    def __init__(self, url: URL, pin: Pin, *, read_only: bool = False, keys: Path | None = None) -> None:
         self._url = url
+        self._keys = KeyIndex(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only)
         self._lease: lease.Lease | None = None
 
@@ -83,8 +92,11 @@ class State:
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
         """A transaction; rolled back when the block raises."""
-        with translated(self._url), self._engine.begin() as connection:
-            yield self._transaction(connection)
+        with translated(self._url):
+            with self._engine.begin() as connection:
+                tx = self._transaction(connection)
+                yield tx
+            self._committed(tx)
 
     def apply(self, work: Callable[[Transaction], T]) -> T:
         """What *work* gives, in a transaction that is tried again if the database broke it off.
@@ -103,14 +115,37 @@ class State:
 
     def _try(self, work: Callable[[Transaction], T]) -> T:
         with self._engine.begin() as connection:
-            return work(self._transaction(connection))
+            tx = self._transaction(connection)
+            done = work(tx)
+        self._committed(tx)
+        return done
+
+    def _committed(self, tx: Transaction) -> None:
+        if self._keys:
+            self._keys.committed(tx.stamps.touched)
+
+    def known(self, scope: Scope) -> pl.DataFrame:
+        """What the state knows of each key of *scope*: see `crossdock.state.key_index.from_bindings`."""
+        with translated(self._url), self._engine.begin() as connection:
+            stamp = Stamps(connection, lambda _: 0).of(scope)
+            frame = self._keys.load(scope, stamp) if self._keys else None
+            return from_bindings(connection, scope) if frame is None else frame
+
+    def publish(self, scope: Scope) -> None:
+        """Bring the key index of *scope* up to date; what fails there costs time in the next run, and nothing else."""
+        if self._keys is None:
+            return
+        with translated(self._url), self._engine.begin() as connection:
+            stamp = Stamps(connection, lambda _: 0).of(scope)
+            self._keys.publish(scope, stamp, lambda: from_bindings(connection, scope))
 
     def _transaction(self, connection: Connection) -> Transaction:
         if self._lease:
             self._lease.confirm(connection)
+        stamps = Stamps(connection, self._keys.expected if self._keys else lambda _: 0)
         return Transaction(
             Runs(connection),
-            Bindings(connection),
+            Bindings(connection, stamps),
             Intents(connection),
             Intake(connection),
             Refused(connection),
@@ -119,6 +154,7 @@ class State:
             Buckets(connection),
             Tracing(connection),
             Retention(connection),
+            stamps,
         )
 
     def close(self) -> None:

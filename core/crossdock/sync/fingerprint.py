@@ -31,10 +31,9 @@ def cells(columns: Sequence[str], version: str) -> pl.Expr:
     """One text for all *columns* of a row, whatever order they stand in; *version* is part of it."""
     parts: list[pl.Expr] = [pl.lit(version)]
     for name in sorted(columns):
-        cell = pl.col(name)
-        size = cell.str.len_bytes().cast(pl.String)
-        parts.append(pl.lit(f"|{len(name.encode())}:{name}="))
-        parts.append(pl.when(cell.is_null()).then(pl.lit("null")).otherwise(pl.concat_str([size, pl.lit(":"), cell])))
+        cell, label = pl.col(name), f"|{len(name.encode())}:{name}="
+        told = pl.concat_str([pl.lit(label), cell.str.len_bytes(), pl.lit(":"), cell])
+        parts.append(told.fill_null(f"{label}null"))  # a text of a part that is null is null
     return pl.concat_str(parts)
 
 

@@ -161,7 +161,7 @@ class _Approved(Reading):
     """A reading that must be the one that was approved."""
 
     def __init__(self, bound: BoundStream, state: Any, tally: Tally, run_id: int, expected: str) -> None:
-        super().__init__(bound, state, tally, run_id)
+        super().__init__(bound, state, tally, run_id, digested=True)
         self._expected_digest = expected
 
     def accept(self) -> None:

@@ -129,7 +129,7 @@ class _Preview:
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())
-        reading = Reading(bound, self._state, tally, 0)
+        reading = Reading(bound, self._state, tally, 0, digested=summed)
         try:
             doubtful = [intent for intent in self._unsettled if intent.scope == bound.scope]
             reading.read(doubtful, bound.context.place.progress.advance)

@@ -98,7 +98,8 @@ class Project:
         return create(self.state_url, self.pin)
 
     def open_state(self, *, read_only: bool = False) -> State:
-        return State(self.state_url, self.pin, read_only=read_only)
+        keys = self.spool.with_name(f"{self.spool.name.removesuffix('.spool')}.keys")
+        return State(self.state_url, self.pin, read_only=read_only, keys=keys)
 
     @contextmanager
     def alone(self) -> Iterator[State]:

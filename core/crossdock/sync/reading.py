@@ -8,7 +8,7 @@ from contextlib import closing
 from itertools import chain
 
 from crossdock.records import RawBatch, Record
-from crossdock.state import Intent, State, WaitingRecord
+from crossdock.state import Intent, State, WaitingRecord, key_index
 from crossdock.sync import delta
 from crossdock.sync.census import Census
 from crossdock.sync.plan import Read
@@ -18,10 +18,18 @@ from crossdock.sync.tally import Tally
 
 
 class Reading:
-    """One stream's turn in a run."""
+    """One stream's turn in a run.
 
-    def __init__(self, bound: BoundStream, state: State, tally: Tally, run_id: int) -> None:
+    Args:
+        digested: Whether `digest` is wanted.
+
+    Attributes:
+        digest: A hash over which records were read and what they say, under which mapping, whatever their order.
+    """
+
+    def __init__(self, bound: BoundStream, state: State, tally: Tally, run_id: int, *, digested: bool = False) -> None:
         self._bound, self._state, self._tally, self._run_id = bound, state, tally, run_id
+        self._digested, self.digest = digested, ""
         self._waiting: list[WaitingRecord] = []
         self._census = Census(bound.stream, bound.name, bound.context.place.work)
         self._delta: delta.Delta | None = None
@@ -45,28 +53,30 @@ class Reading:
         counted = Tally()
         with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
             self._census.take(batches, counted, advance)
+        self.digest = self._digest() if self._digested else ""
         self.accept()
         self._tally.take_rows(counted)
-        with self._state.begin() as tx:
-            self._delta = delta.compare(
-                self._census.winners,
-                tx,
-                bound.scope,
-                name,
-                waiting=self._waiting,
-                doubtful=doubtful,
-                snapshot=bound.stream.mode == "snapshot" and bool(self._census.sources),
-            )
+        found = self._delta = self._compared(doubtful)
         self._left_alone = {w.key_hash for w in self._waiting} & {intent.key_hash for intent in doubtful}
-        self._left_alone -= set(self._delta.replaced)
-        self._count(self._delta)
+        self._left_alone -= set(found.replaced)
+        self._count(found)
+
+    def _compared(self, doubtful: list[Intent]) -> delta.Delta:
+        census, snapshot = self._census, self._bound.stream.mode == "snapshot" and bool(self._census.sources)
+        nothing = not census.winners.height and not snapshot
+        known = key_index.nothing() if nothing else self._state.known(self._bound.scope)
+        with self._state.begin() as tx:
+            letters = tx.refused.fingerprints(self._bound.name)
+        found = delta.compare(
+            census.winners, known, letters=letters, waiting=self._waiting, doubtful=doubtful, snapshot=snapshot
+        )
+        census.forget()
+        return found
 
     def accept(self) -> None:
         """Called once everything is read, before anything of it is counted; may refuse it."""
 
-    @property
-    def digest(self) -> str:
-        """A hash over which records were read and what they say, under which mapping; their order does not matter."""
+    def _digest(self) -> str:
         winners = self._census.winners.sort(KEY_HASH)
         summed = hashlib.sha256(self._bound.stream.version.encode())
         for name in (KEY_HASH, FP):
@@ -76,11 +86,11 @@ class Reading:
     def _count(self, found: delta.Delta) -> None:
         tally = self._tally
         tally.count("carried_over", len(self._waiting))
-        tally.count("unchanged", len(found.unchanged))
-        tally.count("rejected", len(found.refused))
+        tally.count("unchanged", found.unchanged)
+        tally.count("rejected", found.refused)
         tally.count("dropped", found.dropped)
-        tally.count("ignored", found.ignored + found.gone)
-        tally.count("gone", found.gone)
+        tally.count("ignored", found.ignored + found.gone.height)
+        tally.count("gone", found.gone.height)
         tally.count("replaced", len(found.replaced))
         tally.count("carried_on", found.blocked + len(self._left_alone))
 
@@ -105,7 +115,7 @@ class Reading:
             if w.key_hash not in passed_over
         )
         changed = (
-            Read(record, facts[KEY_HASH], facts[FP], facts[POSITION])
+            Read(record, facts[KEY_HASH], facts[FP], facts.get(POSITION))
             for record, facts in self._census.records(self._delta.changed)
         )
         return chain(waited, changed)
@@ -117,15 +127,14 @@ class Reading:
         with self._state.begin() as tx:
             tx.refused.put(self._census.keyless, run_id=self._run_id, at=bound.context.place.clock.now())
             tx.refused.clear_keyless(bound.name, self._census.sources, run_id=self._run_id)
-            refused = {key for key, _, status, _ in tx.refused.fingerprints(bound.name) if status == "refused"}
-            tx.refused.clear(bound.name, [key for key in self._delta.cured if key in refused])
-            unmoved = {*self._delta.unchanged, *self._delta.refused}
-            tx.waiting.clear(bound.name, [key for key in self._delta.replaced if key in unmoved])
-            if self._delta.blocked:
-                return  # the source is read again until the doubt is settled
-            if self._census.cursor is not None:
+            tx.refused.clear(bound.name, self._delta.cured)
+            tx.waiting.clear(bound.name, self._delta.unmoved)
+            done = not self._delta.blocked  # else the source is read again until the doubt is settled
+            if done and self._census.cursor is not None:
                 tx.cursors.put(bound.name, bound.stream.version, self._census.cursor, run_id=self._run_id)
-        bound.stream.finished(bound.context)
+        self._state.publish(bound.scope)
+        if done:
+            bound.stream.finished(bound.context)
 
 
 def _generator(batches: Iterable[RawBatch]) -> Generator[RawBatch, None, None]:

@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.errors import RefusedError
 from crossdock.mapping.columns import first_match
-from crossdock.records import JSON, LINE, RawBatch
+from crossdock.records import JSON, LINE
 from crossdock.sync import fingerprint
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
@@ -20,20 +20,18 @@ _PLAIN = r"^[A-Za-z0-9_.~-]*$"  # what percent-encoding leaves alone (RFC 3986, 
 _BETWEEN = "\x1f"  # sorts below every printable character
 
 
-def prepare(stream: Stream[Any], batch: RawBatch) -> pl.DataFrame:
-    """Repair and filter a batch, and name its records.
+def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Repair and filter some rows of *source*, and name their records.
 
     Returns:
         The rows with their text columns repaired, and: `SKIP` (name of the first filter that matches, or null), `KEY`
-        (text, null where a part of the key is empty), `KEY_HASH`, `FP`, `POSITION` and `TIE` (null without
-        ``order_by``).
+        (text, null where a part of the key is empty), `KEY_HASH`, `FP`, and with ``order_by`` `POSITION` and `TIE`.
 
     Raises:
         RefusedError: If a column that the stream needs is not there.
     """
-    frame = batch.load()
     text = [name for name in frame.columns if name != LINE]
-    _require(stream, batch.source, text)
+    _require(stream, source, text)
     frame = frame.with_columns(repair.expression(name) for name, repair in stream.columns.items())
     uses = stream.uses if stream.uses is not None else text
     used = [JSON] if JSON in text else sorted({*uses, *stream.key})
@@ -41,8 +39,7 @@ def prepare(stream: Stream[Any], batch: RawBatch) -> pl.DataFrame:
         first_match(stream.skip).alias(SKIP),
         _key([frame[name] for name in stream.key]).alias(KEY),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
-        _position(stream.order_by).alias(POSITION),
-        (_tie(used) if stream.order_by else pl.lit(None, dtype=fingerprint.HASH)).alias(TIE),
+        *((_position(stream.order_by).alias(POSITION), _tie(used).alias(TIE)) if stream.order_by else ()),
     )
     return frame.with_columns(fingerprint.digest(pl.col(KEY), "xxh3_128").alias(KEY_HASH))
 
@@ -78,6 +75,4 @@ def _tie(columns: Sequence[str]) -> pl.Expr:
 
 
 def _position(order_by: Sequence[str]) -> pl.Expr:
-    if not order_by:
-        return pl.lit(None, dtype=pl.String)
     return pl.concat_str([pl.col(name).fill_null("") for name in order_by], separator=_BETWEEN)

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import BinaryIO, Protocol, Self
+from typing import Protocol, Self
 
 from crossdock.errors import ConfigError, RefusedError
 
@@ -35,6 +35,12 @@ class RemoteFile:
         return f"{self.folder.rstrip('/')}/{self.name}" if self.folder else self.name
 
 
+class Sink(Protocol):
+    """Where bytes go."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
 class FileStore(Protocol):
     """A place that holds files."""
 
@@ -46,7 +52,7 @@ class FileStore(Protocol):
             RefusedError: If a name matches that could do harm.
         """
 
-    def fetch(self, path: str, sink: BinaryIO, progress: Callable[[int], None] | None = None) -> int:
+    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
         """Copy a file to *sink* and count its bytes; *progress* is told the length of each block.
 
         Raises:

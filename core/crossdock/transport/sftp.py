@@ -5,10 +5,10 @@ from __future__ import annotations
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, Self
+from typing import Self
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
-from crossdock.transport.files import RemoteFile, disagreement, select
+from crossdock.transport.files import RemoteFile, Sink, disagreement, select
 from crossdock.transport.sftp_wire import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
 from crossdock.transport.ssh import Line, SftpLogin, log_in, private_key, trusted_line
 
@@ -71,7 +71,7 @@ class SftpSession:
             return file
         raise RefusedError(f"{path!r} is no regular file", where=self._where)
 
-    def fetch(self, path: str, sink: BinaryIO, progress: Callable[[int], None] | None = None) -> int:
+    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
         before, after = self.stat(path), None
         doing, read = f"reading {path!r}", 0
         with self._asking(doing):

@@ -189,10 +189,16 @@ def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
         key_hash = hashes["refused"]
         letter = DeadLetter("w.things", key_hash, "", fps[key_hash], "plan", "rejected", None, "", {}, None, "f", 1)
         tx.refused.put([letter], run_id=run, at=AT)
-        found = delta.compare(counted.winners, tx, SCOPE, "w.things", waiting=[waits, old], doubtful=[], snapshot=True)
+        letters = tx.refused.fingerprints("w.things")
+    known = state.known(SCOPE)
+    found = delta.compare(counted.winners, known, letters=letters, waiting=[waits, old], doubtful=[], snapshot=True)
     names = {key_hash: key for key, key_hash in hashes.items()}
     assert Counter(names[key_hash] for key_hash in found.changed[KEY_HASH]) == {"changed": 1, "waits": 1}
-    assert [names[key_hash] for key_hash in found.unchanged] == ["same"]
-    assert [names[key_hash] for key_hash in found.refused] == ["refused"]
+    assert [names[key_hash] for key_hash in found.gone[KEY_HASH]] == ["gone"]
     assert [names[key_hash] for key_hash in found.replaced] == ["waits"]
-    assert (found.ignored, found.gone, found.blocked) == (2, 1, 0)  # "new" waits in a newer form, "stale" is older
+    assert (found.unchanged, found.refused, found.ignored, found.blocked) == (
+        1,
+        1,
+        2,
+        0,
+    )  # "new" waits in a newer form, "stale" is older

@@ -1,0 +1,184 @@
+"""The key index: what the state knows of each key, in columns, in files beside it.
+
+The state is the truth. Every transaction that changes the bindings of a scope gives the scope a new stamp, drawn at
+random, so that a file is current exactly if it bears the scope's stamp: one that is missing, damaged, behind, or of
+another state (a restored one too) is made anew. Only what was committed ever enters a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+from polars.exceptions import PolarsError
+from sqlalchemy import Connection, select, update
+
+from crossdock.state import sql
+from crossdock.state.schema import bindings, key_stamps
+from crossdock.state.scopes import Scope, within
+
+KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
+HASH = pl.UInt128
+JOURNAL = 200_000  # changes that are remembered in memory; more of them, and the file is made anew
+_FORMAT = 1
+_BATCH = 50_000
+
+Change = tuple[int, int | None, str | None]  # key hash, record fingerprint (None: buried), position
+
+
+@dataclass(slots=True)
+class Touched:
+    """What one transaction changes in a scope, and the stamps before and after it; 0 where there was none."""
+
+    before: int
+    after: int
+    changes: list[Change] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Journal:
+    base: int
+    last: int
+    changes: list[Change] | None
+
+
+class Stamps:
+    """The stamps in one transaction.
+
+    Args:
+        expected: The stamp that a scope had when this process changed it last, or 0.
+    """
+
+    def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
+        self._connection, self._expected = connection, expected
+        self.touched: dict[Scope, Touched] = {}
+
+    def changed(self, scope: Scope, changes: list[Change]) -> None:
+        """Some bindings of *scope* are written in this transaction."""
+        if scope not in self.touched:
+            self.touched[scope] = self._renew(scope)
+        self.touched[scope].changes += changes
+
+    def _renew(self, scope: Scope) -> Touched:
+        after, before = secrets.randbits(62) + 1, self._expected(scope)
+        place = within(key_stamps, scope)
+        known = update(key_stamps).where(place, key_stamps.c.stamp == before).values(stamp=after)
+        if not before or not self._connection.execute(known).rowcount:
+            before = self._connection.execute(select(key_stamps.c.stamp).where(place)).scalar() or 0
+            sql.upsert(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
+        return Touched(before, after)
+
+    def of(self, scope: Scope) -> int:
+        return self._connection.execute(select(key_stamps.c.stamp).where(within(key_stamps, scope))).scalar() or 0
+
+
+class KeyIndex:
+    """The files of one state, and what this process has committed since they were written.
+
+    Args:
+        folder: Where they are; it may be missing, and is made when one is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._journals: dict[Scope, _Journal] = {}
+
+    def expected(self, scope: Scope) -> int:
+        """The stamp of *scope* as this process left it, 0 if it has not touched it."""
+        journal = self._journals.get(scope)
+        return journal.last if journal else 0
+
+    def committed(self, touched: dict[Scope, Touched]) -> None:
+        """A transaction is in the state now."""
+        for scope, touch in touched.items():
+            journal = self._journals.setdefault(scope, _Journal(touch.before, touch.before, []))
+            if journal.last != touch.before or journal.changes is None:
+                journal.changes = None  # somebody else wrote in between
+            elif len(journal.changes) + len(touch.changes) > JOURNAL:
+                journal.changes = None
+            else:
+                journal.changes += touch.changes
+            journal.last = touch.after
+
+    def load(self, scope: Scope, stamp: int) -> pl.DataFrame | None:
+        """The file of *scope* if it is whole and bears *stamp*."""
+        path = self._path(scope)
+        try:
+            told = json.loads(path.with_suffix(".json").read_bytes())
+            data = path.with_name(told["file"]).read_bytes()
+            if (told["format"], told["stamp"], told["crc32"]) != (_FORMAT, stamp, zlib.crc32(data)) or not stamp:
+                return None
+            return pl.read_ipc(data)
+        except (OSError, ValueError, KeyError, TypeError, PolarsError):
+            return None  # whatever it is, it is no index
+
+    def publish(self, scope: Scope, stamp: int, all_of_them: Callable[[], pl.DataFrame]) -> None:
+        """Bring the file of *scope* up to *stamp*, from the one before and the journal, or from *all_of_them*."""
+        journal = self._journals.pop(scope, None)
+        frame = None
+        if journal is not None and journal.changes is not None and journal.last == stamp:
+            frame = self.load(scope, journal.base)
+            frame = None if frame is None else _merged(frame, journal.changes)
+        elif journal is None and self.load(scope, stamp) is not None:
+            return
+        self._write(scope, stamp, all_of_them() if frame is None else frame)
+
+    def _write(self, scope: Scope, stamp: int, frame: pl.DataFrame) -> None:
+        """First the data under a new name, then the note that names it: a kill leaves the one or the other."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        note = self._path(scope).with_suffix(".json")
+        data = note.with_name(f"{note.stem}-{stamp:x}.arrow")
+        frame.write_ipc(data)
+        told = {"format": _FORMAT, "stamp": stamp, "file": data.name, "crc32": zlib.crc32(data.read_bytes())}
+        fresh = note.with_suffix(".new")
+        fresh.write_text(json.dumps(told), encoding="ascii")
+        fresh.replace(note)
+        for old in self._folder.glob(f"{note.stem}-*.arrow"):
+            if old != data:
+                old.unlink(missing_ok=True)
+
+    def _path(self, scope: Scope) -> Path:
+        text = "\0".join(scope.columns.values())
+        return self._folder / hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def nothing() -> pl.DataFrame:
+    """What is known of a scope without bindings."""
+    return pl.DataFrame(schema={KEY_HASH: HASH, KNOWN_FP: HASH})
+
+
+def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
+    """What the live bindings of *scope* say: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
+    columns = (bindings.c.key_hash, bindings.c.record_fp, bindings.c.position)
+    raw = [sql.as_stored(column) for column in columns]
+    query = select(*raw).where(within(bindings, scope), bindings.c.deleted_at.is_(None))
+    result = connection.execute(query.execution_options(yield_per=_BATCH))
+    frames = [_frame([tuple(row) for row in part]) for part in result.partitions()]
+    whole = pl.concat(frames) if frames else _frame([])
+    if whole[KNOWN_POSITION].null_count() == whole.height:
+        return whole.drop(KNOWN_POSITION)
+    return whole
+
+
+def _frame(rows: Sequence[tuple[bytes, bytes, str | None]]) -> pl.DataFrame:
+    schema = {KEY_HASH: pl.Binary, KNOWN_FP: pl.Binary, KNOWN_POSITION: pl.String}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return frame.with_columns(pl.col(KEY_HASH, KNOWN_FP).bin.reinterpret(dtype=HASH, endianness="big"))
+
+
+def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
+    """*frame* after *changes*, of which the latest of each key counts."""
+    latest = {key_hash: (key_hash, fp, position) for key_hash, fp, position in changes}
+    schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
+    new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")
+    kept = frame.join(new, on=KEY_HASH, how="anti", maintain_order="left")
+    new = new.filter(pl.col(KNOWN_FP).is_not_null())
+    if KNOWN_POSITION not in frame.columns and new[KNOWN_POSITION].null_count() == new.height:
+        return pl.concat([kept, new.drop(KNOWN_POSITION)], rechunk=True)
+    return pl.concat([kept, new], how="diagonal", rechunk=True)

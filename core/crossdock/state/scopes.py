@@ -1,0 +1,28 @@
+"""Where record keys are unique."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from sqlalchemy import ColumnElement, Table, and_
+
+from crossdock.resources import ResourceName
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One target's resource in one namespace."""
+
+    target: str
+    resource: ResourceName
+    namespace: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Its parts, by the names of their columns."""
+        return asdict(self)
+
+
+def within(table: Table, scope: Scope) -> ColumnElement[bool]:
+    """The rows of *table* that are of *scope*."""
+    return and_(*(table.c[name] == value for name, value in scope.columns.items()))

@@ -17,6 +17,10 @@ class InFlight:
 
     Args:
         ceiling: Most of all.
+
+    Attributes:
+        limit: How many may be on their way now.
+        latency_s: The shortest of the latest answers.
     """
 
     def __init__(self, ceiling: int) -> None:
@@ -36,5 +40,7 @@ class InFlight:
         self.latency_s = min(latency for _, latency in self._answers)
         span = at - self._answers[0][0]
         throughput = (len(self._answers) - 1) / span if span > 0 else 0.0
-        needed = 2 * max(rate_per_s, throughput) * self.latency_s
+        # where no token is missing each waits for the one before, and the mean tells that there is room for more
+        mean_s = sum(latency for _, latency in self._answers) / len(self._answers)
+        needed = 2 * max(rate_per_s * self.latency_s, throughput * mean_s)
         self.limit = min(self._ceiling, max(FEWEST, round(needed)))

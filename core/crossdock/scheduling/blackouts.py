@@ -1,0 +1,43 @@
+"""Windows in which nothing starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from crossdock.scheduling.days import ONE_DAY
+from crossdock.scheduling.schedule import Schedule
+from crossdock.scheduling.zones import first_showing, last_showing, shown
+
+Window = tuple[datetime, datetime]
+
+
+def free_from(schedule: Schedule, instant: datetime) -> datetime:
+    """The first instant in no blackout, from *instant* on: what is due, asked for by hand or late may start then."""
+    while ends := [end for begin, end in _windows(schedule, instant) if begin <= instant < end]:
+        instant = max(ends)
+    return instant
+
+
+def shut_since(schedule: Schedule, instant: datetime) -> datetime:
+    """Where the blackouts that reach to *instant* without a break begin; *instant* itself if none does."""
+    while begins := [begin for begin, end in _windows(schedule, instant) if begin < instant <= end]:
+        instant = min(begins)
+    return instant
+
+
+def _windows(schedule: Schedule, around: datetime) -> Iterator[Window]:
+    """All windows that could hold *around*, in UTC."""
+    for blackout in schedule.blackouts:
+        if blackout.instants:
+            yield blackout.instants
+        if blackout.times:
+            begin, end = blackout.times
+            today = shown(around, schedule.zone).date()
+            # Two days back: one for midnight in the window, one for clocks set back over midnight or a skipped day.
+            for day in (today - 2 * ONE_DAY, today - ONE_DAY, today, today + ONE_DAY):
+                closing = day if begin < end else day + ONE_DAY
+                yield (
+                    first_showing(datetime.combine(day, begin), schedule.zone),
+                    last_showing(datetime.combine(closing, end), schedule.zone),
+                )

@@ -1,0 +1,124 @@
+"""Windows in which nothing starts."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+import pytest
+from tests.unit.scheduling.wallclock import schedule, utc
+
+from crossdock.scheduling.blackouts import free_from
+from crossdock.scheduling.due import Due, due
+
+FREEZE = {"from": "2026-12-24T12:00:00+01:00", "to": "2026-12-27T12:00:00+01:00"}
+
+
+@pytest.mark.parametrize(
+    ("blackouts", "asked", "free"),
+    [
+        pytest.param([], utc(2026, 6, 1, 2), utc(2026, 6, 1, 2), id="none"),
+        pytest.param([{"from": "02:00", "to": "06:00"}], utc(2026, 6, 1, 2), utc(2026, 6, 1, 4), id="inside"),
+        pytest.param([{"from": "02:00", "to": "06:00"}], utc(2026, 6, 1), utc(2026, 6, 1, 4), id="at its begin"),
+        pytest.param([{"from": "02:00", "to": "06:00"}], utc(2026, 6, 1, 4), utc(2026, 6, 1, 4), id="at its end"),
+        pytest.param([{"from": "22:00", "to": "06:00"}], utc(2026, 6, 1, 21), utc(2026, 6, 2, 4), id="before midnight"),
+        pytest.param([{"from": "22:00", "to": "06:00"}], utc(2026, 6, 1, 23), utc(2026, 6, 2, 4), id="after midnight"),
+        pytest.param([{"from": "22:00", "to": "00:00"}], utc(2026, 6, 1, 21), utc(2026, 6, 1, 22), id="to midnight"),
+        pytest.param(
+            [{"from": "22:00", "to": "02:00"}, {"from": "01:00", "to": "03:00"}, {"from": "03:00", "to": "04:00"}],
+            utc(2026, 6, 1, 21),
+            utc(2026, 6, 2, 2),
+            id="one after the other",
+        ),
+        pytest.param([FREEZE], utc(2026, 12, 25), utc(2026, 12, 27, 11), id="between instants"),
+        pytest.param(
+            [FREEZE, {"from": "08:00", "to": "18:00"}],
+            utc(2026, 12, 24, 11),
+            utc(2026, 12, 27, 17),
+            id="out of the one into the other",
+        ),
+        pytest.param(
+            [{"from": "01:00", "to": "02:30"}], utc(2026, 10, 25, 0), utc(2026, 10, 25, 1, 30), id="to the second 02:30"
+        ),
+        pytest.param(
+            [{"from": "02:30", "to": "04:00"}],
+            utc(2026, 10, 25, 0, 45),
+            utc(2026, 10, 25, 3),
+            id="from the first 02:30",
+        ),
+        pytest.param(
+            [{"from": "01:00", "to": "02:30"}], utc(2026, 3, 29, 0), utc(2026, 3, 29, 1), id="to a time that is skipped"
+        ),
+        pytest.param(
+            [{"from": "02:15", "to": "02:45"}], utc(2026, 3, 29, 1), utc(2026, 3, 29, 1), id="skipped as a whole"
+        ),
+    ],
+)
+def test_the_first_instant_at_which_something_may_start(
+    blackouts: list[dict[str, str]], asked: datetime, free: datetime
+) -> None:
+    """In Berlin."""
+    assert free_from(schedule(at="00:00", blackouts=blackouts), asked) == free
+
+
+def test_nights_of_a_freeze_come_at_its_end_each_for_its_date() -> None:
+    """Three nights are held back, and none is lost or merged with another one."""
+    plan = schedule(at="20:00", blackouts=[FREEZE])
+    end = utc(2026, 12, 27, 11)
+    held = [Due(end, date(2026, 12, day)) for day in (24, 25, 26)]
+    assert list(due(plan, utc(2026, 12, 24, 12), utc(2026, 12, 28))) == [
+        *held, Due(utc(2026, 12, 27, 19), date(2026, 12, 27)),
+    ]  # fmt: skip
+    assert list(due(plan, utc(2026, 12, 26, 23), end)) == held
+    assert list(due(plan, end, utc(2026, 12, 27, 12))) == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "windows", "at", "asked", "expected"),
+    [
+        pytest.param(
+            "UTC",
+            [("01:00", "03:00"), ("03:00", "04:00")],
+            "02:00",
+            utc(2026, 6, 1, 3, 30),
+            Due(utc(2026, 6, 1, 4), date(2026, 6, 1)),
+            id="two that touch",
+        ),
+        pytest.param(
+            "Pacific/Apia",
+            [("22:00", "06:00")],
+            "23:00",
+            utc(2011, 12, 30, 13),
+            Due(utc(2011, 12, 30, 16), date(2011, 12, 29)),
+            id="over a skipped day",
+        ),
+        pytest.param(
+            "America/St_Johns",
+            [("00:00", "06:00")],
+            "00:00",
+            utc(2010, 11, 7, 3),
+            Due(utc(2010, 11, 7, 9, 30), date(2010, 11, 7)),
+            id="begun, when the clocks went back to the day before",
+        ),
+    ],
+)
+def test_what_a_window_holds_back_is_known_within_it(
+    zone: str, windows: list[tuple[str, str]], at: str, asked: datetime, expected: Due
+) -> None:
+    """Who asks for the first time in the midst of a window is told all that will be due at its end."""
+    plan = schedule(time_zone=zone, at=at, blackouts=[{"from": begin, "to": end} for begin, end in windows])
+    assert free_from(plan, asked) == expected.instant
+    assert next(due(plan, asked, expected.instant)) == expected
+
+
+def test_steps_of_one_date_that_meet_at_the_end_are_one_run() -> None:
+    """Whatever a window holds back of a date is made up for by one run."""
+    plan = schedule(every="15m", blackouts=[{"from": "08:00", "to": "18:00"}])
+    found = list(due(plan, utc(2026, 6, 1, 5, 30), utc(2026, 6, 1, 16, 15)))
+    assert [one.instant for one in found] == [utc(2026, 6, 1, 5, 45), utc(2026, 6, 1, 16), utc(2026, 6, 1, 16, 15)]
+
+
+def test_instants_hold_in_whatever_offset_they_are_written() -> None:
+    """The offset of a freeze need not be that of the schedule's zone."""
+    said: dict[str, Any] = {"from": "2026-12-24T03:00:00-08:00", "to": "2026-12-24T12:00Z"}
+    assert free_from(schedule(at="00:00", blackouts=[said]), utc(2026, 12, 24, 11)) == utc(2026, 12, 24, 12)

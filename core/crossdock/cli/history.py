@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @as_json
 def runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List runs, newest first."""
-    from crossdock.cli import terminal
+    from crossdock.cli import accounts, terminal
     from crossdock.sync import project
 
     with project.load(config).look() as tx:
         listed = tx.runs.listed(limit=limit)
     if as_json:
-        terminal.print_json([_facts(run) for run in listed])
+        terminal.print_json([accounts.facts(run) for run in listed])
         return
     rows = [
         (run.id, run.business_date, f"{run.started_at:%Y-%m-%d %H:%M:%S}Z", _lasted(run), run.status, run.requests)
@@ -36,46 +36,46 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
     terminal.out().print(terminal.table("Runs", columns, rows, numbers=("run", "lasted", "requests")))
 
 
-@click.command(epilog=example("crossdock show 7"))
+@click.command(epilog=example("crossdock show 7", "crossdock show 7 -o report.html"))
 @click.argument("run", type=int)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="Write them into this file instead, with what did not get through and why: a web page to mail or to open.",
+)
 @config_option
 @as_json
-def show(run: int, config: Path, *, as_json: bool) -> None:
+def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
     """Show the accounts of one run."""
-    from crossdock.cli import terminal
+    from crossdock.cli import accounts, report, terminal
+    from crossdock.clock import SystemClock
     from crossdock.sync import project
 
     with project.load(config).look() as tx:
         found = tx.runs.get(run)
-    if found is None:
-        raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them")
+        if found is None:
+            raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them")
+        page = report.page(tx.reporting, found, at=SystemClock().now()) if out else ""
+    if out:
+        report.write(out, page)
+        click.echo(f"run {run}: {found.status}; its report is {out}", err=as_json)
     if as_json:
-        terminal.print_json(_facts(found))
-        return
-    if found.tally is None:
-        click.echo(f"run {found.id} began at {found.started_at:%Y-%m-%d %H:%M:%S}Z and has no accounts: {found.status}")
+        terminal.print_json(accounts.facts(found))
+    elif not out:
+        _tell(found)
+
+
+def _tell(run: Run) -> None:
+    from crossdock.cli import accounts, terminal
+
+    if run.tally is None:
+        click.echo(f"run {run.id} began at {run.started_at:%Y-%m-%d %H:%M:%S}Z and has no accounts: {run.status}")
     else:
-        terminal.show_run(terminal.out(), _facts(found))
-    if found.error:
-        click.echo(f"it ended with: {found.error}")
+        terminal.show_run(terminal.out(), accounts.facts(run))
+    if run.error:
+        click.echo(f"it ended with: {run.error}")
 
 
 def _lasted(run: Run) -> str:
     return "" if run.finished_at is None else f"{(run.finished_at - run.started_at).total_seconds():.1f} s"
-
-
-def _facts(run: Run) -> dict[str, Any]:
-    tally = run.tally or {}
-    ended = run.finished_at or run.started_at
-    return {
-        "run": run.id,
-        "business_date": run.business_date,
-        "started_at": run.started_at.isoformat(),
-        "status": run.status,
-        "seconds": (ended - run.started_at).total_seconds(),
-        "requests": run.requests,
-        "throttled": run.throttled,
-        "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),
-        "streams": tally,
-        "error": run.error,
-    }

@@ -21,6 +21,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from crossdock.cli import accounts
 from crossdock.cli.options import counted
 from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
@@ -107,34 +108,11 @@ def print_errors(errors: Mapping[str, Exception]) -> None:
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
     """The accounts of a run, as `crossdock.sync.report.Report.as_json` gives them; terms that are zero are left out."""
-    streams: Mapping[str, Any] = report["streams"]
-    rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
-    console.print(_account("Rows", rows, always=("read", "in records")))
-    console.print()
-    records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
-    console.print(_account("Records", records, always=("read", "unchanged", "created")))
-    console.print()
+    for account in accounts.of(report["streams"]):
+        console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
+        console.print()
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
         f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"
         f" ({report['throttled']:,} throttled) in {report['seconds']:.1f} s; {balanced}"
     )
-
-
-def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> Table:
-    """One line a stream, one column a term that any stream has."""
-    terms = dict.fromkeys(term for account in accounts.values() for term in account)
-    shown = [term for term in terms if term in always or any(account.get(term) for account in accounts.values())]
-    rows = [(name, *(account.get(term, 0) for term in shown)) for name, account in accounts.items()]
-    return table(title, ("stream", *shown), rows, numbers=shown)
-
-
-def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:
-    filtered = {f"skip {name}": number for name, number in rows["filtered"].items()}
-    others = {"superseded": rows["superseded"], "rejected": rows["rejected"], "in records": rows["in_records"]}
-    return {"read": rows["read"], **filtered, **others}
-
-
-def _record_terms(records: Mapping[str, int]) -> dict[str, int]:
-    words = {"carried_over": "from before", "carried_on": "waiting, in doubt"}
-    return {words.get(term, term): number for term, number in records.items() if term != "delivered"}

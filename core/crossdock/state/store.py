@@ -22,6 +22,7 @@ from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.key_index import KeyIndex, Stamps, from_bindings
+from crossdock.state.reporting import Reporting
 from crossdock.state.retention import Retention
 from crossdock.state.runs import Cursors, Runs
 from crossdock.state.scopes import Scope
@@ -45,6 +46,7 @@ class Transaction:
     cursors: Cursors
     buckets: Buckets
     tracing: Tracing
+    reporting: Reporting
     retention: Retention
     stamps: Stamps
 
@@ -153,6 +155,7 @@ class State:
             Cursors(connection),
             Buckets(connection),
             Tracing(connection),
+            Reporting(connection),
             Retention(connection),
             stamps,
         )

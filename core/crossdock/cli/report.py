@@ -1,0 +1,246 @@
+"""A run on one page, to mail or to open: it needs nothing but itself, and shows no record's data (law 8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from html import escape
+from pathlib import Path
+from secrets import token_hex
+
+from crossdock.cli import accounts
+from crossdock.cli.options import counted
+from crossdock.errors import ConfigError
+from crossdock.state import Run
+from crossdock.state.reporting import Delivery, Reason, Reporting, Row
+
+LISTED = 200  # records of each reason, and of each other kind
+_OPENED = 20  # records of a list that is open at first
+_CELL, _LONG = 500, 40  # characters: at most in a cell, at most in one line
+_ROOM = 4_500_000  # bytes for all lists together, so that a page stays below 5 MB whatever they hold
+_REFUSED = ("stream", "key", "stage", "message", "file", "line", "in run")
+_WAITING = ("stream", "key", "waits for", "file", "line", "since")
+_DOUBTFUL = ("stream", "key", "operation", "times sent", "first sent", "file", "line")
+_WIDE, _HIGH = 600, 120  # units of the plot
+
+_STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+_UNSEEN = re.compile(  # controls, zero-width characters, changes of direction, and what is no character
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
+)
+
+
+def write(path: Path, page: str) -> None:
+    """Make *page* the content of the file *path*, as a whole or not at all.
+
+    Raises:
+        ConfigError: If that cannot be done.
+    """
+    target = path.resolve()  # a link stays, and what it leads to is replaced
+    part = target.parent / f".crossdock-{token_hex(8)}.part"
+    try:
+        if target.exists() and not target.is_file():
+            raise ConfigError("the report cannot be written: this is no file", where=str(path))
+        try:
+            with part.open("x", encoding="utf-8") as file:
+                file.write(page)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
+
+
+def page(state: Reporting, run: Run, *, at: datetime, samples: Sequence[tuple[float, int]] = ()) -> str:
+    """The report of *run*, at most 5 MB of it.
+
+    Args:
+        at: Now.
+        samples: The allowance in the course of the run: seconds since its begin, and tokens.
+    """
+    parts = [*_head(run), *_accounts(run), _plot(samples), _deliveries(state.deliveries(run)), *_left(state, run, at)]
+    title = f"{_text(run.status)}: run {run.id}, {_text(run.business_date)}"
+    return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
+
+
+def _head(run: Run) -> Iterator[str]:
+    streams = (run.tally or {}).values()
+    told = {
+        "job": run.job or "started by hand",
+        "business date": run.business_date,
+        "began": _instant(run.started_at),
+        "ended": _instant(run.finished_at) or "not yet",
+        "lasted": _span(run.finished_at - run.started_at) if run.finished_at else "",
+        "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
+        "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
+        "rejected": f"{sum(each['rows']['rejected'] + each['records']['rejected'] for each in streams):,}",
+        "waiting, in doubt": f"{sum(each['records']['carried_on'] for each in streams):,}",
+    }
+    status = _text(run.status)
+    yield f'<h1>Run {run.id}, {_text(run.business_date)} <span class="{status}">{status}</span></h1>'
+    entries = (f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in told.items() if value)
+    yield f"<dl>{''.join(entries)}</dl>"
+    if run.error:
+        lines = "<br>".join(_text(line) for line in run.error.split("\n")[:20])
+        yield f'<p class="bad">It ended with: {lines}</p>'
+
+
+def _accounts(run: Run) -> Iterator[str]:
+    if run.tally is None:
+        yield '<p class="bad">It has no accounts.</p>'
+        return
+    facts = accounts.facts(run)
+    for account in accounts.of(facts["streams"]):
+        yield f"<h2>{account.title}</h2>{_table(account.columns, map(_row, account.lines), numbers=True)}"
+    balanced = "<p>The tally balances.</p>", '<p class="bad">THE TALLY DOES NOT BALANCE</p>'
+    yield balanced[not facts["balanced"]]
+
+
+def _deliveries(found: Sequence[Delivery]) -> str:
+    rows = (
+        _row((each.stream, each.operations, _instant(each.began), _instant(each.ended), _span(each.ended - each.began)))
+        for each in found
+    )
+    table = _table(("stream", "operations", "began", "ended", "lasted"), rows, numbers=True)
+    return f"<h2>Deliveries, slowest first</h2>{table}" if found else ""
+
+
+def _left(state: Reporting, run: Run, at: datetime) -> Iterator[str]:
+    """What did not get through."""
+    reasons = state.reasons(run.id)
+    room = _ROOM // (len(reasons) + 2)
+    yield "<h2>Rejected</h2>"
+    cure = "Mend them at their source; or the mapping, then <code>crossdock records replay</code>."
+    yield _said(sum(reason.records for reason in reasons), "in this run or before it", cure)
+    for reason in reasons:
+        rows = map(_refused, state.refused(run.id, reason.code, limit=LISTED))
+        yield _listing(_reason(reason), _REFUSED, rows, reason.records, room, state="rejected")
+    if later := state.refused_later(run.id):
+        yield f'<p class="soft">{counted(later, "record")} more in later runs.</p>'
+
+    number, waiting = state.waiting(limit=LISTED)
+    yield "<h2>Waiting</h2>"
+    yield _said(number, "waiting for others", "That passes by itself once those are delivered.")
+    yield _listing("Longest first", _WAITING, map(_waiting, waiting), number, room, state="waiting")
+
+    number, doubtful = state.in_doubt(limit=LISTED)
+    yield "<h2>In doubt</h2>"
+    cure = "Look whether they are on the platform, then <code>crossdock records resolve</code>."
+    yield _said(number, "delivered or not: nobody knows", cure)
+    yield _listing("Oldest first", _DOUBTFUL, map(_doubtful, doubtful), number, room, state="in-doubt")
+    if unsent := state.unsent():
+        yield f"<p>Begun and not settled: {counted(unsent, 'operation')}. The next run sends them.</p>"
+    yield f'<p class="soft end">Rejected, waiting and in doubt: as the state knew it at {_instant(at)}.</p>'
+
+
+def _said(number: int, what: str, cure: str) -> str:
+    return f"<p>{counted(number, 'record')}, {what}. {cure}</p>" if number else '<p class="soft">None.</p>'
+
+
+def _reason(reason: Reason) -> str:
+    own = "" if reason.own == reason.records else f", {reason.own:,} of them in this run"
+    return f"<code>{_text(reason.code)}</code> {counted(reason.records, 'record')}{own}"
+
+
+def _refused(row: Row) -> str:
+    message = f"{row['pointer']}: {row['message']}" if row["pointer"] else row["message"]
+    place = (row["source"], str(row["line"]), str(row["run_id"]))
+    return _row((row["stream"], row["key"] or "(none)", row["stage"], message, *place))
+
+
+def _waiting(row: Row) -> str:
+    parents = ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in row["waits_for"])
+    return _row((row["stream"], row["key"], parents, row["source"], str(row["line"]), _instant(row["since"])))
+
+
+def _doubtful(row: Row) -> str:
+    sent = _instant(row["first_sent_at"]) or "before the state was restored"
+    place = (row["source"], str(row["line"]))
+    return _row((row["stream"], row["key"], row["operation"], row["attempts"], sent, *place))
+
+
+def _listing(summary: str, columns: Sequence[str], rows: Iterable[str], number: int, room: int, *, state: str) -> str:
+    """As many of *rows* as fit into *room* bytes, and how many of *number* are not among them."""
+    shown: list[str] = []
+    for row in rows:
+        room -= len(row.encode())
+        if room < 0:
+            break
+        shown.append(row)
+    if not number:
+        return ""
+    hidden = number - len(shown)
+    command = f"<code>crossdock records list --state {state} --limit {number}</code>"
+    more = f'<p class="soft">{hidden:,} more: {command}</p>' if hidden else ""
+    opened = " open" * (number <= _OPENED)
+    return f"<details{opened}><summary>{summary}</summary>{_table(columns, shown)}{more}</details>"
+
+
+def _table(columns: Sequence[str], rows: Iterable[str], *, numbers: bool = False) -> str:
+    """A table; with *numbers* all columns but the first align right."""
+    head = "".join(f"<th>{_text(name)}</th>" for name in columns)
+    kind = ' class="numbers"' * numbers
+    return (
+        f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>\n{"".join(rows)}</tbody></table></div>'
+    )
+
+
+def _row(cells: Iterable[str | int]) -> str:
+    return f"<tr>{''.join(map(_cell, cells))}</tr>\n"
+
+
+def _cell(value: str | int) -> str:
+    if isinstance(value, int):
+        return f"<td>{value:,}</td>"
+    kind = ' class="long"' * (len(value) > _LONG)
+    return f"<td{kind}>{_text(value)}</td>"
+
+
+def _text(value: str) -> str:
+    """*value* as text and nothing else, cut off if it is too long; what prints nothing is shown by its number."""
+    seen = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", value[:_CELL])
+    return escape(seen) + "…" * (len(value) > _CELL)
+
+
+def _instant(at: datetime | None) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}Z" if at else ""
+
+
+def _span(lasted: timedelta) -> str:
+    seconds = lasted.total_seconds()
+    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
+
+
+def _plot(samples: Sequence[tuple[float, int]]) -> str:
+    """The allowance over time: a band from the lowest to the highest sample of each stretch."""
+    if not samples:
+        return ""
+    end, top = max(samples[-1][0], 1), max(1, *(tokens for _, tokens in samples))
+    bands: dict[int, tuple[int, int]] = {}
+    for seconds, tokens in samples:
+        x, y = round(_WIDE * seconds / end), _HIGH - round(_HIGH * tokens / top)
+        upper, lower = bands.get(x, (y, y))
+        bands[x] = min(upper, y), max(lower, y)
+    outline = [(x, upper) for x, (upper, _) in bands.items()]
+    outline += [(x, lower) for x, (_, lower) in reversed(bands.items())]
+    points = " ".join(f"{x},{y}" for x, y in outline)
+    told = f"from 0 to {top:,} tokens, over {_span(timedelta(seconds=end))}"
+    drawing = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none"><polygon points="{points}"/></svg>'
+    return f"<h2>Allowance</h2><figure>{drawing}<figcaption>{told}</figcaption></figure>"

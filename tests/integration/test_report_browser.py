@@ -1,0 +1,180 @@
+"""A report in a real browser: quick, no wider than its window, deaf to what data says, and alone on the network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import unescape
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report_page import AT, HOSTILE, finish, letter, multiplied, sqlite_state, start, waiting
+from tests.servers import require, served
+from tests.unit.state.test_state import intent
+
+from crossdock.cli import report
+
+USABLE_MS = 2_000
+WIDTHS = (1280, 400)
+
+# Opens the page in frames, unfolds all of it, and tells what a person would meet. It is the page around the report
+# that runs this: the report itself runs nothing.
+AROUND = """<!doctype html><title>around</title><link rel="icon" href="data:,">
+<script>window.began = performance.now()</script>
+FRAMES
+<pre id="told"></pre>
+<script>
+onload = () => {
+  const told = [...document.querySelectorAll("iframe")].map(frame => {
+    const page = frame.contentDocument;
+    for (const list of page.querySelectorAll("details")) list.open = true;
+    const root = page.documentElement;
+    const spilt = [...page.querySelectorAll("body *")].filter(each =>
+      !each.closest(".wide") && each.getBoundingClientRect().right > root.clientWidth + 1).map(each => each.tagName);
+    return {
+      width: frame.clientWidth, room: root.clientWidth, wide: root.scrollWidth, spilt: spilt, title: page.title,
+      cells: [...page.querySelectorAll("td")].map(each => each.textContent),
+      alien: page.querySelectorAll("script, img, b").length, ms: performance.now() - window.began,
+    };
+  });
+  document.getElementById("told").textContent = JSON.stringify(told);
+};
+</script>"""
+
+
+@dataclass
+class Browser:
+    """A browser without a window, and what it asked of the server that it is given.
+
+    Attributes:
+        profile: A folder of its own.
+    """
+
+    program: str
+    profile: Path
+    asked: list[str] = field(default_factory=list)
+
+    def open(self, name: str, text: str, *widths: int) -> list[dict[str, Any]]:
+        """What is met in a page at each of *widths*."""
+        frames = (f'<iframe src="/{name}" width="{width}" height="900" style="border: 0"></iframe>' for width in widths)
+        answers = {f"/{name}": text, "/": AROUND.replace("FRAMES", "".join(frames))}
+        with served(ThreadingHTTPServer(("127.0.0.1", 0), self._handler(answers))) as server:
+            dump = self._dump(f"http://127.0.0.1:{server.server_port}/")
+        found = unescape(dump.partition('<pre id="told">')[2].partition("</pre>")[0])
+        told: list[dict[str, Any]] = json.loads(found)
+        return told
+
+    def _dump(self, address: str) -> str:
+        command = [
+            self.program,
+            "--headless",
+            "--no-sandbox",  # the pages are ours, and a container's root may not make a sandbox
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--no-first-run",
+            "--no-proxy-server",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            f"--user-data-dir={self.profile}",
+            "--dump-dom",
+            address,
+        ]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    def _handler(self, answers: Mapping[str, str]) -> type[BaseHTTPRequestHandler]:
+        asked = self.asked
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                asked.append(self.path)
+                body = answers.get(self.path, "").encode()
+                self.send_response_only(200)
+                self.send_header("content-type", "text/html; charset=utf-8")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    require(program is not None, "Chromium")
+    assert program is not None
+    return Browser(program, tmp_path_factory.mktemp("browser"))
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a run with 100,000 dead letters, hostile ones and long ones among them."""
+    folder = tmp_path_factory.mktemp("report")
+    with sqlite_state(folder) as state:
+        with state.begin() as tx:
+            run = start(tx)
+            told = "is not one of the countries that this tenant sells to, as the settings say; " * 4
+            tx.refused.put([letter(1, message=told)], run_id=run, at=AT)
+        multiplied(folder / "state.db", 100_000)
+        with state.begin() as tx:
+            evil = letter(0, key=HOSTILE, message=HOSTILE, source=HOSTILE, pointer=None, code="forbidden")
+            tx.refused.put([evil, letter(5, key="k" * 2_000, code="forbidden")], run_id=run, at=AT)
+            tx.waiting.put([waiting(number) for number in range(1, 300)], run_id=run, at=AT)
+            doubtful = [intent(number, status="in_doubt", attempts=1, first_sent_at=AT) for number in range(1, 300)]
+            tx.intents.add(doubtful, run_id=run, fence=1, at=AT)
+            found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", rejected=100_003)
+            samples = [(number / 10, number % 2_000) for number in range(30_000)]
+            return report.page(tx.reporting, found, at=AT, samples=samples)
+
+
+@dataclass(frozen=True)
+class Met:
+    """What a browser met in the page, by width, and what it asked the network for."""
+
+    by_width: list[dict[str, Any]]
+    asked: set[str]
+
+
+@pytest.fixture(scope="module")
+def met(text: str, browser: Browser) -> Met:
+    browser.asked.clear()
+    return Met(browser.open("report.html", text, *WIDTHS), set(browser.asked))
+
+
+def test_a_large_report_is_quick_and_fits_its_window(met: Met) -> None:
+    """With everything unfolded, wide and narrow, within two seconds; only tables are wider, and scroll."""
+    assert [each["width"] for each in met.by_width] == list(WIDTHS)
+    for each in met.by_width:
+        assert len(each["cells"]) > 5 * report.LISTED * 6  # three reasons, what waits, what is in doubt
+        assert each["wide"] <= each["room"]
+        assert each["spilt"] == []
+        assert each["ms"] < USABLE_MS
+
+
+def test_hostile_data_is_text_to_a_browser(met: Met) -> None:
+    """A browser reads what was there, makes nothing of it, and asks for nothing but the page."""
+    for each in met.by_width:
+        assert [cell for cell in each["cells"] if "alert" in cell] == [HOSTILE] * 3
+        assert each["alien"] == 0
+        assert each["title"] == "incomplete: run 1, 2026-03-29"
+    assert met.asked == {"/", "/report.html"}
+
+
+def test_the_policy_holds_where_escaping_would_fail(text: str, browser: Browser) -> None:
+    """A script and a picture that got into the page neither run nor load; without the policy they would."""
+    attacked = text.replace("</body>", "<script>document.title = 'it ran'</script><img src='/evil.png'></body>")
+    bare = attacked.replace('http-equiv="Content-Security-Policy"', 'name="none"')
+    assert bare != attacked != text
+    browser.asked.clear()
+    (guarded,) = browser.open("guarded.html", attacked, 1280)
+    assert (guarded["title"], browser.asked.count("/evil.png")) == ("incomplete: run 1, 2026-03-29", 0)
+    (unguarded,) = browser.open("bare.html", bare, 1280)
+    assert (unguarded["title"], browser.asked.count("/evil.png")) == ("it ran", 1)

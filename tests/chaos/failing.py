@@ -70,6 +70,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "sent": Failpoint("crossdock.platform.target", "PlatformTarget.send", "record", _BOTH),
     "settle_written": Failpoint("crossdock.delivery.settling", "write", "turn", _BOTH, filled=1),
     "settled": Failpoint("crossdock.delivery.dispatcher", "Dispatcher._commit", "turn", filled=3),
+    "index_written": Failpoint("crossdock.state.key_index", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint("crossdock.sync.reading", "Reading.finish", "stream", _BOTH),
     "files_finished": Failpoint("crossdock.sync.intake", "StateIntake.finish", "stream", _BOTH),
     "run_finished": Failpoint("crossdock.state.runs", "Runs.finish", "night", _BOTH),

@@ -49,6 +49,10 @@ class StateError(CrossdockError):
     exit_code = 3
 
 
+class StateBusyError(StateError):
+    """Another run is at work on the state."""
+
+
 class RefusedError(CrossdockError):
     """An input is refused as a whole because taking it could do harm; nothing of it has entered."""
 

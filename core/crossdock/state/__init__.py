@@ -6,6 +6,7 @@ from crossdock.state.buckets import SharedBucket
 from crossdock.state.engine import Pin, StateUrl, create, parse_url
 from crossdock.state.intake import FileFacts
 from crossdock.state.intents import Attempt, Intent
+from crossdock.state.nights import LeftOut, Night, Occasion
 from crossdock.state.runs import Run
 from crossdock.state.scopes import Scope
 from crossdock.state.store import State, Transaction
@@ -17,6 +18,9 @@ __all__ = [
     "DeadLetter",
     "FileFacts",
     "Intent",
+    "LeftOut",
+    "Night",
+    "Occasion",
     "Pin",
     "Run",
     "Scope",

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, func, select, text, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from crossdock.errors import StateError
+from crossdock.errors import StateBusyError, StateError
 from crossdock.state.schema import leases as table
 
 LEASE_S = 60.0
@@ -72,7 +72,7 @@ def _take(connection: Connection, url: URL, owner: str, *, alone: bool) -> int:
     now = _now(connection)
     gone = alone and last.locked  # its lock is ours now, so its process has ended
     if last.until > now and not gone:
-        raise StateError(
+        raise StateBusyError(
             f"another run is at work on this state ({last.owner})",
             where=_place(url),
             hint="wait for its end; 'crossdock runs' shows it",

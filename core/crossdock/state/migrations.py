@@ -46,8 +46,9 @@ def _to_3(connection: Connection) -> None:
 
 
 def _to_4(connection: Connection) -> None:
-    """Stamps that tell whether a key index is current; without one it is made anew."""
-    schema.key_stamps.create(connection)
+    """Stamps that tell whether a key index is current (without one it is made anew), and the nights of jobs."""
+    for table in (schema.key_stamps, schema.jobs, schema.nights):
+        table.create(connection)
 
 
 def _add(connection: Connection, table: Table, column: Column[object]) -> None:

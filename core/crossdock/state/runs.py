@@ -37,9 +37,9 @@ class Runs:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def start(self, *, business_date: str, owner: str, at: datetime, fence: int = 0) -> int:
-        """Open a manual run and return its id."""
-        facts = {"business_date": business_date, "owner": owner, "fence": fence}
+    def start(self, *, business_date: str, owner: str, at: datetime, fence: int = 0, job: str | None = None) -> int:
+        """Open a run, of a *job* or a manual one, and return its id."""
+        facts = {"business_date": business_date, "owner": owner, "fence": fence, "job": job}
         row = {**facts, "started_at": at, "status": "running"}
         result = self._connection.execute(insert(runs).values(row))
         assert result.inserted_primary_key is not None

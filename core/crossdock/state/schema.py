@@ -190,6 +190,28 @@ waiting = Table(
     Column("since", UtcDateTime, nullable=False),
 )
 
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("since", UtcDateTime, nullable=False),  # what was due before it was first seen is nobody's night
+    Column("paused", Boolean, nullable=False),
+)
+
+nights = Table(
+    "nights",
+    metadata,
+    Column("job", String(64), primary_key=True),
+    Column("due", UtcDateTime, primary_key=True),
+    Column("business_date", String(10), primary_key=True),  # a blackout's end may start several dates at one instant
+    Column("status", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("run_id", ForeignKey("runs.id")),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    Column("note", Text),
+)
+
 key_stamps = Table(
     "key_stamps",
     metadata,

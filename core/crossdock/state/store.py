@@ -22,6 +22,7 @@ from crossdock.state.engine import Pin, open_engine, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.key_index import KeyIndex, Stamps, from_bindings
+from crossdock.state.nights import Nights
 from crossdock.state.reporting import Reporting
 from crossdock.state.retention import Retention
 from crossdock.state.runs import Cursors, Runs
@@ -48,6 +49,7 @@ class Transaction:
     tracing: Tracing
     reporting: Reporting
     retention: Retention
+    nights: Nights
     stamps: Stamps
 
 
@@ -157,6 +159,7 @@ class State:
             Tracing(connection),
             Reporting(connection),
             Retention(connection),
+            Nights(connection),
             stamps,
         )
 

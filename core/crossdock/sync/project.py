@@ -6,11 +6,11 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from crossdock import config, registry
 from crossdock.clock import Clock
@@ -21,6 +21,7 @@ from crossdock.errors import ConfigError
 from crossdock.pacing.store import BucketStore, MemoryStore, Purse
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES
+from crossdock.scheduling.jobs import JobConfig, ordered
 from crossdock.sources.workplace import Workplace
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 
@@ -36,6 +37,13 @@ class ConfigFile(ConfigModel):
     spool: ConfigPath | None = None
     """Folder where files are kept while they are worked on; beside a SQLite state without it."""
     connections: Annotated[Mapping[Name, Mapping[str, Any]], Field(min_length=1)]
+    jobs: Mapping[Name, JobConfig] = {}
+    """What ``crossdock schedule`` runs, and when."""
+
+    @model_validator(mode="after")
+    def _jobs_have_an_order(self) -> Self:
+        ordered(self.jobs)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,7 @@ class Project:
     state_url: StateUrl
     spool: Path
     connections: tuple[Connection, ...]
+    jobs: Mapping[str, JobConfig] = field(default_factory=dict)
 
     @property
     def pin(self) -> Pin:
@@ -197,7 +206,14 @@ def load(path: Path) -> Project:
             raise ConfigError("a secret is never written here", hint=hint)
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(("state",)), hint=error.hint) from error
-    return Project(path, file.platform, url, file.spool or _default_spool(url, document.folder), connections)
+    spool = file.spool or _default_spool(url, document.folder)
+    project = Project(path, file.platform, url, spool, connections, file.jobs)
+    for name, job in file.jobs.items():
+        try:
+            project.selected(job.streams)
+        except ConfigError as error:
+            raise ConfigError(error.message, where=document.where(("jobs", name, "streams"))) from error
+    return project
 
 
 def _default_spool(url: StateUrl, folder: Path) -> Path:

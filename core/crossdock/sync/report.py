@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from crossdock.delivery.dispatcher import Counters
 from crossdock.errors import CrossdockError, InternalError
@@ -33,7 +33,7 @@ class Report:
         return all(tally.balanced for tally in self.tallies.values())
 
     @property
-    def status(self) -> str:
+    def status(self) -> Literal["done", "incomplete", "failed"]:
         if self.exit_code == InternalError.exit_code:
             return "failed"
         return "incomplete" if self.errors else "done"

@@ -19,7 +19,7 @@ from crossdock.pacing.allowance import Allowance, Lane
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
-from crossdock.state import Choice, Intent, State, Transaction
+from crossdock.state import Choice, Intent, Occasion, State, Transaction
 from crossdock.sync.intake import StateIntake
 from crossdock.sync.plan import Decided, Planner, Read
 from crossdock.sync.project import BoundStream, Project, this_process
@@ -69,6 +69,23 @@ def sync(
         return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
 
 
+def night(
+    project: Project, occasion: Occasion, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report | None:
+    """Run the night of *occasion*, once: None if it has been run already.
+
+    Raises:
+        StateBusyError: If another run is at work.
+        CrossdockError: If the run could not begin. What stops it later is in the report.
+    """
+    with opened(project) as (state, work):
+        run = Run(project, state, clock, progress, interrupt, occasion=occasion)
+        names = project.selected(project.jobs[occasion.job].streams)
+        if not run.begin():
+            return None
+        return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
+
+
 def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
     """Map the chosen dead letters again, as the mapping is today, and deliver them; no source is read.
 
@@ -106,14 +123,23 @@ class Run:
         progress: Progress,
         interrupt: threading.Event,
         lane: Lane = "batch",
+        occasion: Occasion | None = None,
     ) -> None:
         self._project, self._state, self._clock, self._lane = project, state, clock, lane
+        self._occasion = occasion
         self._progress, self._interrupt = progress, interrupt
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name)
         self._opened: set[tuple[str, int]] = set()
         self._resuming = False
         self.id = 0
+
+    def begin(self) -> bool:
+        """Begin the night that this run is for; False if it has ended already."""
+        occasion, now = self._occasion, self._clock.now()
+        assert occasion is not None
+        with self._state.begin() as tx:
+            return tx.nights.begin(occasion, at=now)
 
     def execute(
         self, names: set[str], work: Path, source: Callable[[BoundStream, Tally], Source], *, reads: bool = True
@@ -127,12 +153,14 @@ class Run:
         """
         whole = reads and names == self._project.selected([])
         self._source, now = source, self._clock.now()
-        date = now.astimezone().date().isoformat()
+        night = self._occasion
+        business_date = night.business_date if night else now.astimezone().date()
+        date, job = business_date.isoformat(), night.job if night else None
         started = self._clock.monotonic()
         self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
             tx.runs.abandon(at=now)
-            self.id = tx.runs.start(business_date=date, owner=this_process(), fence=self._state.fence, at=now)
+            self.id = tx.runs.start(business_date=date, owner=this_process(), fence=self._state.fence, at=now, job=job)
             earlier, restored = tx.buckets.get(self._target.name), tx.runs.restored()
         self._report = report = Report(self.id, date)
         intake = StateIntake(self._state, self._clock, self.id)
@@ -275,6 +303,9 @@ class Run:
                 error=str(error) if error else None,
                 at=self._clock.now(),
             )
+            if self._occasion:
+                note = str(error) if error else None
+                tx.nights.finish(self._occasion, report.status, report.run, note, at=self._clock.now())
 
         self._state.apply(finish)
 

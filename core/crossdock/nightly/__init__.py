@@ -1,0 +1,1 @@
+"""Doing what schedules ask for: each business night once, whoever wakes first and whatever is killed."""

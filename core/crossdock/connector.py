@@ -6,7 +6,9 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import Field
 
 from crossdock import wire
 from crossdock.config import ConfigModel
@@ -16,6 +18,32 @@ from crossdock.resources import RESOURCES, ResourceModel, ResourceName
 from crossdock.sources.workplace import Workplace
 
 Mode = Literal["snapshot", "incremental", "append"]
+OnGone = Literal["nothing", "archive", "delete"]
+
+
+class GoneLimits(ConfigModel):
+    """When records that a snapshot no longer lists are removed without a person's approval."""
+
+    at_most: Annotated[int, Field(ge=0)] = 100
+    """So many records of one snapshot."""
+    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    """Such a share of the records that the stream had on the platform after the snapshot before; both limits hold."""
+    rows_within_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
+    """Where no trailer counts a snapshot's rows: how far their number may be from that of each of the last three."""
+
+
+def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | None:
+    """Why records of such a stream cannot be removed as *on_gone* says; None if they can."""
+    kind = RESOURCES[resource]
+    if on_gone == "nothing":
+        return None
+    if kind.write_once:
+        return f"has no place here: an {resource} is written once, and never archived or deleted"
+    if mode != "snapshot":
+        return "needs mode: snapshot; only what always lists everything shows that a record is gone"
+    if on_gone == "archive" and "active" not in kind.draft.model_fields:
+        return f"archive is impossible: {resource} has no member active; choose nothing or delete"
+    return None
 
 
 class Settings(ConfigModel):
@@ -75,6 +103,9 @@ class Stream(ABC, Generic[S]):
             is refused as a conflict.
         personal: Members of the resource, by their wire names, that are personal here though they are not in general;
             their values are not shown.
+        on_gone: What becomes of a record that a snapshot no longer lists; ``archive`` makes it inactive, where its
+            resource has ``active``.
+        gone: When that may be done without a person.
         mapping_version: To be raised with every change of `to_resource`, so that records are looked at again.
     """
 
@@ -91,6 +122,8 @@ class Stream(ABC, Generic[S]):
     duplicates: Literal["refuse", "last"] = "refuse"
     adopt: Literal["never", "external_id"] = "never"
     personal: Sequence[str] = ()
+    on_gone: OnGone = "nothing"
+    gone: GoneLimits = GoneLimits()
     mapping_version: str = "1"
 
     @abstractmethod

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from crossdock import wire
 from crossdock.config import ConfigModel, unknown
-from crossdock.connector import Mode, Settings, Stream
+from crossdock.connector import GoneLimits, Mode, OnGone, Settings, Stream, no_removal
 from crossdock.mapping.columns import Filter, Repair
 from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
 from crossdock.records import Record
@@ -43,6 +43,10 @@ class StreamConfig(ConfigModel):
     """``external_id`` takes over what the platform already has under our name for it; else that is a conflict."""
     personal: tuple[str, ...] = ()
     """Members of the resource whose values are personal here and must not be shown, such as a product's description."""
+    on_gone: OnGone = "nothing"
+    """Of a record that a snapshot no longer lists: leave it, ``archive`` it (active: false), or ``delete`` it."""
+    gone: GoneLimits = GoneLimits()
+    """When that is done without a person's approval."""
     map: Mapping[str, Form]
     """How each member of the resource is made."""
 
@@ -50,6 +54,8 @@ class StreamConfig(ConfigModel):
     def _fits(self) -> Self:
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
+        if reason := no_removal(self.resource, self.mode, self.on_gone):
+            raise _misplaced(("on_gone",), reason)
         self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
         for number, name in enumerate(self.personal):
             if name not in self.map:
@@ -105,6 +111,7 @@ class DeclaredStream(Stream[S]):
         self.columns, self.skip, self.fingerprint = config.columns, config.skip, config.fingerprint
         self.adopt, self.personal = config.adopt, config.personal
         self.duplicates = config.duplicates
+        self.on_gone, self.gone = config.on_gone, config.gone
         self._map = RecordMap(config.map)
         self.uses = self._map.columns
         forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)

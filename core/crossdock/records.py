@@ -37,6 +37,21 @@ def key_text(parts: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Proof:
+    """What a source knows of a snapshot's wholeness.
+
+    Attributes:
+        content_hash: Names what was read: the same hash on another day is the same snapshot again.
+        counted: The source told how many rows there must be, and so many there are.
+        cut: It ends as what was cut ends: in the middle of a line.
+    """
+
+    content_hash: str
+    counted: bool = False
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class RawBatch:
     """Some rows of one file or page, as they came.
 
@@ -44,11 +59,13 @@ class RawBatch:
         source: Name of the file or page, for provenance.
         rows: Text columns and `LINE` (UInt64); in a file's case possibly the path of an Arrow file that holds them.
         cursor: Where an incremental stream goes on once this batch and all before it are settled.
+        proof: Of a snapshot, in every batch of it.
     """
 
     source: str
     rows: pl.DataFrame | Path
     cursor: str | None = None
+    proof: Proof | None = None
 
     @classmethod
     def json(
@@ -93,7 +110,9 @@ class Record:
         return wire.loads(self.row[JSON] or "null")
 
     def raw(self) -> dict[str, Any]:
-        """A compact form that the state keeps, and `restored` reads."""
+        """A compact form that the state keeps, and `restored` reads; empty of a record that has no rows any more."""
+        if not self.rows:
+            return {}
         columns = list(self.row)
         return {
             "columns": columns,

@@ -400,7 +400,7 @@ class Front:
                 self.end_headers()
                 self.wfile.write(reply.body)
 
-            do_GET = do_POST = do_PATCH = _serve  # noqa: N815  the names that http.server asks for
+            do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815  the names that http.server asks for
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""

@@ -21,6 +21,7 @@ _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "plan": "plan",
     "sync": "sync",
     "apply": "sync",
+    "approve": "approve",
     "runs": "history",
     "show": "history",
     "records": "records",

@@ -41,7 +41,7 @@ def plan(
     """Show what a sync would do: every create and changed field. Calls nothing at the platform, writes nothing.
 
     Exit codes: 0 planned; 10 with --detailed-exitcode and something to do; 2 wrong usage or config; 3 a source or the
-    state cannot be read; 4 a source was refused for safety.
+    state cannot be read; 4 a source was refused for safety, or so were removals: those show as 'hold'.
     """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
@@ -49,7 +49,9 @@ def plan(
 
     loaded = project.load(config)
     listing = _Listing(limit, loaded.masks)
-    sink = preview.Sink(listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt)
+    sink = preview.Sink(
+        listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
+    )
     with terminal.progress(wanted=not as_json) as progress:
         if out is None:
             planned, kept = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress), None
@@ -66,7 +68,7 @@ def plan(
         }
         terminal.print_json(document)
     else:
-        listing.show(terminal.out(), planned.forecast, unread=len(planned.errors))
+        listing.show(terminal.out(), planned.forecast, unread=planned.unread)
     if planned.errors:
         return planned.exit_code
     if out is not None and kept is not None:
@@ -80,18 +82,26 @@ class _Listing:
     """The first operations, and everything that would be refused or would wait, as lines."""
 
     def __init__(self, limit: int, masks: Masks) -> None:
-        self._limit, self._masks = limit, masks
+        self._masks = masks
+        self._room = {True: limit, False: limit}  # what is held is listed apart, so that all of it can be seen
         self.shown: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
 
     def operation(self, operation: Operation) -> None:
+        from crossdock.sync.gone import verb
+
         before = operation.binding.payload if operation.binding else {}
         personal = self._masks.of(operation.stream, operation.resource)
         changes = {
             name: PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()
         }
-        self._add(operation.kind, operation.stream, operation.record.key, {"changes": changes})
+        self._add(verb(operation), operation.stream, operation.record.key, {"changes": changes})
+
+    def withheld(self, operation: Operation) -> None:
+        from crossdock.sync.gone import verb
+
+        self._add("hold", operation.stream, operation.record.key, {"removal": verb(operation)})
 
     def refused(self, letter: DeadLetter) -> None:
         detail = {"code": letter.code, "at": f"{letter.source}:{letter.line}", "pointer": letter.pointer}
@@ -110,12 +120,13 @@ class _Listing:
     def _add(self, kind: str, stream: str, key: str, detail: dict[str, Any]) -> None:
         label = f"{kind} {stream}"
         self._counts[label] = self._counts.get(label, 0) + 1
-        if len(self.shown) < self._limit:
+        if self._room[kind == "hold"]:
+            self._room[kind == "hold"] -= 1
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail})
 
     def show(self, console: Any, forecast: Forecast, *, unread: int) -> None:
         for item in self.shown:
-            console.print(f"{item['do']:7}{item['stream']} {item['key']}", markup=False)
+            console.print(f"{item['do']:6} {item['stream']} {item['key']}", markup=False)
             for line in _details(item):
                 console.print(f"         {line}", markup=False, soft_wrap=not console.is_terminal)
         hidden = sum(self._counts.values()) - len(self.shown)
@@ -142,14 +153,20 @@ def _time_for(forecast: Forecast) -> str:
     return f": {forecast.at_once:,} at once, the rest at {forecast.rate_per_s * 60:,.0f} a minute, so {time} at least"
 
 
+_NOTES = {
+    "doubt": "it was sent, and may have happened: see 'crossdock records resolve --help'",
+    "hold": "{removal}: not without a person's approval",
+}
+
+
 def _details(item: dict[str, Any]) -> list[str]:
     from crossdock import wire
 
-    if item["do"] == "create":
+    if item["do"] in {"create", "delete"}:
         return []
-    if item["do"] == "doubt":
-        return ["it was sent, and may have happened: see 'crossdock records resolve --help'"]
-    if item["do"] == "update":
+    if item["do"] in _NOTES:
+        return [_NOTES[item["do"]].format(**item)]
+    if item["do"] in {"update", "archive"}:
         return [
             f"{name}: changed (personal)"
             if change is PERSONAL

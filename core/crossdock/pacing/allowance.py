@@ -21,7 +21,7 @@ Lane = Literal["batch", "live"]
 RESERVE: Mapping[Lane, int] = {"batch": 100, "live": 400}  # one part of so many of the burst stays unspent
 LONGEST_FREEZE_S = 900.0
 MEASURING_S = 0.5  # a pause that lets an unknown bucket fill a little, to see how fast it does
-FIRST_IN_FLIGHT, OPEN_IN_FLIGHT = 8, 60  # of an unknown bucket: all that is on its way is refused once it is empty
+FIRST_IN_FLIGHT, OPEN_IN_FLIGHT = 8, 63  # of an unknown bucket: all that is on its way is refused once it is empty
 PACE_S = 0.1  # between two changes of the pace
 FRESH_S = 2.0  # so long a told level makes it needless to try how fast one may go
 

@@ -19,7 +19,7 @@ import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.delimited import DelimitedFormat, read_rows
-from crossdock.records import RawBatch
+from crossdock.records import Proof, RawBatch
 from crossdock.sources.ahead import ahead
 from crossdock.sources.workplace import Workplace
 from crossdock.state import FileFacts
@@ -52,6 +52,7 @@ class TakenFile:
 
     facts: FileFacts
     parts: Sequence[Path] = ()
+    proof: Proof | None = None
 
 
 class FileSource:
@@ -97,8 +98,9 @@ class FileSource:
             self._refuse_stale(reader, taken)
         try:
             for file in taken:
+                file.proof = file.proof or self._proof(file.facts)
                 for rows in file.parts or self._parsed(file):
-                    yield RawBatch(file.facts.name, rows)
+                    yield RawBatch(file.facts.name, rows, proof=file.proof)
             self._place.intake.accept(reader.stream, reader.version, [file.facts for file in taken])
         finally:
             self._forget_unaccepted()
@@ -208,6 +210,10 @@ class FileSource:
             raise
         file.facts, file.parts = replace(facts, rows=rows), parts
 
+    def _proof(self, facts: FileFacts) -> Proof:
+        has_trailer = self._layout.trailer is not None  # which counts the rows, or the file will be refused
+        return Proof(facts.content_hash, counted=has_trailer, cut=not has_trailer and _is_cut(self._copy(facts)))
+
     def _refuse_stale(self, reader: Reader, taken: list[TakenFile]) -> None:
         newest = self._place.intake.newest_stamp(reader.stream)
         for file in taken:
@@ -228,6 +234,15 @@ class _Hashing:
     def write(self, data: bytes) -> int:
         self.sum.update(data)
         return self._sink.write(data)
+
+
+def _is_cut(path: Path) -> bool:
+    """True if the last line has no line end, as where a file was cut; gzip has an end mark of its own."""
+    with path.open("rb") as file:
+        if file.read(2) == b"\x1f\x8b":
+            return False
+        file.seek(max(0, path.stat().st_size - 4))
+        return not file.read().rstrip(b"\x00\x1a").endswith(b"\n")  # the zeros of UTF-16, the end mark of DOS
 
 
 def _instant(mtime: int) -> datetime:

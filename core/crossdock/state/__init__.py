@@ -7,6 +7,7 @@ from crossdock.state.engine import Pin, StateUrl, create, parse_url
 from crossdock.state.intake import FileFacts
 from crossdock.state.intents import Attempt, Intent
 from crossdock.state.nights import LeftOut, Night, Occasion
+from crossdock.state.removals import Past, Removal
 from crossdock.state.runs import Run
 from crossdock.state.scopes import Scope
 from crossdock.state.store import State, Transaction
@@ -21,7 +22,9 @@ __all__ = [
     "LeftOut",
     "Night",
     "Occasion",
+    "Past",
     "Pin",
+    "Removal",
     "Run",
     "Scope",
     "SharedBucket",

@@ -51,10 +51,22 @@ def _to_4(connection: Connection) -> None:
         table.create(connection)
 
 
+def _to_5(connection: Connection) -> None:
+    """Past snapshots and approvals: what it takes to remove records. Written out, so that it stays as it is."""
+    instant, octets = (
+        ("TIMESTAMP WITH TIME ZONE", "BYTEA") if connection.dialect.name == "postgresql" else ("TEXT", "BLOB")
+    )
+    past = f"row_count BIGINT NOT NULL, present BIGINT, finished_at {instant} NOT NULL"
+    asked = f"what TEXT NOT NULL, keys {octets} NOT NULL, since {instant} NOT NULL, approved_at {instant}"
+    key = "stream VARCHAR(192) NOT NULL, content VARCHAR(64) NOT NULL"
+    connection.execute(text(f"CREATE TABLE snapshots ({key}, {past}, PRIMARY KEY (stream, content))"))
+    connection.execute(text(f"CREATE TABLE removals (stream VARCHAR(192) NOT NULL, {asked}, PRIMARY KEY (stream))"))
+
+
 def _add(connection: Connection, table: Table, column: Column[object]) -> None:
     kind = column.type.compile(connection.dialect)
     default = f" NOT NULL DEFAULT '{column.server_default.arg}'" if column.server_default is not None else ""  # type: ignore[attr-defined]  # the default is a plain text
     connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}{default}"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3, _to_4)  # step n takes a state from version n to n+1
+MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3, _to_4, _to_5)  # step n takes a state from version n to n+1

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from crossdock.state.types import ExactJson, Hash, UtcDateTime
 
-VERSION = 4
+VERSION = 5
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
@@ -228,6 +228,26 @@ cursors = Table(
     Column("version", String(64), nullable=False),
     Column("value", Text, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("content", String(64), primary_key=True),
+    Column("row_count", BigInteger, nullable=False),
+    Column("present", BigInteger),
+    Column("finished_at", UtcDateTime, nullable=False),
+)
+
+removals = Table(
+    "removals",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("what", Text, nullable=False),
+    Column("keys", LargeBinary, nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+    Column("approved_at", UtcDateTime),
 )
 
 leases = Table(

@@ -23,6 +23,7 @@ from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.key_index import KeyIndex, Stamps, from_bindings
 from crossdock.state.nights import Nights
+from crossdock.state.removals import Removals
 from crossdock.state.reporting import Reporting
 from crossdock.state.retention import Retention
 from crossdock.state.runs import Cursors, Runs
@@ -50,6 +51,7 @@ class Transaction:
     reporting: Reporting
     retention: Retention
     nights: Nights
+    removals: Removals
     stamps: Stamps
 
 
@@ -160,6 +162,7 @@ class State:
             Reporting(connection),
             Retention(connection),
             Nights(connection),
+            Removals(connection),
             stamps,
         )
 

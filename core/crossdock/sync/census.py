@@ -159,6 +159,18 @@ class Census:
         """Hold no hashes any longer: they are compared."""
         self.winners = self.winners.clear()
 
+    def filtered(self, keys: pl.Series) -> tuple[pl.Series, int]:
+        """Of the rows that a filter left out: which of *keys* (hashes) they hold, and how many have no key at all.
+
+        Reads everything again.
+        """
+        sought, found, keyless = keys.to_frame(KEY_HASH), [keys.clear()], 0
+        for batch in (batch for unit in self._units for batch in unit):
+            left_out = prepare(self._stream, batch.source, batch.load()).filter(pl.col(SKIP).is_not_null())
+            found.append(left_out.join(sought, on=KEY_HASH, how="semi")[KEY_HASH])
+            keyless += left_out[KEY].null_count()
+        return pl.concat(found), keyless
+
     def records(self, chosen: pl.DataFrame) -> Iterator[tuple[Record, dict[str, Any]]]:
         """Second pass: the records of *chosen*, some of `winners`, each with its row of *chosen*, in source order."""
         for (unit,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):

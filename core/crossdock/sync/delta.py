@@ -23,7 +23,7 @@ class Delta:
 
     Attributes:
         changed: New and changed records, and those that waited; columns as in `Census.winners`.
-        gone: Of a snapshot: the `KEY_HASH` of each record that the state knows and the census has not.
+        gone: Of a snapshot: key hashes of what the state knows and the census has not.
         cured: Key hashes of dead letters whose records are unchanged, where no newer reading is a dead letter.
         replaced: Key hashes of waiting records that a newer reading displaces.
         unmoved: Those of *replaced* whose newer reading needs no delivery.
@@ -35,7 +35,7 @@ class Delta:
     """
 
     changed: pl.DataFrame
-    gone: pl.DataFrame
+    gone: pl.Series
     cured: list[int]
     replaced: list[int]
     unmoved: list[int]
@@ -115,7 +115,7 @@ def _sorted_out(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.
     cured = frame.filter(unchanged & ~behind_letter & pl.col(_REFUSED).is_not_null()) if holds(_REFUSED) else None
     return Delta(
         changed=winners.filter(flags.select(rest).to_series()),
-        gone=gone,
+        gone=gone.to_series(),
         cured=[] if cured is None else cured[KEY_HASH].to_list(),
         replaced=keys(pl.col("replaced")) if holds(_WAIT) else [],
         unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused"))) if holds(_WAIT) else [],
@@ -127,7 +127,7 @@ def _added(parts: list[Delta]) -> Delta:
     whole, *others = parts
     for part in others:
         whole.changed = whole.changed.vstack(part.changed)
-        whole.gone = whole.gone.vstack(part.gone)
+        whole.gone = whole.gone.append(part.gone)
         whole.cured += part.cured
         whole.replaced += part.replaced
         whole.unmoved += part.unmoved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from crossdock.resources import RESOURCES, Reference
 from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
 from crossdock.state.bindings import UNKNOWN_FP
 from crossdock.sync import circles
+from crossdock.sync.gone import Gone, removal
 from crossdock.sync.project import BoundStream
 from crossdock.sync.references import References, found_in, key_hashes
 from crossdock.sync.tally import Tally
@@ -82,7 +84,11 @@ class Decided:
 
 
 class Planner:
-    """Decides what is to be done about the records of one stream."""
+    """Decides what is to be done about the records of one stream.
+
+    Args:
+        gone: Of it, what is to be removed, after everything else.
+    """
 
     def __init__(
         self,
@@ -93,7 +99,9 @@ class Planner:
         *,
         run_id: int,
         target: PlatformTarget,
+        gone: Gone,
     ) -> None:
+        self._removed, self._listing = deque(gone.removed), gone.source
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target = run_id, target
         self._clock = bound.context.place.clock
@@ -108,8 +116,12 @@ class Planner:
         """Decisions on records that waited for others of their own kind, now that those are delivered.
 
         Where such records wait for each other in a circle, one of them is created without the reference that closes
-        it, and completed in a later round. None when nothing is left that could go on.
+        it, and completed in a later round. The last round removes records, when nothing that was read refers to them
+        any more. None when nothing is left that could go on.
         """
+        return self._waited() or (self._removals() if self._removed else None)
+
+    def _waited(self) -> Iterator[Decided] | None:
         if not self._held:
             return None
         with self._state.begin() as tx:
@@ -127,8 +139,25 @@ class Planner:
         openers = circles.openers(waits_for, [key_hash for key_hash, held in self._held.items() if held.can_open])
         return self._first_steps(openers) if openers else None
 
+    def _removals(self) -> Iterator[Decided]:
+        while self._removed:
+            chunk = [self._removed.popleft() for _ in range(min(CHUNK, len(self._removed)))]
+            with self._state.begin() as tx:
+                bindings = tx.bindings.get(self._bound.scope, chunk).values()
+            self._tally.count("ignored", len(chunk) - len(bindings))  # a replayed letter of what is gone from there too
+            decided = Decided(self._bound, self._run_id, self._clock.now())
+            for binding in bindings:
+                operation = removal(self._bound, binding, self._listing)
+                if operation.kind == "delete" or operation.changes:
+                    decided.operations.append(operation)
+                else:
+                    self._tally.count("suppressed")
+                    decided.suppressed.append(replace(binding, record_fp=operation.record_fp))
+            yield decided
+
     def finish(self) -> None:
-        """What waits still is carried on."""
+        """What waits still is carried on, and so is what was to be removed when the run was stopped."""
+        self._tally.count("carried_on", len(self._removed))
         if not self._held:
             return
         with self._state.begin() as tx:

@@ -82,7 +82,7 @@ class Digest:
         return cls(sink, hashlib.sha256())
 
     def as_sink(self) -> Sink:
-        return Sink(self._operation, self._refused, self._waiting, self._resend, self._in_doubt)
+        return Sink(self._operation, self._refused, self._waiting, self._resend, self._in_doubt, self.sink.withheld)
 
     def _operation(self, operation: Operation) -> None:
         self._add(operation.kind, operation.stream, operation.record.key, operation.changes)
@@ -134,7 +134,7 @@ def apply(
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with opened(project) as (state, work):
-        digest = Digest.over(Sink(*[_ignore] * 5))
+        digest = Digest.over(Sink(*[_ignore] * 6))
         planned = preview.look_ahead(
             project, state, list(approved.selection), digest.as_sink(), clock, Silent(), summed=True
         )

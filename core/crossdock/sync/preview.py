@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from crossdock.clock import Clock
-from crossdock.delivery.operations import PARTIAL, Operation
+from crossdock.delivery.operations import PARTIAL, Kind, Operation
 from crossdock.delivery.rules import rule_for
 from crossdock.errors import CrossdockError
 from crossdock.pacing.forecast import Forecast, forecast
@@ -18,13 +18,16 @@ from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
 from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
+from crossdock.sync.gone import Gone, verb
 from crossdock.sync.intake import PlanIntake
 from crossdock.sync.plan import Decided, Planner
 from crossdock.sync.project import BoundStream, Project
 from crossdock.sync.reading import Reading
 from crossdock.sync.references import References
-from crossdock.sync.tally import Tally
+from crossdock.sync.tally import Tally, Term
 from crossdock.sync.work import work_folder
+
+_TERMS: Mapping[Kind, Term] = {"create": "created", "update": "updated", "delete": "deleted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Sink:
     waiting: Callable[[WaitingRecord], None]
     resend: Callable[[Intent], None]
     in_doubt: Callable[[Intent], None]
+    withheld: Callable[[Operation], None]
 
 
 @dataclass(slots=True)
@@ -44,8 +48,9 @@ class Planned:
 
     Attributes:
         tallies: By stream, as they would be if everything planned were delivered.
-        operations: By kind; ``resend`` for what an earlier run left unsettled.
-        errors: What kept a stream from being read, by its name.
+        operations: By kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
+        errors: What kept a stream from being read, or its records from being removed, by its name.
+        unread: How many streams could not be read.
         sources: A hash of what each stream read, by its name, if that was asked for.
         forecast: What all of it needs of the allowance.
     """
@@ -55,6 +60,7 @@ class Planned:
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     operations: Counter[str] = field(default_factory=Counter)
+    unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -135,22 +141,37 @@ class _Preview:
             reading.read(doubtful, bound.context.place.progress.advance)
         except CrossdockError as error:
             self.result.errors[bound.name] = error
+            self.result.unread += 1
             return
         if summed:
             self.result.sources[bound.name] = reading.digest
-        planner = Planner(bound, self._state, self._references, tally, run_id=0, target=self._target)
+        planner = self._planner(bound, tally, reading.gone)
         chunks: Iterator[Decided] | None = planner.decide(reading.records())
         while chunks is not None:
             for decided in chunks:
                 self._pour(decided)
             chunks = planner.next_round()
         planner.finish()
+        if reading.gone.refusal is not None:
+            self.result.errors[bound.name] = reading.gone.refusal
+            self._show_withheld(bound, reading.gone)
+
+    def _planner(self, bound: BoundStream, tally: Tally, gone: Gone) -> Planner:
+        return Planner(bound, self._state, self._references, tally, run_id=0, target=self._target, gone=gone)
+
+    def _show_withheld(self, bound: BoundStream, gone: Gone) -> None:
+        if gone.withheld is None:
+            return
+        planner = self._planner(bound, Tally(), replace(gone, removed=tuple(gone.withheld.key_hashes)))
+        for decided in planner.next_round() or ():
+            for operation in decided.operations:
+                self._sink.withheld(operation)
 
     def _pour(self, decided: Decided) -> None:
         for operation in decided.operations:
-            self._remember(operation.kind, operation.scope, operation.key_hash)
+            self._remember(verb(operation), operation.scope, operation.key_hash)
             if operation.record_fp != PARTIAL:
-                self.result.tallies[decided.bound.name].count("created" if operation.kind == "create" else "updated")
+                self.result.tallies[decided.bound.name].count(_TERMS[operation.kind])
             self._sink.operation(operation)
         for letter in decided.letters:
             self._sink.refused(letter)
@@ -159,4 +180,5 @@ class _Preview:
 
     def _remember(self, kind: str, scope: Scope, key_hash: int) -> None:
         self.result.operations[kind] += 1
-        self._known.add((scope, key_hash))
+        if kind != "delete":
+            self._known.add((scope, key_hash))

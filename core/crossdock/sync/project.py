@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from crossdock import config, registry
 from crossdock.clock import Clock
 from crossdock.config import ConfigModel, ConfigPath, Document
-from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.connector import Connector, Context, Settings, Stream, no_removal
 from crossdock.delivery.masking import Masks
 from crossdock.errors import ConfigError
 from crossdock.pacing.store import BucketStore, MemoryStore, Purse
@@ -246,6 +246,8 @@ def _one_writer_each(document: Document, connections: tuple[Connection, ...]) ->
                     f"{connection.name}.{stream.name}: there is no resource {stream.resource!r}; {advice}"
                 )
             name, written = f"{connection.name}.{stream.name}", (stream.resource, connection.namespace)
+            if reason := no_removal(stream.resource, stream.mode, stream.on_gone):  # of a stream written in code
+                raise ConfigError(f"{name}: on_gone {reason}", where=document.where(("connections", connection.name)))
             if written in writers:
                 raise ConfigError(
                     f"{name} and {writers[written]} both write {stream.resource} in namespace {connection.namespace!r}",

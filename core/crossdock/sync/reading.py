@@ -8,9 +8,11 @@ from contextlib import closing
 from itertools import chain
 
 from crossdock.records import RawBatch, Record
-from crossdock.state import Intent, State, WaitingRecord, key_index
+from crossdock.state import Intent, Past, State, Transaction, WaitingRecord, key_index
 from crossdock.sync import delta
 from crossdock.sync.census import Census
+from crossdock.sync.evidence import Evidence, Found
+from crossdock.sync.gone import Gone, decide
 from crossdock.sync.plan import Read
 from crossdock.sync.project import BoundStream
 from crossdock.sync.rows import FP, KEY_HASH, POSITION
@@ -33,6 +35,8 @@ class Reading:
         self._waiting: list[WaitingRecord] = []
         self._census = Census(bound.stream, bound.name, bound.context.place.work)
         self._delta: delta.Delta | None = None
+        self._evidence, self._gone = Evidence(), Gone()
+        self._rows = 0
         self._left_alone: set[int] = set()  # keys that wait, while an operation of theirs is not settled
 
     def read(self, doubtful: list[Intent], advance: Callable[[int], None]) -> None:
@@ -52,29 +56,38 @@ class Reading:
         bound.context.place.progress.begin(f"reading {name}", None)
         counted = Tally()
         with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
-            self._census.take(batches, counted, advance)
+            self._census.take(self._evidence.watched(batches), counted, advance)
         self.digest = self._digest() if self._digested else ""
         self.accept()
         self._tally.take_rows(counted)
         found = self._delta = self._compared(doubtful)
+        beside = Found(self._census, self._evidence, counted, self._waiting, doubtful)
+        self._gone = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
+        self._census.forget()
+        self._rows = counted.rows_read
+        if self._gone.warning is not None:
+            bound.context.place.progress.warn(self._gone.warning)
         self._left_alone = {w.key_hash for w in self._waiting} & {intent.key_hash for intent in doubtful}
         self._left_alone -= set(found.replaced)
         self._count(found)
 
     def _compared(self, doubtful: list[Intent]) -> delta.Delta:
-        census, snapshot = self._census, self._bound.stream.mode == "snapshot" and bool(self._census.sources)
+        census, snapshot = self._census, self._is_snapshot
         nothing = not census.winners.height and not snapshot
         known = key_index.nothing() if nothing else self._state.known(self._bound.scope)
         with self._state.begin() as tx:
             letters = tx.refused.fingerprints(self._bound.name)
-        found = delta.compare(
+        return delta.compare(
             census.winners, known, letters=letters, waiting=self._waiting, doubtful=doubtful, snapshot=snapshot
         )
-        census.forget()
-        return found
 
     def accept(self) -> None:
         """Called once everything is read, before anything of it is counted; may refuse it."""
+
+    @property
+    def _is_snapshot(self) -> bool:
+        """True if what was read lists everything."""
+        return self._bound.stream.mode == "snapshot" and bool(self._census.sources)
 
     def _digest(self) -> str:
         winners = self._census.winners.sort(KEY_HASH)
@@ -89,8 +102,8 @@ class Reading:
         tally.count("unchanged", found.unchanged)
         tally.count("rejected", found.refused)
         tally.count("dropped", found.dropped)
-        tally.count("ignored", found.ignored + found.gone.height)
-        tally.count("gone", found.gone.height)
+        tally.count("ignored", found.ignored)
+        tally.records.update(self._gone.terms)
         tally.count("replaced", len(found.replaced))
         tally.count("carried_on", found.blocked + len(self._left_alone))
 
@@ -103,7 +116,13 @@ class Reading:
     def expected(self) -> int:
         """How many records `records` will give."""
         assert self._delta is not None
-        return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
+        read = self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
+        return read + len(self._gone.removed)
+
+    @property
+    def gone(self) -> Gone:
+        """What becomes of the records that are not listed any more, once all of `records` is settled."""
+        return self._gone
 
     def records(self) -> Iterator[Read]:
         """What must be decided on: first what waited, longest first, then what was read, in its order."""
@@ -129,12 +148,34 @@ class Reading:
             tx.refused.clear_keyless(bound.name, self._census.sources, run_id=self._run_id)
             tx.refused.clear(bound.name, self._delta.cured)
             tx.waiting.clear(bound.name, self._delta.unmoved)
-            done = not self._delta.blocked  # else the source is read again until the doubt is settled
+            done = self._is_done(tx)
             if done and self._census.cursor is not None:
                 tx.cursors.put(bound.name, bound.stream.version, self._census.cursor, run_id=self._run_id)
         self._state.publish(bound.scope)
         if done:
             bound.stream.finished(bound.context)
+
+    def _is_done(self, tx: Transaction) -> bool:
+        """Whether the source need not be read again: nothing of it is withheld or waits for a doubt to be settled."""
+        assert self._delta is not None
+        if self._gone.withheld is not None:
+            tx.removals.ask(self._gone.withheld)
+            return False
+        if self._is_snapshot:
+            tx.removals.forget(self._bound.name)
+        if self._delta.blocked:
+            return False
+        if self._is_snapshot:
+            self._remember(tx)
+        return True
+
+    def _remember(self, tx: Transaction) -> None:
+        """Keep what later snapshots are compared with."""
+        bound = self._bound
+        counts = bound.stream.on_gone != "nothing"  # which takes its time where there are many
+        past = Past(self._rows, tx.removals.present(bound.scope) if counts else None)
+        content = self._evidence.content or f"run-{self._run_id}"
+        tx.removals.remember(bound.name, content, past, at=bound.context.place.clock.now())
 
 
 def _generator(batches: Iterable[RawBatch]) -> Generator[RawBatch, None, None]:

@@ -7,35 +7,45 @@ from dataclasses import replace
 
 from crossdock.records import Record
 from crossdock.state import Choice, DeadLetter, Intent, State
+from crossdock.state.removals import GONE_FP
+from crossdock.sync.gone import Gone
 from crossdock.sync.plan import Read
 from crossdock.sync.project import BoundStream
 from crossdock.sync.tally import Tally
 
 
 class Replaying:
-    """One stream's turn in a replay. A letter goes when its record gets through, waits or is refused anew."""
+    """One stream's turn in a replay. A letter goes when its record gets through, waits or is refused anew.
+
+    The letter of a removal asks for the removal again, as long as the stream removes anything.
+    """
 
     def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: Choice) -> None:
         self._bound, self._state, self._tally = bound, state, tally
         self._choice = replace(choice, stream=bound.name)
         self._letters: list[DeadLetter] = []
+        self.gone = Gone()
 
     def read(self, doubtful: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen letters, but for those of whose record an operation is unsettled."""
         unsettled = {intent.key_hash for intent in doubtful}
         with self._state.begin() as tx:
             chosen = tx.refused.chosen(self._choice)
-        self._letters = [each for each in chosen if each.key_hash not in unsettled and each.raw]
-        self._tally.count("carried_over", len(self._letters))
-        advance(len(self._letters))
+        chosen = [each for each in chosen if each.key_hash not in unsettled]
+        self._letters = [each for each in chosen if each.raw]
+        if self._bound.stream.on_gone != "nothing":
+            refused = [each for each in chosen if each.record_fp == GONE_FP]
+            self.gone = Gone(removed=tuple(each.key_hash for each in refused), source="replay")
+        self._tally.count("carried_over", self.expected)
+        advance(self.expected)
 
     def give_up(self) -> None:
         """The letters stay as they are."""
-        self._tally.count("carried_on", len(self._letters))
+        self._tally.count("carried_on", self.expected)
 
     @property
     def expected(self) -> int:
-        return len(self._letters)
+        return len(self._letters) + len(self.gone.removed)
 
     def records(self) -> Iterator[Read]:
         for letter in self._letters:

@@ -20,6 +20,7 @@ from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
 from crossdock.state import Choice, Intent, Occasion, State, Transaction
+from crossdock.sync.gone import Gone
 from crossdock.sync.intake import StateIntake
 from crossdock.sync.plan import Decided, Planner, Read
 from crossdock.sync.project import BoundStream, Project, this_process
@@ -44,6 +45,9 @@ class Source(Protocol):
     def records(self) -> Iterator[Read]: ...
 
     def finish(self) -> None: ...
+
+    @property
+    def gone(self) -> Gone: ...
 
 
 def sync(
@@ -238,7 +242,9 @@ class Run:
             self._report.errors[bound.name] = error
             source.give_up()
             return True
-        planner = Planner(bound, self._state, self._references, tally, run_id=self.id, target=self._target)
+        planner = Planner(
+            bound, self._state, self._references, tally, run_id=self.id, target=self._target, gone=source.gone
+        )
         reads = source.records()
         self._progress.begin(bound.name, source.expected)
         chunks: Iterator[Decided] | None = planner.decide(reads)
@@ -251,6 +257,8 @@ class Run:
         finally:
             planner.finish()
         source.finish()
+        if source.gone.refusal is not None:
+            self._report.errors[bound.name] = source.gone.refusal
         return True
 
     def _deliver(self, work: Callable[[], None]) -> bool:

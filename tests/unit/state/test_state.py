@@ -323,6 +323,8 @@ def test_a_state_of_the_first_version_becomes_one_of_today(state_url: StateUrl) 
             "DROP TABLE leases",
             "DROP TABLE key_stamps",
             "DROP TABLE nights",
+            "DROP TABLE snapshots",
+            "DROP TABLE removals",
             "DROP TABLE jobs",
             "ALTER TABLE intents DROP COLUMN if_match",
         ):

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter, Repair, SecretRef, Settings, StreamConfig
-from crossdock.sources import DelimitedFormat
+from crossdock.sources import DelimitedFormat, Wait
 
 
 def _files(pattern: str) -> str:
@@ -39,6 +39,8 @@ class SourceConfig(ConfigModel):
     """Repairs by column, for all its streams."""
     skip: Mapping[str, Filter] = {}
     """Rows to leave out, for all its streams, before their own filters."""
+    wait: Wait | None = None
+    """How long scheduled runs, and ``sync --wait``, wait for a file that none of its streams has worked through."""
 
 
 class WarehouseStreamConfig(StreamConfig):
@@ -48,6 +50,8 @@ class WarehouseStreamConfig(StreamConfig):
     """A source of this connection."""
     files: FilesPattern | None = None
     format: DelimitedFormat | None = None
+    wait: Wait | None = None
+    """How long scheduled runs, and ``sync --wait``, wait for a file that the stream has not worked through."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -55,6 +59,8 @@ class WarehouseStreamConfig(StreamConfig):
             raise ValueError("give either source or files")
         if self.source is not None and self.format is not None:
             raise ValueError("the format belongs to the source")
+        if self.source is not None and self.wait is not None:
+            raise ValueError("the wait belongs to the source")
         return self
 
 
@@ -85,4 +91,23 @@ class SftpWarehouseSettings(Settings):
         for name, stream in self.streams.items():
             if stream.source is not None and stream.source not in self.sources:
                 raise ValueError(f"streams.{name}.source: there is no source {stream.source!r}")
+        self._waits_agree()
         return self
+
+    def source_of(self, stream: WarehouseStreamConfig) -> SourceConfig:
+        """Where *stream* reads; one of its own where it names none."""
+        if stream.source is not None:
+            return self.sources[stream.source]
+        assert stream.files is not None
+        return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), wait=stream.wait)
+
+    def _waits_agree(self) -> None:
+        waits: dict[str, tuple[str, Wait | None]] = {}
+        for name, stream in self.streams.items():
+            source = self.source_of(stream)
+            other, wait = waits.setdefault(source.files, (name, source.wait))
+            if wait != source.wait:
+                raise ValueError(
+                    f"streams.{name}.wait: {other} reads the same files and waits for them differently; "
+                    "give both the same wait, or make the files a source of both"
+                )

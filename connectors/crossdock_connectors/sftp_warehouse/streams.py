@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import DelimitedFormat, FileSource, FileStore, Reader, SftpLogin, connect
+from crossdock.sources import FileSource, FileStore, Reader, SftpLogin, UnavailableError, connect
 from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings, SourceConfig, WarehouseStreamConfig
 
 
@@ -18,7 +18,7 @@ class WarehouseStream(DeclaredStream[SftpWarehouseSettings]):
             update={"columns": {**source.columns, **config.columns}, "skip": {**source.skip, **config.skip}}
         )
         super().__init__(name, whole, source.format.model_dump(exclude_none=True))
-        self.files, self.format = source.files, source.format
+        self.files, self.format, self.wait = source.files, source.format, source.wait
         self.peers: Sequence[WarehouseStream] = (self,)
 
     def pull(self, ctx: Context[SftpWarehouseSettings], since: str | None) -> Iterator[RawBatch]:
@@ -37,11 +37,12 @@ class WarehouseStream(DeclaredStream[SftpWarehouseSettings]):
             return FileSource(
                 self.files,
                 self.format,
-                lambda: _session(ctx),
+                lambda: _session(ctx, again=self.wait is not None and ctx.place.patience is not None),
                 ctx.place,
                 settle_s=ctx.settings.settle_s,
                 snapshot=self.mode == "snapshot",
                 readers=[peer.reader(ctx) for peer in self.peers],
+                wait=self.wait,
             )
 
         return ctx.shared(self.peers, make)
@@ -49,7 +50,7 @@ class WarehouseStream(DeclaredStream[SftpWarehouseSettings]):
 
 def streams(settings: SftpWarehouseSettings) -> Sequence[WarehouseStream]:
     """The configured streams; those with one source, or with equal files, layout and mode, share its reading."""
-    made = [WarehouseStream(name, config, _source(settings, config)) for name, config in settings.streams.items()]
+    made = [WarehouseStream(name, config, settings.source_of(config)) for name, config in settings.streams.items()]
     for stream in made:
         stream.peers = tuple(other for other in made if _shares(stream, other))
     return made
@@ -59,23 +60,22 @@ def _shares(one: WarehouseStream, other: WarehouseStream) -> bool:
     return (one.files, one.format, one.mode == "snapshot") == (other.files, other.format, other.mode == "snapshot")
 
 
-def _source(settings: SftpWarehouseSettings, config: WarehouseStreamConfig) -> SourceConfig:
-    if config.source is not None:
-        return settings.sources[config.source]
-    assert config.files is not None
-    return SourceConfig(files=config.files, format=config.format or DelimitedFormat())
+def _session(ctx: Context[SftpWarehouseSettings], *, again: bool) -> FileStore:
+    """A session; a login that failed is not tried again in this run, so that no account gets locked.
 
-
-def _session(ctx: Context[SftpWarehouseSettings]) -> FileStore:
-    """A session; a login that failed is not tried again in this run, so that no account gets locked."""
+    Args:
+        again: Ask a server that did not answer again, as who waits for it must.
+    """
     failures: list[CrossdockError] = ctx.shared("failed logins", list)
-    if failures:
+    if failures and not (again and isinstance(failures[0], UnavailableError)):
         raise failures[0]
     try:
-        return connect(login(ctx.settings))
+        session = connect(login(ctx.settings))
     except CrossdockError as failure:
-        failures.append(failure)
+        failures[:] = [failure]
         raise
+    failures.clear()
+    return session
 
 
 def login(settings: SftpWarehouseSettings) -> SftpLogin:

@@ -109,6 +109,8 @@ def _accounts(run: Run) -> Iterator[str]:
     facts = accounts.facts(run)
     for account in accounts.of(facts["streams"]):
         yield f"<h2>{account.title}</h2>{_table(account.columns, map(_row, account.lines), numbers=True)}"
+    for name, stream in facts["streams"].items():
+        yield from (f"<p>{_text(f'{name}: {note}')}</p>" for note in stream.get("notes", ()))
     balanced = "<p>The tally balances.</p>", '<p class="bad">THE TALLY DOES NOT BALANCE</p>'
     yield balanced[not facts["balanced"]]
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @config_option
 @click.option("--live", is_flag=True, help="Somebody waits for it: go before batch syncs that share the allowance.")
+@click.option("--wait", is_flag=True, help="Wait for late files, where the config says so, as scheduled runs do.")
 @as_json
-def sync(streams: tuple[str, ...], config: Path, *, live: bool, as_json: bool) -> int:
+def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_json: bool) -> int:
     """Bring what is new or changed to the platform; all streams, or those named.
 
     Exit codes: 0 all delivered or unchanged; 1 something was rejected or waits; 2 wrong usage or config; 3 could not
@@ -26,17 +27,19 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, as_json: bool) -
     """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
+    from crossdock.sources.workplace import Patience
     from crossdock.sync import project, runner
 
-    loaded = project.load(config)
+    loaded, clock = project.load(config), SystemClock()
     with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
         report = runner.sync(
             loaded,
             list(streams),
-            clock=SystemClock(),
+            clock=clock,
             progress=progress,
             interrupt=interrupt,
             lane="live" if live else "batch",
+            patience=Patience(clock.now()) if wait else None,
         )
     return told(report, as_json=as_json)
 

@@ -111,6 +111,9 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
     for account in accounts.of(report["streams"]):
         console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
         console.print()
+    for name, stream in report["streams"].items():
+        for note in stream.get("notes", ()):
+            console.print(Text(f"{name}: {note}"))
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
         f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"

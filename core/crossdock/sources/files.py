@@ -21,6 +21,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.delimited import DelimitedFormat, read_rows
 from crossdock.records import Proof, RawBatch
 from crossdock.sources.ahead import ahead
+from crossdock.sources.late import LateError, Lookout, Wait
 from crossdock.sources.workplace import Workplace
 from crossdock.state import FileFacts
 from crossdock.transport.files import FileStore, RemoteFile, split_pattern
@@ -65,6 +66,7 @@ class FileSource:
         settle_s: How long a young file must keep its size and time before it is read.
         snapshot: True if each file lists everything: then only the newest counts, and it must not be empty.
         readers: All streams that read this source.
+        wait: How long to wait for a file that none of them has worked through, in a run that waits.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class FileSource:
         settle_s: float,
         snapshot: bool,
         readers: Sequence[Reader],
+        wait: Wait | None = None,
     ) -> None:
         self._folder, self._pattern = split_pattern(files)
         self._files_pattern = files
@@ -85,17 +88,20 @@ class FileSource:
         self._files: list[TakenFile] | None = None
         self._failure: CrossdockError | None = None
         self._fetched: set[str] = set()
+        self._looked_at: set[RemoteFile] = set()
+        patience = place.patience
+        self._lookout = Lookout(wait, files, place, patience) if wait and patience else None
 
     def read(self, reader: Reader) -> Iterator[RawBatch]:
         """The rows of all files that *reader* has not worked through, by file name.
 
         Raises:
             RefusedError: If one file fails a gate; then none is taken in.
+            LateError: If the run must wait for one; it may read again then.
         """
-        done = self._done(reader)
-        taken = [file for file in self._taken() if file.facts.content_hash not in done]
-        if self._snapshot:
-            self._refuse_stale(reader, taken)
+        taken = self._unread(reader, self._taken(reader))
+        if self._lookout and self._lookout.without:
+            self._place.note(reader.stream, self._lookout.without)
         try:
             for file in taken:
                 file.proof = file.proof or self._proof(file.facts)
@@ -109,7 +115,7 @@ class FileSource:
         """Every record of *reader* is settled or kept: forget the copies that no other reader needs."""
         self._place.intake.finish(reader.stream, reader.version)
         done = [self._done(other) for other in self._readers]
-        for file in self._taken():
+        for file in self._files or ():
             if all(file.facts.content_hash in files for files in done):
                 (self._place.spool / file.facts.content_hash).unlink(missing_ok=True)
 
@@ -118,30 +124,65 @@ class FileSource:
         done = self._place.intake.done(reader.stream, reader.version)
         return dict(list(done.items())[-1:]) if self._snapshot else done
 
+    def _unread(self, reader: Reader, taken: list[TakenFile]) -> list[TakenFile]:
+        """What *reader* has not worked through, unless it is stale."""
+        done = self._done(reader)
+        unread = [file for file in taken if file.facts.content_hash not in done]
+        if self._snapshot:
+            self._refuse_stale(reader, unread)
+        return unread
+
     def _forget_unaccepted(self) -> None:
-        """Leave no copy of a file that was refused."""
+        """Leave no copy of a file that was refused, or that every reader has worked through."""
         accepted = {facts.content_hash for facts in self._unfinished()}
         for content_hash in self._fetched - accepted:
-            if not any(content_hash in self._done(reader) for reader in self._readers):
+            done = [content_hash in self._done(reader) for reader in self._readers]
+            if not any(done) or all(done):
                 (self._place.spool / content_hash).unlink(missing_ok=True)
 
-    def _taken(self) -> list[TakenFile]:
+    def _taken(self, reader: Reader) -> list[TakenFile]:
         """The files of this run; a failure is remembered too, so that a login is refused once and not per stream."""
         if self._failure is not None:
             raise self._failure
         if self._files is None:
             try:
-                self._files = self._take()
+                self._files = self._awaited(reader) if self._lookout else self._take()
+            except LateError:
+                self._forget_unaccepted()
+                raise
             except CrossdockError as failure:
                 self._failure = failure
                 self._forget_unaccepted()
                 raise
         return self._files
 
+    def _awaited(self, reader: Reader) -> list[TakenFile]:
+        assert self._lookout is not None
+
+        def take() -> list[TakenFile]:
+            taken = self._take()
+            self._unread(reader, taken)  # a stale file is not what is waited for
+            return taken
+
+        return self._lookout.look(take, self._arrived)
+
+    def _arrived(self, taken: list[TakenFile]) -> bool:
+        """True if a file is there that no reader has worked through, or one was taken in since the run was due."""
+        assert self._place.patience is not None
+        done = [self._done(reader) for reader in self._readers]
+        if any(all(file.facts.content_hash not in files for files in done) for file in taken):
+            return True
+        known = (facts.accepted_at for files in done for facts in files.values())
+        return any(at is not None and at >= self._place.patience.since for at in known)
+
     def _take(self) -> list[TakenFile]:
         self._place.spool.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._open_store() as store:
-            fetched = [self._fetch(store, file) for file in self._new_files(store)]
+            new = self._new_files(store)
+            if self._lookout and self._lookout.early and self._looked_at.issuperset(new):
+                new = []  # nothing came since the last look
+            fetched = [self._fetch(store, file) for file in new]
+            self._looked_at.update(new)
         kept = [facts for facts in self._unfinished() if self._copy(facts).is_file()]
         files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
         if self._snapshot:
@@ -155,7 +196,7 @@ class FileSource:
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
-        if not listed:
+        if not listed and not self._lookout:
             self._place.progress.warn(f"no file matches {self._files_pattern}")
         if self._snapshot:
             listed = sorted(listed, key=_stamp)[-1:]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Protocol
 
@@ -31,6 +32,19 @@ class IntakeLog(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """That a run waits for late files, and by which clocks.
+
+    Attributes:
+        since: The instant at which the run was due, or began if nobody planned it.
+        zone: Whose time of day is meant; None for this machine's.
+    """
+
+    since: datetime
+    zone: tzinfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Workplace:
     """What a run gives its sources.
 
@@ -39,6 +53,8 @@ class Workplace:
         spool: Folder where files are kept until every record of theirs is settled; may not exist yet.
         work: Folder for this run, removed at its end.
         kept: Where earlier runs left copies of files that they did not get through; the spool, but for a plan.
+        patience: None if the run takes what is there and waits for nothing.
+        notes: What the report of the run says of a stream beside its accounts, by the stream's name.
     """
 
     clock: Clock
@@ -47,3 +63,10 @@ class Workplace:
     spool: Path
     work: Path
     kept: Path
+    patience: Patience | None = None
+    notes: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, stream: str, text: str) -> None:
+        """Tell it now, and in the report of the run."""
+        self.progress.warn(f"{stream}: {text}")
+        self.notes.setdefault(stream, []).append(text)

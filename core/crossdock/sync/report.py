@@ -17,6 +17,7 @@ class Report:
     Attributes:
         tallies: By stream, in the order they ran.
         errors: What stopped a stream, by its name, or the run, under an empty name.
+        notes: What else a person should know of a stream, by its name.
         still_refused: Dead letters of earlier runs that this one did not meet again.
     """
 
@@ -26,6 +27,7 @@ class Report:
     counters: Counters = field(default_factory=Counters)
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
     still_refused: int = 0
 
     @property
@@ -49,6 +51,10 @@ class Report:
                 return code
         return 1 if any(tally.unfinished for tally in self.tallies.values()) else 0
 
+    def accounts(self) -> dict[str, Any]:
+        """The accounts of each stream, with its notes."""
+        return {name: tally.as_json() | {"notes": self.notes.get(name, [])} for name, tally in self.tallies.items()}
+
     def as_json(self) -> dict[str, Any]:
         return {
             "run": self.run,
@@ -58,7 +64,7 @@ class Report:
             "requests": self.counters.requests,
             "throttled": self.counters.throttled,
             "balanced": self.balanced,
-            "streams": {name: tally.as_json() for name, tally in self.tallies.items()},
+            "streams": self.accounts(),
             "still_refused": self.still_refused,
             "errors": {name or "run": str(error) for name, error in self.errors.items()},
         }

@@ -18,7 +18,8 @@ from crossdock.errors import ConfigError, CrossdockError, InternalError, StateEr
 from crossdock.pacing.allowance import Allowance, Lane
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
-from crossdock.sources.workplace import Workplace
+from crossdock.sources.late import LateError
+from crossdock.sources.workplace import Patience, Workplace
 from crossdock.state import Choice, Intent, Occasion, State, Transaction
 from crossdock.sync.gone import Gone
 from crossdock.sync.intake import StateIntake
@@ -29,6 +30,7 @@ from crossdock.sync.references import References
 from crossdock.sync.replaying import Replaying
 from crossdock.sync.report import Report
 from crossdock.sync.tally import Tally, Term
+from crossdock.sync.turns import Turns
 from crossdock.sync.work import work_folder
 
 
@@ -58,17 +60,19 @@ def sync(
     progress: Progress,
     interrupt: threading.Event,
     lane: Lane = "batch",
+    patience: Patience | None = None,
 ) -> Report:
     """Bring the selected streams to the platform.
 
     Args:
         lane: ``live`` takes its tokens before the batches that share the bucket.
+        patience: To wait for late files as the streams say; without it, what is there is all there is.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with opened(project) as (state, work):
-        run = Run(project, state, clock, progress, interrupt, lane)
+        run = Run(project, state, clock, progress, interrupt, lane, patience)
         names = project.selected(selection)
         return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
 
@@ -83,8 +87,10 @@ def night(
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with opened(project) as (state, work):
-        run = Run(project, state, clock, progress, interrupt, occasion=occasion)
-        names = project.selected(project.jobs[occasion.job].streams)
+        job = project.jobs[occasion.job]
+        patience = Patience(occasion.due, job.schedule.zone)
+        run = Run(project, state, clock, progress, interrupt, patience=patience, occasion=occasion)
+        names = project.selected(job.streams)
         if not run.begin():
             return None
         return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
@@ -127,11 +133,12 @@ class Run:
         progress: Progress,
         interrupt: threading.Event,
         lane: Lane = "batch",
+        patience: Patience | None = None,
         occasion: Occasion | None = None,
     ) -> None:
         self._project, self._state, self._clock, self._lane = project, state, clock, lane
+        self._progress, self._interrupt, self._patience = progress, interrupt, patience
         self._occasion = occasion
-        self._progress, self._interrupt = progress, interrupt
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name)
         self._opened: set[tuple[str, int]] = set()
@@ -168,7 +175,8 @@ class Run:
             earlier, restored = tx.buckets.get(self._target.name), tx.runs.restored()
         self._report = report = Report(self.id, date)
         intake = StateIntake(self._state, self._clock, self.id)
-        place = Workplace(self._clock, self._progress, intake, self._project.spool, work, self._project.spool)
+        spool = self._project.spool
+        place = Workplace(self._clock, self._progress, intake, spool, work, spool, self._patience, report.notes)
         streams = self._project.bind(names, target=self._target.name, place=place)
         in_flight = self._project.platform.in_flight
         try:
@@ -203,13 +211,17 @@ class Run:
     def _all(self, streams: list[BoundStream], *, whole: bool) -> None:
         if not self._resume():
             return
-        for bound in streams:
+        turns = Turns(streams, self._clock, self._progress, self._interrupt)
+        for bound in turns:
             if self._interrupt.is_set():
                 hint = "what was in flight is settled; run again to go on"
                 self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
                 return
-            if not self._one(bound):
-                return
+            try:
+                if not self._one(bound):
+                    return
+            except LateError as late:
+                turns.put_off(bound, late)
         tallies = self._report.tallies.values()
         looked = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
         if whole and looked and not self._report.errors:  # a restored state was compared, and nothing is open
@@ -229,14 +241,14 @@ class Run:
         return done
 
     def _one(self, bound: BoundStream) -> bool:
-        """Run one stream; False if the run must end."""
+        """Run one stream; False if the run must end. Nothing of it is read or counted when its file is late."""
         tally = self._tally(bound.name)
         source = self._source(bound, tally)
         with self._state.begin() as tx:
             doubtful = tx.intents.unsettled(bound.scope)
         try:
             source.read(doubtful, self._advance)
-        except StateError:
+        except (StateError, LateError):
             raise
         except CrossdockError as error:
             self._report.errors[bound.name] = error
@@ -307,7 +319,7 @@ class Run:
                 status=report.status,
                 requests=report.counters.requests,
                 throttled=report.counters.throttled,
-                tally={name: tally.as_json() for name, tally in report.tallies.items()},
+                tally=report.accounts(),
                 error=str(error) if error else None,
                 at=self._clock.now(),
             )

@@ -22,6 +22,8 @@ _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "sync": "sync",
     "apply": "sync",
     "approve": "approve",
+    "schedule": "schedule",
+    "jobs": "schedule",
     "runs": "history",
     "show": "history",
     "records": "records",

@@ -125,8 +125,12 @@ class Scheduler:
         except StateBusyError:
             return  # whoever is at work leaves them out, or the next look does
 
+    def next_due(self) -> dict[str, datetime]:
+        """When each job is due next."""
+        return self._agenda.next_due(self._clock.now())
+
     def wait_s(self) -> float:
         """Seconds until something may be due, at most `LOOK_S`."""
         now = self._clock.now()
-        instants = self._agenda.next_due(now).values()
+        instants = self.next_due().values()
         return min([LOOK_S, *((instant - now).total_seconds() for instant in instants)])

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from crossdock.config import ConfigModel, unknown
-from crossdock.scheduling.due import Due
 from crossdock.scheduling.schedule import Schedule
 from crossdock.scheduling.zones import first_showing, shown
 
@@ -30,14 +29,14 @@ class JobConfig(ConfigModel):
     done_by: TimeOfDay | None = None
     """Local time at which it should be done; it is told early when that looks impossible."""
 
-    def deadline(self, due: Due) -> datetime | None:
+    def deadline(self, due: datetime) -> datetime | None:
         """The first instant at or after *due* at which the clock shows `done_by`."""
         if self.done_by is None:
             return None
         zone, at = self.schedule.zone, time.fromisoformat(self.done_by)
-        day: date = shown(due.instant, zone).date()
+        day: date = shown(due, zone).date()
         today = first_showing(datetime.combine(day, at), zone)
-        return today if today >= due.instant else first_showing(datetime.combine(day + timedelta(days=1), at), zone)
+        return today if today >= due else first_showing(datetime.combine(day + timedelta(days=1), at), zone)
 
 
 def ordered(jobs: Mapping[str, JobConfig]) -> list[str]:

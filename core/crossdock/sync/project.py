@@ -39,6 +39,8 @@ class ConfigFile(ConfigModel):
     connections: Annotated[Mapping[Name, Mapping[str, Any]], Field(min_length=1)]
     jobs: Mapping[Name, JobConfig] = {}
     """What ``crossdock schedule`` runs, and when."""
+    notify: Mapping[str, Any] | None = None
+    """Whom ``crossdock schedule`` tells how a night went: ``when``, ``webhook``, ``email``."""
 
     @model_validator(mode="after")
     def _jobs_have_an_order(self) -> Self:

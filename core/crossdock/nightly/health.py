@@ -1,0 +1,109 @@
+"""Where machines ask how the scheduler is: alive, ready, and in numbers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from crossdock.errors import ConfigError
+from crossdock.nightly.exposition import MEDIA_TYPE, exposition
+from crossdock.nightly.vitals import Vitals
+
+__all__ = ["Vitals", "app", "serve"]
+
+_STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 1
+
+
+def app(vitals: Vitals) -> Starlette:
+    """``/healthz``, ``/readyz`` and ``/metrics``, to be read and nothing else."""
+
+    def sentence(ask: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(_: Request) -> Response:
+            well, text = ask()
+            return _answer(f"{text}\n".encode(), 200 if well else 503, "text/plain; charset=utf-8")
+
+        return answer
+
+    async def metrics(_: Request) -> Response:
+        return _answer(exposition(vitals.families()), 200, MEDIA_TYPE)
+
+    served = Starlette(
+        routes=[
+            Route("/healthz", sentence(vitals.alive), methods=["GET"]),
+            Route("/readyz", sentence(vitals.ready), methods=["GET"]),
+            Route("/metrics", metrics, methods=["GET"]),
+        ]
+    )
+    served.router.redirect_slashes = False
+    return served
+
+
+def _answer(body: bytes, status: int, media_type: str) -> Response:
+    headers = {"content-type": media_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
+    return Response(body, status, headers)
+
+
+@contextmanager
+def serve(vitals: Vitals, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """Answer in a thread while the block lasts; gives the base address.
+
+    Nobody has to show who they are: beyond this machine, leave it to a network that only the right ones reach.
+
+    Args:
+        host: An IP address or a name of this machine; ``0.0.0.0`` for all of its addresses.
+        port: 0 for a free one.
+
+    Raises:
+        ConfigError: If nothing can listen there.
+    """
+    with _listener(host, port) as listener:
+        server = _Server(app(vitals))
+        thread = threading.Thread(target=server.run, args=([listener],), name="health", daemon=True)
+        thread.start()
+        try:
+            if not server.up.wait(_STARTS_WITHIN_S):
+                raise RuntimeError(f"the health server did not start within {_STARTS_WITHIN_S:.0f} s")
+            address, taken = listener.getsockname()[:2]
+            yield f"http://[{address}]:{taken}" if ":" in address else f"http://{address}:{taken}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, telling when it is up."""
+
+    def __init__(self, served: Starlette) -> None:
+        super().__init__(
+            uvicorn.Config(
+                served,
+                interface="asgi3",
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                ws="none",
+                server_header=False,
+                timeout_graceful_shutdown=_STOPS_WITHIN_S,
+            )
+        )
+        self.up = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.up.set()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        hint = "Stop what listens there, or give another port."
+        raise ConfigError(f"health cannot be served: {error.strerror}", where=f"{host}:{port}", hint=hint) from error

@@ -1,0 +1,127 @@
+"""The scheduler as a service: it looks, runs, tells and shows itself until it is asked to end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+from crossdock.clock import Clock
+from crossdock.errors import CrossdockError
+from crossdock.nightly.notices import Late, NightEnded
+from crossdock.nightly.notify import Notifier
+from crossdock.nightly.scheduler import Ended, Scheduler
+from crossdock.nightly.vitals import Vitals
+from crossdock.progress import Progress
+from crossdock.state import Occasion
+from crossdock.sync import runner
+from crossdock.sync.project import Project
+from crossdock.sync.report import Report
+
+
+class Service:
+    """Runs the jobs of a project.
+
+    Args:
+        notifier: Tells people; None where the config names nobody.
+        log: Told one sentence of everything that happens.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        clock: Clock,
+        progress: Progress,
+        interrupt: threading.Event,
+        vitals: Vitals,
+        *,
+        notifier: Notifier | None,
+        log: Callable[[str], None],
+    ) -> None:
+        self._project, self._clock, self._progress, self._interrupt = project, clock, progress, interrupt
+        self._vitals, self._notifier, self._log = vitals, notifier, log
+        self._scheduler = Scheduler(project, clock, self._run, self._ended, interrupt)
+
+    def run(self, reloaded: Callable[[], Project | None]) -> None:
+        """Go on until the interrupt; *reloaded* gives another config when somebody asked for it."""
+        self._vitals.found("config")
+        try:
+            while not self._interrupt.is_set():
+                if (project := reloaded()) is not None:
+                    self._project = project
+                    self._scheduler.reload(project)
+                self._look()
+                self._interrupt.wait(max(0.0, self._scheduler.wait_s()))
+        finally:
+            self._scheduler.close()
+
+    def _look(self) -> None:
+        self._vitals.beat()
+        try:
+            while not self._interrupt.is_set() and self._scheduler.tick():
+                self._vitals.beat()
+        except CrossdockError as error:
+            self._vitals.found("state", str(error))
+            self._log(f"cannot look what is due: {error}")
+        else:
+            self._vitals.found("state")
+        for job, instant in self._scheduler.next_due().items():
+            self._vitals.due(job, instant)
+
+    def _run(self, project: Project, occasion: Occasion) -> Report | None:
+        self._warn_if_late(project, occasion)
+        self._vitals.began(occasion.job)
+        self._log(f"{occasion.job} for {occasion.business_date}: begins")
+        return runner.night(project, occasion, clock=self._clock, progress=self._progress, interrupt=self._interrupt)
+
+    def _warn_if_late(self, project: Project, occasion: Occasion) -> None:
+        job = project.jobs[occasion.job]
+        done_by = job.deadline(occasion.due)
+        with project.look() as tx:
+            expected = tx.nights.expected(occasion.job)
+        if done_by is None or expected is None:
+            return
+        ends = self._clock.now() + timedelta(seconds=expected[0])
+        if ends > done_by:
+            zone = job.schedule.zone
+            event = Late(occasion.job, occasion.business_date, ends.astimezone(zone), done_by.astimezone(zone))
+            self._log(f"{occasion.job} for {occasion.business_date}: expected to end after {job.done_by}")
+            self._tell(event)
+
+    def _ended(self, ended: Ended) -> None:
+        report, day = ended.report, ended.due.business_date
+        with self._project.look() as tx:
+            before = [night for night in tx.nights.listed(limit=50, job=ended.job) if night.due < ended.due.instant]
+        ends = (night.status for night in before)
+        previous = next((end for end in ends if end == "done" or end == "incomplete" or end == "failed"), None)  # noqa: PLR1714  the type checker narrows these
+        error = ended.error or (next(map(str, report.errors.values()), None) if report else None)
+        status = report.status if report else "failed"
+        seconds, requests = (report.seconds, report.counters.requests) if report else (0.0, 0)
+        self._vitals.ended(ended.job, status, seconds)
+        if report is not None:
+            self._vitals.sent(requests, report.counters.throttled)
+            for name, tally in report.tallies.items():
+                terms = {str(term): number for term, number in tally.records.items()}
+                self._vitals.counted(name, terms)
+        if status == "done":
+            self._vitals.succeeded(ended.job, self._clock.now())
+        degraded = report is not None and report.exit_code == 1
+        self._log(f"{ended.job} for {day}: {status} after {seconds:.0f} s{f': {error}' if error else ''}")
+        self._tell(
+            NightEnded(
+                job=ended.job,
+                business_date=day,
+                due=ended.due.instant,
+                run_id=report.run if report else None,
+                status=status,
+                degraded=degraded,
+                seconds=seconds,
+                requests=requests,
+                error=error,
+                previous=previous,
+            )
+        )
+
+    def _tell(self, event: NightEnded | Late) -> None:
+        for problem in self._notifier.tell(event) if self._notifier else ():
+            self._log(f"could not tell anybody: {problem}")

@@ -1,0 +1,142 @@
+"""The health server, asked over real connections."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from crossdock.errors import ConfigError
+from crossdock.nightly.health import Vitals, serve
+from crossdock.testing.clock import ManualClock
+
+AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(AT)
+
+
+@pytest.fixture
+def vitals(clock: ManualClock) -> Vitals:
+    return Vitals(clock, stalled_after_s=60)
+
+
+@pytest.fixture
+def client(vitals: Vitals) -> Iterator[httpx.Client]:
+    with serve(vitals) as base_url, httpx.Client(base_url=base_url, trust_env=False) as client:
+        yield client
+
+
+def test_health_follows_the_loop(client: httpx.Client, clock: ManualClock, vitals: Vitals) -> None:
+    """200 while it comes round, 503 and a sentence when it does not, 200 when it does again."""
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.text) == (200, "alive: the scheduler's loop came round 0 s ago\n")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-store"
+    clock.advance(61)
+    answer = client.get("/healthz")
+    assert (answer.status_code, answer.text) == (503, "stuck: the scheduler's loop has not come round for 61 s\n")
+    vitals.beat()
+    assert client.get("/healthz").status_code == 200
+
+
+def test_readiness_follows_config_and_state(client: httpx.Client, vitals: Vitals) -> None:
+    """503 with the reason until both are usable; health does not depend on it."""
+    assert client.get("/readyz").status_code == 503
+    vitals.found("config")
+    vitals.found("state", "größer als der Platz")
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.text) == (503, "not ready; state: größer als der Platz\n")
+    assert client.get("/healthz").status_code == 200
+    vitals.found("state")
+    assert (client.get("/readyz").status_code, client.get("/readyz").text) == (200, "ready\n")
+
+
+def test_metrics_are_read_by_prometheus(client: httpx.Client, vitals: Vitals) -> None:
+    """In its text format, by its name."""
+    vitals.began("nächtlich")
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    samples = [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]
+    assert ("crossdock_running", {"job": "nächtlich"}, 1) in [sample[:3] for sample in samples]
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_it_can_only_be_read(client: httpx.Client, path: str) -> None:
+    """HEAD is GET without the body; all else is refused."""
+    got, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (got.status_code, b"")
+    assert head.headers["content-length"] == got.headers["content-length"]
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert client.request(method, path).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/healthz/", "/metrics/../x", "/openapi.json", "//healthz"])
+def test_there_is_nothing_else(client: httpx.Client, path: str) -> None:
+    """No list, no documents, no redirects."""
+    assert client.get(path).status_code == 404
+
+
+def test_it_stops_with_the_block(vitals: Vitals) -> None:
+    """Also while somebody is connected who says nothing, or half a request; the port is free again."""
+    with serve(vitals) as base_url:
+        host, port = str(urlsplit(base_url).hostname), urlsplit(base_url).port or 0
+        silent = socket.create_connection((host, port))
+        half = socket.create_connection((host, port))
+        half.sendall(b"GET /healthz HTTP/1.1\r\nhost: ")
+        assert httpx.get(f"{base_url}/healthz", trust_env=False).status_code == 200
+    with closing(silent), closing(half), pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, port))
+    with serve(vitals, port=port) as again:
+        assert again == base_url
+
+
+def test_a_taken_port_is_told() -> None:
+    """Before anything runs, with the place and what to do."""
+    vitals = Vitals(ManualClock())
+    with serve(vitals) as base_url:
+        port = urlsplit(base_url).port or 0
+        with (
+            pytest.raises(ConfigError, match=f"127.0.0.1:{port}: health cannot be served: ") as refused,
+            serve(vitals, port=port),
+        ):
+            pass
+    assert refused.value.hint == "Stop what listens there, or give another port."
+
+
+def test_it_listens_on_this_machine_alone(vitals: Vitals) -> None:
+    """Unless it is told otherwise."""
+    with serve(vitals) as base_url:
+        assert base_url.startswith("http://127.0.0.1:")
+
+
+def test_a_block_that_fails_stops_it_too(vitals: Vitals) -> None:
+    """The error comes out as it was."""
+    with pytest.raises(KeyError), serve(vitals) as base_url:
+        raise KeyError
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(base_url, trust_env=False)
+
+
+def _has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
+def test_it_speaks_ipv6(vitals: Vitals) -> None:
+    """Its address is written as a URL needs it."""
+    with serve(vitals, "::1") as base_url:
+        assert base_url.startswith("http://[::1]:")
+        assert httpx.get(f"{base_url}/healthz", trust_env=False).status_code == 200

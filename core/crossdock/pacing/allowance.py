@@ -19,9 +19,12 @@ from crossdock.pacing.suspicion import Suspicion
 
 Lane = Literal["batch", "live"]
 RESERVE: Mapping[Lane, int] = {"batch": 100, "live": 400}  # one part of so many of the burst stays unspent
+UNSURE = frozenset({"learned", "guessed", "unknown"})
 LONGEST_FREEZE_S = 900.0
+ROUNDING_S = 1e-6
 MEASURING_S = 0.5  # a pause that lets an unknown bucket fill a little, to see how fast it does
 FIRST_IN_FLIGHT, OPEN_IN_FLIGHT = 8, 63  # of an unknown bucket: all that is on its way is refused once it is empty
+OPEN_PER_S = 400.0  # but enough for so many a second, or a slow network never sees the bottom
 PACE_S = 0.1  # between two changes of the pace
 FRESH_S = 2.0  # so long a told level makes it needless to try how fast one may go
 
@@ -56,7 +59,8 @@ class Allowance:
         level = grant.purse.bucket.level(grant.now)
         self._opening = Opening(full=level >= grant.purse.bucket.burst)
         self._own = Anchor(clock.monotonic(), grant.purse.spent, level)  # since when our own accounts hold
-        self._refused = 0
+        self._refused = self._first_of_full = 0
+        self._guessing = False  # the rate is no estimate yet
         self._reacted_at = self._paced_at = -math.inf
         self._since = grant.purse.spent  # the last token taken before the bucket was empty
 
@@ -68,6 +72,9 @@ class Allowance:
         self._keep_pace(now)
         grant = self._note(self._store.take(wanted, self._kept_back()))
         first = grant.purse.spent - grant.count + 1
+        bucket = grant.purse.bucket
+        if grant.count and bucket.spent_until <= grant.now + grant.count / bucket.rate_per_s + ROUNDING_S:
+            self._first_of_full = first
         return [Ticket(number, now) for number in range(first, first + grant.count)]
 
     def wait_s(self) -> float:
@@ -79,8 +86,9 @@ class Allowance:
         limit = self.in_flight.limit
         if self.known.burst is None or (self._searching and not self._learner.agreed):
             since = self._grant.purse.spent - self._since
-            slow = min(FIRST_IN_FLIGHT + since // 2, OPEN_IN_FLIGHT + since // 400)
-            documented = 0.0 if self.known.rate_from == "learned" else self.known.rate_per_s or 0.0
+            most = max(OPEN_IN_FLIGHT, round(OPEN_PER_S * self.in_flight.latency_s))
+            slow = min(FIRST_IN_FLIGHT + since // 2, most + since // 400)
+            documented = 0.0 if self.known.rate_from in UNSURE else self.known.rate_per_s or 0.0
             limit = min(limit, max(slow, round(2 * documented * self.in_flight.latency_s)))
         return max(0, limit - in_flight)
 
@@ -107,7 +115,7 @@ class Allowance:
     @property
     def _searching(self) -> bool:
         """The rate was found to be another in this run; one that an earlier run has left is good until then."""
-        return self.known.rate_from == "learned" and self._reacted_at > -math.inf
+        return self.known.rate_from in UNSURE and self._reacted_at > -math.inf
 
     def _kept_back(self) -> int:
         return self._reserve() - self._suspicion.checks_left(self.purse.spent)
@@ -117,7 +125,7 @@ class Allowance:
         if burst == UNLIMITED:
             return 0
         part = burst // RESERVE[self._lane]
-        return min(burst - 1, max(1, part)) if self._lane == "batch" else part
+        return min(burst - 1, max(2, part)) if self._lane == "batch" else min(max(0, burst - 2), max(1, part))
 
     # What answers teach
 
@@ -129,6 +137,8 @@ class Allowance:
         self.in_flight.answered(now, now - ticket.at, self.purse.bucket.rate_per_s)
         self._suspicion.answered(ticket.number, accepted=accepted)
         self._refused += not accepted
+        if ticket.number == self._first_of_full:
+            self._stayed_full((now - ticket.at) / 2 if accepted else 0.0)
         # a request meets the bucket in the middle of its way; all that left before it met the bucket earlier
         met = Anchor((ticket.at + now) / 2, ticket.number - self._refused)
         self._opening.passed(met)
@@ -137,6 +147,17 @@ class Allowance:
             self._was_refused(ticket, met, now, retry_after_s)
         if told is not None:
             self._was_told(ticket, met, now, told)
+
+    def _stayed_full(self, seconds: float) -> None:
+        """The server's bucket was full until our first request came, so it has gained nothing in these *seconds*."""
+        self._first_of_full = 0
+
+        def change(purse: Purse, at: float) -> Purse:
+            level = purse.bucket.level(at) - seconds * purse.bucket.rate_per_s
+            return replace(purse, bucket=purse.bucket.holding(at, level))
+
+        if self.purse.bucket.burst != UNLIMITED:
+            self._note(self._store.change(change))
 
     def _was_refused(self, ticket: Ticket, met: Anchor, now: float, retry_after_s: float | None) -> None:
         if ticket.at <= self._reacted_at:
@@ -163,6 +184,7 @@ class Allowance:
     def _empty(self, retry_after_s: float | None) -> None:
         """Begin anew with an empty bucket; the reserve fills first, and is a longer pause where it was too short."""
         measuring = self._learner.rate_per_s is None
+        self._guessing = measuring or (self._guessing and self.known.rate_per_s == self._learner.rate_per_s)
         if measuring:
             self._learner.rate_per_s = self._opening.mean_per_s() / 4
         pause = max(MEASURING_S, 4 * self.in_flight.latency_s) if measuring else 0.0
@@ -182,9 +204,11 @@ class Allowance:
         known, rate, agreed = self.known, self._learner.rate_per_s, self._learner.agreed
         assert rate is not None
         if min(rate, known.most_per_s) != known.rate_per_s or (known.rate_from == "learned" and agreed != known.agreed):
-            known = known.with_rate(rate, "learned", agreed)
+            known = known.with_rate(rate, "guessed" if self._guessing else "learned", agreed)
+        if self._guessing:  # what is left of the opening at its mean rate was in the bucket at least
+            return known.with_burst(self._opening.burst(self._opening.mean_per_s()) or 1, "guessed")
         burst = self._opening.burst(rate)
-        if burst is not None and (known.burst_from in {"learned", "unknown"} or burst < (known.burst or 0)):
+        if burst is not None and (known.burst_from in UNSURE or burst < (known.burst or 0)):
             return known.with_burst(burst, "learned")
         return known.with_burst(1, "learned") if known.burst is None else known
 
@@ -224,7 +248,7 @@ class Allowance:
     def _keep_pace(self, now: float) -> None:
         """Where the rate was learned, go a little faster the longer nothing is refused."""
         known = self.known
-        learned = known.rate_from == "learned" or (known.burst_from == "learned" and self._opening.under_way)
+        learned = known.rate_from in UNSURE or (known.burst_from == "learned" and self._opening.under_way)
         told = now - self._readings.latest_at < FRESH_S and self._readings.believed(now)
         if known.rate_per_s is None or known.burst is None or not learned or told or now - self._paced_at < PACE_S:
             return

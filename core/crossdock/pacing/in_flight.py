@@ -43,4 +43,5 @@ class InFlight:
         # where no token is missing each waits for the one before, and the mean tells that there is room for more
         mean_s = sum(latency for _, latency in self._answers) / len(self._answers)
         needed = 2 * max(rate_per_s * self.latency_s, throughput * mean_s)
-        self.limit = min(self._ceiling, max(FEWEST, round(needed)))
+        # answers come in bunches, so what they need is taken back slowly
+        self.limit = min(self._ceiling, max(FEWEST, round(needed), self.limit - max(1, self.limit // 16)))

@@ -8,7 +8,7 @@ from typing import Literal
 
 from crossdock.pacing.bucket import Bucket
 
-Origin = Literal["set", "documented", "told", "learned", "unknown"]
+Origin = Literal["set", "documented", "told", "learned", "guessed", "unknown"]
 UNLIMITED = 10**9  # the burst of a bucket whose bottom nobody has seen
 CAREFUL = 0.99  # so much of a learned burst is spent at once: the estimate is good to a percent
 FIRST_GUESS_PER_S = 10_000 / 60  # until anything is known; only a refused request makes it matter

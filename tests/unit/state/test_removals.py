@@ -58,7 +58,7 @@ def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
 
 
 def test_an_upgrade_makes_the_same_tables(state_url: StateUrl) -> None:
-    """A state of version 3 gets the tables that a new one has, column by column."""
+    """A state of version 4 gets the tables that a new one has, column by column."""
     create(state_url, PIN)
     engine = create_engine(state_url)
 
@@ -77,7 +77,7 @@ def test_an_upgrade_makes_the_same_tables(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         connection.execute(text("DROP TABLE snapshots"))
         connection.execute(text("DROP TABLE removals"))
-        connection.execute(text("UPDATE crossdock_meta SET value = '3' WHERE name = 'version'"))
+        connection.execute(text("UPDATE crossdock_meta SET value = '4' WHERE name = 'version'"))
     assert not create(state_url, PIN)
     assert tables() == today
     engine.dispose()

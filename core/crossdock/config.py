@@ -178,7 +178,8 @@ class Document:
         for number, part in enumerate(parts, 1):
             if number == len(parts) or not self._is_choice(place, part, parts[number]):
                 place = (*place, part)
-        return f"{self.where(place)}: {'.'.join(map(str, place))}: {_said(item)}"
+        named = f"{'.'.join(map(str, place))}: " if place else ""
+        return f"{self.where(place)}: {named}{_said(item)}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
         """True if *part* names the choice of a union in pydantic's path, and is no part of the file's."""

@@ -137,9 +137,11 @@ class Starter:
 def _connected(url: URL) -> Iterator[Any]:
     options = {"timeout": 0.2} if url.drivername == "sqlite" else {"options": "-c lock_timeout=200"}
     engine = create_engine(url, connect_args=options)
-    with closing(engine.connect()) as connection:
-        yield connection
-    engine.dispose()
+    try:
+        with closing(engine.connect()) as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 def expire(url: URL) -> bool:

@@ -6,6 +6,7 @@ import re
 from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from crossdock.state.retention import Ages, Purged
+    from crossdock.state.statistics import Contents
     from crossdock.sync.project import Project
 
+_PREFIXES = "KMGTP"
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 _MAX_AGE = timedelta(days=36_525)
 
@@ -81,6 +84,82 @@ def restored(config: Path, *, as_json: bool) -> None:
         terminal.print_json({"restored": True})
     else:
         click.echo("the next whole sync looks before it creates; invoices that look new will be in doubt")
+
+
+@state.command(epilog=example("crossdock state stats", "crossdock state stats --json"))
+@config_option
+@as_json
+def stats(config: Path, *, as_json: bool) -> None:
+    """Show how large the state is and what it holds: rows of each table, bindings, the oldest unsettled operation.
+
+    It only looks, and no run waits for it. Numbers are exact, which takes some ten seconds for ten million records;
+    only how much the rows of a SQLite state take is estimated.
+    """
+    from crossdock.cli import terminal
+    from crossdock.sync import project
+
+    with project.load(config).look() as tx:
+        contents = tx.statistics.contents()
+    if as_json:
+        terminal.print_json(asdict(contents))
+        return
+    console = terminal.out()
+    rows = [(table.name, table.rows, size_text(table.size)) for table in contents.tables]
+    console.print(terminal.table("Tables", ("table", "rows", "size of rows"), rows, numbers=("rows", "size of rows")))
+    console.print()
+    bound = contents.bindings.items()
+    console.print(terminal.table("Bindings", ("resource", "records"), bound, numbers=("records",)))
+    console.print()
+    console.print(_summary(contents), markup=False, soft_wrap=True)
+
+
+@state.command(epilog=example("crossdock state compact"))
+@config_option
+@as_json
+def compact(config: Path, *, as_json: bool) -> None:
+    """Give back the room of what is gone, and let the database look at what it holds.
+
+    Worth it after a purge, or when 'crossdock state stats' tells of much free room. The file of a SQLite state is
+    written anew, which needs twice as much free disk as it is large; on PostgreSQL this is VACUUM (ANALYZE). No run can
+    work meanwhile, and it does not begin while one is at work.
+    """
+    from crossdock.cli import terminal
+    from crossdock.state import compacting
+    from crossdock.sync import project
+
+    loaded = project.load(config)
+    with closing(loaded.open_state()) as opened:
+        before = _size(loaded)
+        compacting.compact(opened, loaded.state_url)
+        after = _size(loaded)
+    if as_json:
+        terminal.print_json({"before": before, "after": after})
+    else:
+        click.echo(f"compacted the state: {size_text(before)} before, {size_text(after)} after")
+
+
+def size_text(size: int) -> str:
+    """For example ``512 B`` and ``1.5 MiB``."""
+    if size < 1024:
+        return f"{size} B"
+    power = min((size.bit_length() - 1) // 10, len(_PREFIXES))
+    return f"{Decimal(size) / (1 << 10 * power):,.1f} {_PREFIXES[power - 1]}iB"
+
+
+def _size(loaded: Project) -> int:
+    with loaded.look() as tx:
+        return tx.statistics.size()
+
+
+def _summary(contents: Contents) -> str:
+    free = "" if contents.free is None else f", {size_text(contents.free)} of it free ('crossdock state compact')"
+    parts = [f"on disk: {size_text(contents.size)}{free}"]
+    parts += [f"operations {status.replace('_', ' ')}: {number:,}" for status, number in contents.unsettled.items()]
+    if contents.oldest is None:
+        return "\n".join([*parts, "every operation is settled"])
+    oldest = contents.oldest
+    status, since = oldest.status.replace("_", " "), f"{oldest.since:%Y-%m-%d %H:%M}Z"
+    return "\n".join([*parts, f"oldest unsettled operation: of {oldest.stream}, {status}, since {since}"])
 
 
 def _ages(loaded: Project, older_than: timedelta) -> Ages:

@@ -206,7 +206,7 @@ class Dispatcher:
                     for key_hash, number in minted.items():
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
 
-        self._state.apply(count)
+        self._state.ask(count)
         step = AFTER_RESTORE if self._suspicious else 1
         return [mint(o, self._target, step + counters.get((o.scope, o.key_hash), 0)) for o in operations]
 
@@ -215,15 +215,16 @@ class Dispatcher:
         sending = [errand.intent for errand in leaving if errand.purpose == "send"]
         for intent in sending:
             intent.leave(now)
+        new, known = [*fresh, *verdicts.successors], [intent for intent in sending if intent.id]
 
         def write(tx: Transaction) -> None:
-            tx.intents.add([*fresh, *verdicts.successors], run_id=self._run_id, fence=self._state.fence, at=now)
+            tx.intents.add(new, run_id=self._run_id, fence=self._state.fence, at=now)
             settling.write(tx, verdicts.settled, run_id=self._run_id, at=now)
             tx.intents.move(verdicts.moved, at=now)
             tx.intents.note(verdicts.attempts)
             if chunk:
                 chunk.write(tx)
-            tx.intents.mark_sending(sending)
+            tx.intents.mark_sending(known)  # the new ones were written as they leave
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.purse)
 
@@ -249,7 +250,8 @@ class Dispatcher:
         elif wait_s > 0:
             try:
                 gathered.append(results.get(timeout=wait_s))
-                time.sleep(GATHER_S if len(self._in_flight) > 1 else 0)
+                if results.qsize() + 1 < len(self._in_flight):  # else all of them have come
+                    time.sleep(GATHER_S)
             except queue.Empty:
                 return []
         while True:

@@ -44,7 +44,12 @@ PARTIAL = 0  # fingerprint of a record of which only the first of two steps was 
 
 def payload_fp(payload: dict[str, Any]) -> int:
     """128 bits of BLAKE2b over the canonical bytes of a payload."""
-    return int.from_bytes(hashlib.blake2b(wire.dumps(payload), digest_size=16).digest(), "big")
+    return canonical_fp(wire.dumps(payload))
+
+
+def canonical_fp(canonical: bytes) -> int:
+    """What `payload_fp` gives for the payload of these bytes."""
+    return int.from_bytes(hashlib.blake2b(canonical, digest_size=16).digest(), "big")
 
 
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int) -> str:
@@ -96,6 +101,11 @@ def payload_after(intent: Intent) -> dict[str, Any]:
     """What the target holds once *intent* is delivered."""
     payload: dict[str, Any] = intent.after if intent.after is not None else wire.loads(intent.body or b"{}")
     return payload
+
+
+def bytes_after(intent: Intent) -> bytes:
+    """The canonical bytes of `payload_after`; of a create they are the body, which was made by `crossdock.wire`."""
+    return wire.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
 def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], etag: str | None) -> Intent | None:

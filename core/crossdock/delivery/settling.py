@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from crossdock.delivery.operations import PARTIAL, payload_after, payload_fp
+from crossdock.delivery.operations import PARTIAL, bytes_after, canonical_fp, payload_after
 from crossdock.delivery.outcomes import Outcome
-from crossdock.state import Binding, DeadLetter, Intent, Scope, Transaction
+from crossdock.state import Accepted, DeadLetter, Intent, Scope, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +54,31 @@ def _whole(tx: Transaction, letter: DeadLetter) -> DeadLetter | None:
 
 
 def _bind(tx: Transaction, delivered: Sequence[Settled], *, run_id: int, at: datetime) -> None:
-    by_scope: dict[Scope, list[Binding]] = defaultdict(list)
     gone: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "delete":
             gone[item.intent.scope].append(item.intent.key_hash)
-        else:
-            by_scope[item.intent.scope].append(_binding(item))
-    for scope, bindings in by_scope.items():
-        tx.bindings.put(scope, bindings, run_id=run_id, at=at)
+    accepted = [_accepted(item) for item in delivered if item.intent.operation != "delete"]
+    tx.bindings.accept(accepted, run_id=run_id, at=at)
     for scope, key_hashes in gone.items():
         tx.bindings.bury(scope, key_hashes, at=at)
 
 
-def _binding(item: Settled) -> Binding:
-    intent, payload = item.intent, payload_after(item.intent)
+def _accepted(item: Settled) -> Accepted:
+    intent, canonical = item.intent, bytes_after(item.intent)
     assert intent.platform_id is not None
-    return Binding(
+    return Accepted(
+        target=intent.target,
+        resource=intent.resource,
+        namespace=intent.namespace,
         key_hash=intent.key_hash,
         key=intent.key,
         platform_id=intent.platform_id,
         record_fp=intent.record_fp,
         fp_algorithm=intent.fp_algorithm,
         position=intent.position,
-        payload=payload,
-        payload_fp=payload_fp(payload),
+        payload=canonical.decode(),
+        payload_fp=canonical_fp(canonical),
         etag=item.outcome.etag,
         counter=intent.counter,
     )

@@ -1,7 +1,7 @@
 """What was delivered, and what is on its way: the checkpoint of every run (law 1)."""
 
 from crossdock.state.backlog import Choice, DeadLetter, WaitingRecord
-from crossdock.state.bindings import Binding
+from crossdock.state.bindings import Accepted, Binding
 from crossdock.state.buckets import SharedBucket
 from crossdock.state.engine import Pin, StateUrl, create, parse_url
 from crossdock.state.intake import FileFacts
@@ -13,6 +13,7 @@ from crossdock.state.scopes import Scope
 from crossdock.state.store import State, Transaction
 
 __all__ = [
+    "Accepted",
     "Attempt",
     "Binding",
     "Choice",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, func, literal, select, update
 
 from crossdock.state import sql
 from crossdock.state.schema import refused, waiting
@@ -75,6 +75,23 @@ class Choice:
         return [table.c[name] == value for name, value in given.items() if value is not None]
 
 
+def _of_stream(table: Table) -> ColumnElement[bool]:
+    return table.c.stream == bindparam("stream")
+
+
+_BOTH = (refused, waiting)
+_ANY = {table.name: select(literal(1)).select_from(table).where(_of_stream(table)).limit(1) for table in _BOTH}
+_CLEAR = {
+    table.name: sql.Bulk(delete(table).where(_of_stream(table), table.c.key_hash == bindparam("key")))
+    for table in _BOTH
+}
+_STORIES = sql.ByKey(
+    select(refused.c.key_hash, refused.c.first_run_id, refused.c.run_id, refused.c.attempts).where(_of_stream(refused)),
+    refused.c.key_hash,
+)
+_SINCE = sql.ByKey(select(waiting.c.key_hash, waiting.c.since).where(_of_stream(waiting)), waiting.c.key_hash)
+
+
 class Refused:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -94,12 +111,8 @@ class Refused:
             sql.upsert(self._connection, refused, rows)
 
     def _known(self, stream: str, key_hashes: list[int]) -> dict[int, tuple[int, int, int]]:
-        found: dict[int, tuple[int, int, int]] = {}
-        for part in sql.chunks(key_hashes):
-            fields = (refused.c.key_hash, refused.c.first_run_id, refused.c.run_id, refused.c.attempts)
-            query = select(*fields).where(refused.c.stream == stream, refused.c.key_hash.in_(part))
-            found.update((key_hash, tuple(story)) for key_hash, *story in self._connection.execute(query))
-        return found
+        found = _STORIES.rows(self._connection, {"stream": stream}, key_hashes)
+        return {key_hash: tuple(story) for key_hash, *story in found}
 
     def fingerprints(self, stream: str) -> list[tuple[int, int, str, str | None]]:
         """Key hash, record fingerprint, status and position of every dead letter of *stream*."""
@@ -126,11 +139,7 @@ class Refused:
 
     def among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
         """Those of *key_hashes* that are dead letters."""
-        found: set[int] = set()
-        for part in sql.chunks(key_hashes):
-            query = select(refused.c.key_hash).where(refused.c.stream == stream, refused.c.key_hash.in_(part))
-            found.update(self._connection.execute(query).scalars())
-        return found
+        return {key_hash for key_hash, *_ in _STORIES.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         """Forget dead letters whose record got through after all."""
@@ -164,12 +173,8 @@ class Waiting:
         """Write waiting records; one that waited already keeps its *since*."""
         for stream in {record.stream for record in records}:
             group = [record for record in records if record.stream == stream]
-            since: dict[int, datetime] = {}
-            for part in sql.chunks([record.key_hash for record in group]):
-                query = select(waiting.c.key_hash, waiting.c.since).where(
-                    waiting.c.stream == stream, waiting.c.key_hash.in_(part)
-                )
-                since.update((key_hash, started) for key_hash, started in self._connection.execute(query))
+            found = _SINCE.rows(self._connection, {"stream": stream}, [record.key_hash for record in group])
+            since = {key_hash: started for key_hash, started in found}
             rows = [
                 {name: getattr(record, name) for name in WaitingRecord.__slots__}
                 | {"run_id": run_id, "since": since.get(record.key_hash, at)}
@@ -203,5 +208,6 @@ class Waiting:
 
 
 def _clear(connection: Connection, table: Table, stream: str, key_hashes: Sequence[int]) -> None:
-    for part in sql.chunks(key_hashes):
-        connection.execute(delete(table).where(table.c.stream == stream, table.c.key_hash.in_(part)))
+    """Nearly always there is nothing of the stream at all, which is quickly seen."""
+    if key_hashes and connection.execute(_ANY[table.name], {"stream": stream}).first():
+        _CLEAR[table.name].run(connection, {"key": key_hashes}, {"stream": stream})

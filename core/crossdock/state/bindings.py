@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, bindparam, func, select, update
 
+from crossdock import wire
+from crossdock.resources import ResourceName
 from crossdock.state import sql
-from crossdock.state.key_index import Stamps
+from crossdock.state.key_index import Change, Stamps
 from crossdock.state.schema import bindings as table
-from crossdock.state.scopes import Scope, within
+from crossdock.state.scopes import Scope, within_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,40 @@ class Binding:
     counter: int
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What the target has just accepted of a record: a binding to be, its payload as canonical JSON text."""
+
+    target: str
+    resource: ResourceName
+    namespace: str
+    key_hash: int
+    key: str
+    platform_id: str
+    record_fp: int
+    fp_algorithm: str
+    position: str | None
+    payload: str
+    payload_fp: int
+    etag: str | None
+    counter: int
+
+
 UNKNOWN_FP = 0  # of a payload that was not delivered by us, so that we do not know it
 
 _FIELDS = tuple(table.c[name] for name in Binding.__slots__)
+_HERE = within_given(table)
+_IS_LIVE = table.c.deleted_at.is_(None)
+_GET = sql.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
+_IDS = sql.ByKey(select(table.c.key_hash, table.c.platform_id).where(_HERE, _IS_LIVE), table.c.key_hash)
+_COUNTERS = sql.ByKey(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
+_BURY = sql.Bulk(
+    update(table)
+    .where(_HERE, table.c.key_hash == bindparam("gone"))
+    .values(deleted_at=bindparam("at"), payload={}, etag=None)
+)
+_FIXED = ("run_id", "updated_at", "deleted_at")
+_PUT = sql.upserting(table, (*Accepted.__slots__, *_FIXED), ready=("payload",))
 
 
 class Bindings:
@@ -48,48 +82,47 @@ class Bindings:
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
         """The live bindings among *key_hashes*, by key hash."""
-        found: dict[int, Binding] = {}
-        for part in sql.chunks(key_hashes):
-            query = select(*_FIELDS).where(
-                within(table, scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None)
-            )
-            found.update((row.key_hash, Binding(*row)) for row in self._connection.execute(query))
-        return found
+        found = _GET.rows(self._connection, scope.columns, key_hashes)
+        return {row.key_hash: Binding(*row) for row in found}
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         """Platform ids of the live bindings among *key_hashes*."""
-        found: dict[int, str] = {}
-        for part in sql.chunks(key_hashes):
-            query = select(table.c.key_hash, table.c.platform_id).where(
-                within(table, scope), table.c.key_hash.in_(part), table.c.deleted_at.is_(None)
-            )
-            found.update((key_hash, platform_id) for key_hash, platform_id in self._connection.execute(query))
-        return found
+        found = _IDS.rows(self._connection, scope.columns, key_hashes)
+        return {key_hash: platform_id for key_hash, platform_id in found}
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
         """Write what the target accepted."""
         if not items:
             return
-        self._stamps.changed(scope, [(item.key_hash, item.record_fp, item.position) for item in items])
-        fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
-        rows = [fixed | {name: getattr(item, name) for name in Binding.__slots__} for item in items]
-        sql.upsert(self._connection, table, rows)
+        self._stamps.changed(scope, [_change(item) for item in items])
+        columns = sql.by_column(items, *Binding.__slots__)
+        columns["payload"] = [wire.dumps(payload).decode() for payload in columns["payload"]]
+        self._put(columns, {**scope.columns, "run_id": run_id, "updated_at": at})
+
+    def accept(self, items: Sequence[Accepted], *, run_id: int, at: datetime) -> None:
+        """Write what the target accepted, of any scopes."""
+        if not items:
+            return
+        scopes: dict[Scope, list[Change]] = defaultdict(list)
+        for item in items:
+            scopes[Scope(item.target, item.resource, item.namespace)].append(_change(item))
+        for scope, changes in scopes.items():
+            self._stamps.changed(scope, changes)
+        self._put(sql.by_column(items, *Accepted.__slots__), {"run_id": run_id, "updated_at": at})
+
+    def _put(self, columns: Mapping[str, list[Any]], fixed: Mapping[str, Any]) -> None:
+        _PUT.run(self._connection, columns, {**fixed, "deleted_at": None})
 
     def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Say that the target has these no longer; what is kept of them is their counter."""
         if key_hashes:
             self._stamps.changed(scope, [(key_hash, None, None) for key_hash in key_hashes])
-        for part in sql.chunks(key_hashes):
-            changes = update(table).where(within(table, scope), table.c.key_hash.in_(part))
-            self._connection.execute(changes.values(deleted_at=at, payload={}, etag=None))
+        _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The counters of all bindings among *key_hashes*, also of those that are no longer live."""
-        found: dict[int, int] = {}
-        for part in sql.chunks(key_hashes):
-            query = select(table.c.key_hash, table.c.counter).where(within(table, scope), table.c.key_hash.in_(part))
-            found.update((key_hash, number) for key_hash, number in self._connection.execute(query))
-        return found
+        found = _COUNTERS.rows(self._connection, scope.columns, key_hashes)
+        return {key_hash: number for key_hash, number in found}
 
     def listed(self) -> Iterator[tuple[Scope, str, str]]:
         """Scope, key and platform id of every live binding, by scope and key."""
@@ -102,5 +135,9 @@ class Bindings:
 
     def count(self) -> dict[str, int]:
         """Live bindings by resource."""
-        query = select(table.c.resource, func.count()).where(table.c.deleted_at.is_(None)).group_by(table.c.resource)
+        query = select(table.c.resource, func.count()).where(_IS_LIVE).group_by(table.c.resource)
         return {resource: number for resource, number in self._connection.execute(query)}
+
+
+def _change(item: Binding | Accepted) -> Change:
+    return item.key_hash, item.record_fp, item.position

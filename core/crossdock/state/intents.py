@@ -14,7 +14,7 @@ from crossdock.resources import ResourceName
 from crossdock.state import sql
 from crossdock.state.schema import attempts
 from crossdock.state.schema import intents as table
-from crossdock.state.scopes import Scope
+from crossdock.state.scopes import Scope, within, within_given
 
 Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
 UNSETTLED: tuple[Status, ...] = ("pending", "sending", "in_doubt")
@@ -31,6 +31,7 @@ class Intent:
         raw: The record it was made from, kept until the target has accepted it.
         status: ``replaced`` by a new decision, since the target held something else than we knew; ``dropped`` by a
             person.
+        id: 0 until it stands in the state.
     """
 
     stream: str
@@ -89,7 +90,33 @@ class Attempt:
 
 
 _FIELDS = tuple(table.c[name] for name in Intent.__slots__)
-_NEW = tuple(name for name in Intent.__slots__ if name != "id")
+_IDS = sql.Ids(table)
+_ADD = sql.inserting(table, (*Intent.__slots__, "run_id", "fence", "created_at"), unless="idempotency_key")
+_THIS = table.c.id == bindparam("row")
+_LEAVE = sql.Bulk(
+    update(table)
+    .where(_THIS)
+    .values(
+        status="sending",
+        path=bindparam("place"),
+        attempts=bindparam("tries"),
+        first_sent_at=bindparam("first"),
+    )
+)
+_MOVED: dict[str, Any] = {
+    "status": bindparam("now"),
+    "http_status": bindparam("answer"),
+    "platform_id": bindparam("given"),
+    "first_sent_at": bindparam("first"),
+    "settled_at": bindparam("at"),
+}
+_MOVE = sql.Bulk(update(table).where(_THIS).values(_MOVED))
+_FINISH = sql.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
+_COUNTERS = sql.ByKey(
+    select(table.c.key_hash, func.max(table.c.counter)).where(within_given(table)).group_by(table.c.key_hash),
+    table.c.key_hash,
+)
+_DONE: frozenset[Status] = frozenset({"delivered", "replaced"})  # nothing will be made of their raw form any more
 
 
 class Intents:
@@ -97,15 +124,27 @@ class Intents:
         self._connection = connection
 
     def add(self, items: Sequence[Intent], *, run_id: int, fence: int, at: datetime) -> None:
-        """Write new intents, those that are there already excepted; each item is given its id."""
+        """Write new intents as they are now, pending or about to leave, and give each its id.
+
+        One that is there already stays, and is marked if it leaves.
+        """
         if not items:
             return
+        for item, number in zip(items, _IDS.new(self._connection, len(items)), strict=True):
+            item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
-        rows = [fixed | {name: getattr(item, name) for name in _NEW} for item in items]
-        sql.insert_new(self._connection, table, "idempotency_key", rows)
-        keys = [item.idempotency_key for item in items]
+        if _ADD.run(self._connection, sql.by_column(items, *Intent.__slots__), fixed) < len(items):
+            self._find(items)
+            self.mark_sending([item for item in items if item.status == "sending"])
+
+    def _find(self, items: Sequence[Intent]) -> None:
+        """Give *items*, all of which are there, the ids that they have.
+
+        Raises:
+            InternalError: If one is there under another record's name.
+        """
         ids: dict[tuple[str, int], int] = {}
-        for part in sql.chunks(keys):
+        for part in sql.chunks([item.idempotency_key for item in items]):
             fields = (table.c.idempotency_key, table.c.key_hash, table.c.id)
             query = select(*fields).where(table.c.idempotency_key.in_(part))
             ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
@@ -117,65 +156,32 @@ class Intents:
 
     def mark_sending(self, items: Sequence[Intent]) -> None:
         """Say that the bytes of *items*, which `leave`, may do so as soon as this is committed."""
-        if not items:
-            return
-        self._connection.execute(
-            update(table)
-            .where(table.c.id == bindparam("row"))
-            .values(
-                status="sending",
-                path=bindparam("place"),
-                attempts=bindparam("tries"),
-                first_sent_at=bindparam("first", type_=table.c.first_sent_at.type),
-            ),
-            [
-                {"row": item.id, "place": item.path, "tries": item.attempts, "first": item.first_sent_at}
-                for item in items
-            ],
-        )
+        columns = sql.by_column(items, row="id", place="path", tries="attempts", first="first_sent_at")
+        _LEAVE.run(self._connection, columns)
 
     def move(self, items: Sequence[Intent], *, at: datetime) -> None:
         """Write each item's status, HTTP status, platform id and first sending; *at* is when that was.
 
         One that is delivered or replaced drops its raw form.
         """
-        done: tuple[Status, ...] = ("delivered", "replaced")  # nothing will be made of their raw form any more
-        for is_done in (True, False):
-            group = [item for item in items if (item.status in done) is is_done]
-            if not group:
-                continue
-            changes: dict[str, Any] = {
-                "status": bindparam("new_status"),
-                "http_status": bindparam("answer"),
-                "platform_id": bindparam("given"),
-                "first_sent_at": bindparam("first", type_=table.c.first_sent_at.type),
-                "settled_at": bindparam("now", type_=table.c.settled_at.type),
-            }
-            if is_done:
-                changes["raw"] = {}
-            self._connection.execute(
-                update(table).where(table.c.id == bindparam("row")).values(changes),
-                [
-                    {
-                        "row": item.id,
-                        "new_status": item.status,
-                        "answer": item.http_status,
-                        "given": item.platform_id,
-                        "first": item.first_sent_at,
-                        "now": None if item.status in UNSETTLED else at,
-                    }
-                    for item in group
-                ],
+        for statement, is_done in ((_FINISH, True), (_MOVE, False)):
+            group = [item for item in items if (item.status in _DONE) is is_done]
+            columns = sql.by_column(
+                group, row="id", now="status", answer="http_status", given="platform_id", first="first_sent_at"
             )
+            columns["at"] = [None if status in UNSETTLED else at for status in columns["now"]]
+            statement.run(self._connection, columns)
 
     def unsettled(self, scope: Scope | None = None) -> list[Intent]:
         """What is pending, sending or in doubt, oldest first; all of it, or what writes into *scope*."""
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
-        return self._listed(query if scope is None else query.where(*_names(scope)))
+        return self._listed(query if scope is None else query.where(within(table, scope)))
 
     def of_key(self, scope: Scope, key_hash: int) -> list[Intent]:
         """Everything that was ever to be done to one record, oldest first."""
-        return self._listed(select(*_FIELDS).where(*_names(scope), table.c.key_hash == key_hash).order_by(table.c.id))
+        return self._listed(
+            select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash).order_by(table.c.id)
+        )
 
     def note(self, items: Sequence[Attempt]) -> None:
         """Keep how sendings ended."""
@@ -187,22 +193,11 @@ class Intents:
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The highest counter minted for each of *key_hashes*; absent where none was."""
-        found: dict[int, int] = {}
-        for part in sql.chunks(key_hashes):
-            query = (
-                select(table.c.key_hash, func.max(table.c.counter))
-                .where(*_names(scope), table.c.key_hash.in_(part))
-                .group_by(table.c.key_hash)
-            )
-            found.update((key_hash, number) for key_hash, number in self._connection.execute(query))
-        return found
+        found = _COUNTERS.rows(self._connection, scope.columns, key_hashes)
+        return {key_hash: number for key_hash, number in found}
 
     def listed(self, statuses: Iterable[Status], *, limit: int) -> list[Intent]:
         """Intents of *statuses* in order of their ids, at most *limit*."""
         return self._listed(
             select(*_FIELDS).where(table.c.status.in_(list(statuses))).order_by(table.c.id).limit(limit)
         )
-
-
-def _names(scope: Scope) -> list[Any]:
-    return [getattr(table.c, name) == getattr(scope, name) for name in Scope.__slots__]

@@ -70,12 +70,14 @@ class Stamps:
         place = within(key_stamps, scope)
         known = update(key_stamps).where(place, key_stamps.c.stamp == before).values(stamp=after)
         if not before or not self._connection.execute(known).rowcount:
-            before = self._connection.execute(select(key_stamps.c.stamp).where(place)).scalar() or 0
+            before = stamp_of(self._connection, scope)
             sql.upsert(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
         return Touched(before, after)
 
-    def of(self, scope: Scope) -> int:
-        return self._connection.execute(select(key_stamps.c.stamp).where(within(key_stamps, scope))).scalar() or 0
+
+def stamp_of(connection: Connection, scope: Scope) -> int:
+    """The stamp of *scope*, 0 if nothing of it was ever written."""
+    return connection.execute(select(key_stamps.c.stamp).where(within(key_stamps, scope))).scalar() or 0
 
 
 class KeyIndex:

@@ -15,16 +15,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, func, select, text, update
+from sqlalchemy import Connection, Engine, Interval, bindparam, func, literal, select, text, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
+from crossdock.state import sql
 from crossdock.state.schema import leases as table
 
 LEASE_S = 60.0
 NAME = "run"  # one lease for all runs of a state
 _ADVISORY = 0x63726F7373  # any number will do, as long as every crossdock uses it
+_HELD = update(table).where(table.c.name == NAME, table.c.fence == bindparam("held"))
+_RENEW = {
+    "sqlite": sql.Bulk(_HELD.values(until=bindparam("later"))),
+    "postgresql": sql.Bulk(_HELD.values(until=func.clock_timestamp() + literal(timedelta(seconds=LEASE_S), Interval))),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,10 @@ class Lease:
         Raises:
             StateError: If another run has taken over.
         """
-        held = update(table).where(table.c.name == NAME, table.c.fence == self.fence)
-        if connection.execute(held.values(until=_now(connection) + timedelta(seconds=LEASE_S))).rowcount != 1:
+        facts: dict[str, list[Any]] = {"held": [self.fence]}
+        if connection.dialect.name == "sqlite":
+            facts["later"] = [_now(connection) + timedelta(seconds=LEASE_S)]
+        if _RENEW[connection.dialect.name].run(connection, facts) != 1:
             raise StateError(
                 "another run has taken over, since this one was asleep for too long",
                 where=_place(self.url),

@@ -71,6 +71,7 @@ class Occasion:
 
 
 _FIELDS = tuple(nights.c[name] for name in Night.__slots__)
+_SEEN = sql.inserting(jobs, ("name", "since", "paused"), unless="name")
 
 
 class Nights:
@@ -81,7 +82,7 @@ class Nights:
         """Since when *job* counts: *at*, if it was never seen before."""
         known = self._connection.execute(select(jobs.c.since).where(jobs.c.name == job)).scalar()
         if known is None:
-            sql.insert_new(self._connection, jobs, "name", [{"name": job, "since": at, "paused": False}])
+            _SEEN.run(self._connection, {"name": [job], "since": [at], "paused": [False]})
         return known or at
 
     def paused(self) -> set[str]:

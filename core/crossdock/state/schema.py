@@ -30,13 +30,12 @@ metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
 
 
-def _record_key() -> list[Column[object]]:
-    """Which record: unique within a target, a resource and a namespace."""
+def _scope() -> list[Column[object]]:
+    """Where record keys are unique."""
     return [
         Column("target", String(64), primary_key=True),
         Column("resource", String(32), primary_key=True),
         Column("namespace", String(128), primary_key=True),
-        Column("key_hash", Hash, primary_key=True),
     ]
 
 
@@ -74,7 +73,8 @@ runs = Table(
 bindings = Table(
     "bindings",
     metadata,
-    *_record_key(),
+    *_scope(),
+    Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
     Column("platform_id", String(128), nullable=False, index=True),
     Column("record_fp", Hash, nullable=False),
@@ -215,9 +215,7 @@ nights = Table(
 key_stamps = Table(
     "key_stamps",
     metadata,
-    Column("target", String(64), primary_key=True),
-    Column("resource", String(32), primary_key=True),
-    Column("namespace", String(128), primary_key=True),
+    *_scope(),
     Column("stamp", BigInteger, nullable=False),  # another one after each change of the scope's bindings
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import ColumnElement, Table, and_
+from sqlalchemy import ColumnElement, Table, and_, bindparam
 
 from crossdock.resources import ResourceName
 
@@ -26,3 +26,8 @@ class Scope:
 def within(table: Table, scope: Scope) -> ColumnElement[bool]:
     """The rows of *table* that are of *scope*."""
     return and_(*(table.c[name] == value for name, value in scope.columns.items()))
+
+
+def within_given(table: Table) -> ColumnElement[bool]:
+    """The rows of *table* that are of the scope whose `Scope.columns` are the parameters."""
+    return and_(*(table.c[name] == bindparam(name) for name in Scope.__slots__))

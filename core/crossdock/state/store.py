@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,16 +18,17 @@ from crossdock.state import lease
 from crossdock.state.backlog import Refused, Waiting
 from crossdock.state.bindings import Bindings
 from crossdock.state.buckets import Buckets
-from crossdock.state.engine import Pin, open_engine, translated
+from crossdock.state.engine import Pin, open_engine, reading, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
-from crossdock.state.key_index import KeyIndex, Stamps, from_bindings
+from crossdock.state.key_index import KeyIndex, Stamps, from_bindings, stamp_of
 from crossdock.state.nights import Nights
 from crossdock.state.removals import Removals
 from crossdock.state.reporting import Reporting
 from crossdock.state.retention import Retention
 from crossdock.state.runs import Cursors, Runs
 from crossdock.state.scopes import Scope
+from crossdock.state.statistics import Statistics
 from crossdock.state.tracing import Tracing
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Transaction:
     nights: Nights
     removals: Removals
     stamps: Stamps
+    statistics: Statistics
 
 
 class State:
@@ -98,60 +100,75 @@ class State:
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
         """A transaction; rolled back when the block raises."""
-        with translated(self._url):
-            with self._engine.begin() as connection:
-                tx = self._transaction(connection)
-                yield tx
-            self._committed(tx)
+        with translated(self._url), self._writing() as tx:
+            yield tx
+
+    @contextmanager
+    def look(self) -> Iterator[Transaction]:
+        """A transaction that only reads, so it costs no flush of the disk; a write in it fails."""
+        with translated(self._url), self._reading() as tx:
+            yield tx
 
     def apply(self, work: Callable[[Transaction], T]) -> T:
         """What *work* gives, in a transaction that is tried again if the database broke it off.
 
         A commit whose answer was lost may have happened, so *work* must come to the same when it is done twice.
         """
+        return self._patiently(work, self._writing)
+
+    def ask(self, work: Callable[[Transaction], T]) -> T:
+        """What *work*, which only reads, gives; tried again as in `apply`."""
+        return self._patiently(work, self._reading)
+
+    def _patiently(
+        self, work: Callable[[Transaction], T], transaction: Callable[[], AbstractContextManager[Transaction]]
+    ) -> T:
         with translated(self._url):
             for attempt in range(TRIES - 1):
                 try:
-                    return self._try(work)
+                    with transaction() as tx:
+                        return work(tx)
                 except DBAPIError as error:
                     if not _passes(error):
                         raise
                 time.sleep(0.1 * 2.0**attempt)
-            return self._try(work)
+            with transaction() as tx:
+                return work(tx)
 
-    def _try(self, work: Callable[[Transaction], T]) -> T:
+    @contextmanager
+    def _writing(self) -> Iterator[Transaction]:
         with self._engine.begin() as connection:
+            if self._lease:
+                self._lease.confirm(connection)
             tx = self._transaction(connection)
-            done = work(tx)
-        self._committed(tx)
-        return done
-
-    def _committed(self, tx: Transaction) -> None:
+            yield tx
         if self._keys:
             self._keys.committed(tx.stamps.touched)
 
+    @contextmanager
+    def _reading(self) -> Iterator[Transaction]:
+        with reading(self._engine) as connection:
+            yield self._transaction(connection)
+
     def known(self, scope: Scope) -> pl.DataFrame:
         """What the state knows of each key of *scope*: see `crossdock.state.key_index.from_bindings`."""
-        with translated(self._url), self._engine.begin() as connection:
-            stamp = Stamps(connection, lambda _: 0).of(scope)
-            frame = self._keys.load(scope, stamp) if self._keys else None
+        with translated(self._url), reading(self._engine) as connection:
+            frame = self._keys.load(scope, stamp_of(connection, scope)) if self._keys else None
             return from_bindings(connection, scope) if frame is None else frame
 
     def publish(self, scope: Scope) -> None:
         """Bring the key index of *scope* up to date; what fails there costs time in the next run, and nothing else."""
         if self._keys is None:
             return
-        with translated(self._url), self._engine.begin() as connection:
-            stamp = Stamps(connection, lambda _: 0).of(scope)
-            self._keys.publish(scope, stamp, lambda: from_bindings(connection, scope))
+        with translated(self._url), reading(self._engine) as connection:
+            self._keys.publish(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope))
 
     def _transaction(self, connection: Connection) -> Transaction:
-        if self._lease:
-            self._lease.confirm(connection)
         stamps = Stamps(connection, self._keys.expected if self._keys else lambda _: 0)
+        bindings = Bindings(connection, stamps)
         return Transaction(
             Runs(connection),
-            Bindings(connection, stamps),
+            bindings,
             Intents(connection),
             Intake(connection),
             Refused(connection),
@@ -164,6 +181,7 @@ class State:
             Nights(connection),
             Removals(connection),
             stamps,
+            Statistics(connection, bindings),
         )
 
     def close(self) -> None:

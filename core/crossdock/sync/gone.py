@@ -59,7 +59,7 @@ def decide(state: State, bound: BoundStream, lost: pl.Series, found: Found, *, a
     """
     if bound.stream.on_gone == "nothing" or lost.is_empty():
         return Gone(terms=Counter({"gone": len(lost), "ignored": len(lost)}))
-    with state.begin() as tx:
+    with state.look() as tx:
         removable, terms = _removable(tx, bound, lost, found)
     nameless = 0
     if not removable.is_empty() and any(found.rows.rows_filtered.values()):

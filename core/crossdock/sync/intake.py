@@ -32,15 +32,15 @@ class PlanIntake(NoIntake):
         self._state = state
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             return tx.intake.done(stream, version)
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             return tx.intake.unfinished(stream)
 
     def newest_stamp(self, stream: str) -> str | None:
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             return tx.intake.newest_stamp(stream)
 
 

@@ -124,7 +124,7 @@ class Planner:
     def _waited(self) -> Iterator[Decided] | None:
         if not self._held:
             return None
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             wanted = [reference for held in self._held.values() for reference in held.missing]
             self._references.look_up(wanted, self._bound.namespace, tx)
             self._forget_refused(tx)
@@ -142,7 +142,7 @@ class Planner:
     def _removals(self) -> Iterator[Decided]:
         while self._removed:
             chunk = [self._removed.popleft() for _ in range(min(CHUNK, len(self._removed)))]
-            with self._state.begin() as tx:
+            with self._state.look() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # a replayed letter of what is gone from there too
             decided = Decided(self._bound, self._run_id, self._clock.now())
@@ -160,7 +160,7 @@ class Planner:
         self._tally.count("carried_on", len(self._removed))
         if not self._held:
             return
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             self._forget_refused(tx)
         self._tally.count("carried_on", len(self._held))
         self._held.clear()
@@ -213,7 +213,7 @@ class Planner:
             except Exception as error:
                 raise self._unforeseen(read.record, error) from error
         namespace = self._bound.namespace
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             self._references.look_up((r for _, members in drafts for r in found_in(members)), namespace, tx)
             bindings = tx.bindings.get(self._bound.scope, [read.key_hash for read, _ in drafts])
         for read, members in drafts:

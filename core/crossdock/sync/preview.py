@@ -113,7 +113,7 @@ class _Preview:
         self._known: set[tuple[Scope, int]] = set()
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name, self._known)
-        with state.begin() as tx:
+        with state.look() as tx:
             self._unsettled = tx.intents.unsettled()
             self._earlier = tx.buckets.get(self._target.name)
         self.result = Planned(self._forecast(0))

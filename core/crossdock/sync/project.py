@@ -125,7 +125,7 @@ class Project:
     @contextmanager
     def look(self) -> Iterator[Transaction]:
         """One look into the state, which cannot be written meanwhile."""
-        with closing(self.open_state(read_only=True)) as state, state.begin() as tx:
+        with closing(self.open_state(read_only=True)) as state, state.look() as tx:
             yield tx
 
     @contextmanager

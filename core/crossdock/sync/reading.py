@@ -50,7 +50,7 @@ class Reading:
             CrossdockError: If the source fails or is refused; nothing of it has entered.
         """
         bound, name = self._bound, self._bound.name
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             self._waiting = tx.waiting.of(name)
             since = tx.cursors.get(name, bound.stream.version)
         bound.context.place.progress.begin(f"reading {name}", None)
@@ -75,7 +75,7 @@ class Reading:
         census, snapshot = self._census, self._is_snapshot
         nothing = not census.winners.height and not snapshot
         known = key_index.nothing() if nothing else self._state.known(self._bound.scope)
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             letters = tx.refused.fingerprints(self._bound.name)
         return delta.compare(
             census.winners, known, letters=letters, waiting=self._waiting, doubtful=doubtful, snapshot=snapshot

@@ -29,7 +29,7 @@ class Replaying:
     def read(self, doubtful: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen letters, but for those of whose record an operation is unsettled."""
         unsettled = {intent.key_hash for intent in doubtful}
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             chosen = tx.refused.chosen(self._choice)
         chosen = [each for each in chosen if each.key_hash not in unsettled]
         self._letters = [each for each in chosen if each.raw]

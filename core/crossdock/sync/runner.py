@@ -105,7 +105,7 @@ def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress
     """
     with opened(project) as (state, work):
         known = project.selected([choice.stream] if choice.stream else [])
-        with state.begin() as tx:
+        with state.look() as tx:
             names = {letter.stream for letter in tx.refused.chosen(choice)} & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' shows what there is"
@@ -229,7 +229,7 @@ class Run:
 
     def _resume(self) -> bool:
         """Deliver what the last run left; False if the run must end."""
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             unsettled = tx.intents.unsettled()
         for intent in unsettled:
             if intent.record_fp != PARTIAL:  # its record waits, and is counted there
@@ -244,7 +244,7 @@ class Run:
         """Run one stream; False if the run must end. Nothing of it is read or counted when its file is late."""
         tally = self._tally(bound.name)
         source = self._source(bound, tally)
-        with self._state.begin() as tx:
+        with self._state.look() as tx:
             doubtful = tx.intents.unsettled(bound.scope)
         try:
             source.read(doubtful, self._advance)

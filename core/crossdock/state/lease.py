@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Interval, bindparam, func, literal, select, text, update
+from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, text, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
@@ -29,7 +29,7 @@ _ADVISORY = 0x63726F7373  # any number will do, as long as every crossdock uses 
 _HELD = update(table).where(table.c.name == NAME, table.c.fence == bindparam("held"))
 _RENEW = {
     "sqlite": sql.Bulk(_HELD.values(until=bindparam("later"))),
-    "postgresql": sql.Bulk(_HELD.values(until=func.clock_timestamp() + literal(timedelta(seconds=LEASE_S), Interval))),
+    "postgresql": sql.Bulk(_HELD.values(until=func.clock_timestamp() + bindparam("length", type_=Interval))),
 }
 
 
@@ -47,8 +47,11 @@ class Lease:
             StateError: If another run has taken over.
         """
         facts: dict[str, list[Any]] = {"held": [self.fence]}
+        length = timedelta(seconds=LEASE_S)
         if connection.dialect.name == "sqlite":
-            facts["later"] = [_now(connection) + timedelta(seconds=LEASE_S)]
+            facts["later"] = [_now(connection) + length]
+        else:
+            facts["length"] = [length]
         if _RENEW[connection.dialect.name].run(connection, facts) != 1:
             raise StateError(
                 "another run has taken over, since this one was asleep for too long",

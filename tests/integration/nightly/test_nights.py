@@ -148,8 +148,8 @@ def test_who_is_killed_is_followed(state_url: StateUrl, tmp_path: Path, monkeypa
         house._look(last)
         return len(house.runs) >= 60 and all(night.finished for night in house.nights())
 
-    eventually(caught_up)
-    last.close()
+    with closing(last):
+        eventually(caught_up)
     nights = house.nights()
     assert {night.status for night in nights} == {"done"}
     assert len(nights) == len(house.runs) >= 60

@@ -143,13 +143,13 @@ class _Listing:
 
 def _time_for(forecast: Forecast) -> str:
     """What the allowance makes of so many requests."""
+    from crossdock.scheduling.times import in_words
+
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""
     if forecast.requests <= forecast.at_once:
         return ", and they may leave at once"
-    minutes, seconds = divmod(round(forecast.seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    time = f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    time = in_words(forecast.seconds)
     return f": {forecast.at_once:,} at once, the rest at {forecast.rate_per_s * 60:,.0f} a minute, so {time} at least"
 
 

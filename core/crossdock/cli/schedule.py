@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -80,9 +80,16 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
         terminal.print_json(rows)
     else:
         columns = ("job", "date", "begins", "expected end", "requests")
-        lines = [tuple("" if value is None else value for value in row.values()) for row in rows]
-        terminal.out().print(terminal.table(f"The next {days} days", columns, lines, numbers=("requests",)))
+        _print_table(f"The next {days} days", columns, rows, numbers=("requests",))
     return 0
+
+
+def _print_table(title: str, columns: Sequence[str], rows: list[dict[str, Any]], *, numbers: Sequence[str]) -> None:
+    """Show the values of *rows* under *columns*; what is None stays empty."""
+    from crossdock.cli import terminal
+
+    lines = [tuple("" if value is None else value for value in row.values()) for row in rows]
+    terminal.out().print(terminal.table(title, columns, lines, numbers=numbers))
 
 
 def _once(loaded: Project, text: str, job: str | None, *, as_json: bool) -> int:
@@ -215,9 +222,8 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"paused": sorted(paused), "nights": rows})
         return
-    lines = [tuple("" if value is None else value for value in row.values()) for row in rows]
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
-    terminal.out().print(terminal.table("Nights", columns, lines, numbers=("run", "attempts")))
+    _print_table("Nights", columns, rows, numbers=("run", "attempts"))
     if paused:
         click.echo(f"paused: {', '.join(sorted(paused))}")
 

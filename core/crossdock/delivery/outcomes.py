@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from crossdock import wire
+from crossdock.pacing.headers import MAX_WAIT_S, http_date
 from crossdock.platform import problems
 from crossdock.platform.problems import Problem
 from crossdock.records import Reason
@@ -19,7 +18,6 @@ Class = Literal[
     "found", "absent",  # answers to a look-up
     "answered",  # to the question whether the platform works at all
 ]  # fmt: skip
-MAX_RETRY_AFTER_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +134,6 @@ def retry_after_s(answer: Answer) -> float | None:
     if value is None:
         return None
     if value.strip().isdecimal():
-        return min(float(value), MAX_RETRY_AFTER_S)
-    try:
-        wait = (_instant(value) - _instant(answer.headers.get("date", ""))).total_seconds()
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return min(max(wait, 0.0), MAX_RETRY_AFTER_S)
-
-
-def _instant(text: str) -> datetime:
-    """An HTTP-date in any of its three forms (RFC 9110 section 5.6.7), all of which are in UTC."""
-    instant = parsedate_to_datetime(text)
-    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+        return min(float(value), MAX_WAIT_S)
+    until, date = http_date(value), http_date(answer.headers.get("date", ""))
+    return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)

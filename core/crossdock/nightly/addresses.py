@@ -6,6 +6,8 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
+from crossdock.platform.profile import is_loopback
+
 _LABEL = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
@@ -22,11 +24,6 @@ def host_name(text: str) -> str:
     if len(text) > 253 or not (_HOST.fullmatch(text) or _is_ip(text)):
         raise ValueError("must be a host name or an IP address")
     return text
-
-
-def is_loopback(host: str) -> bool:
-    """True if *host* surely is this machine."""
-    return host == "localhost" or (_is_ip(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def mailbox(text: str) -> str:

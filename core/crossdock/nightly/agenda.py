@@ -1,4 +1,7 @@
-"""What is to be done now: which nights may start, which are left out, and why. It looks and changes nothing."""
+"""What is to be done now: which nights may start, which are left out, and why.
+
+It looks, and writes one thing: from when a job counts that the state has never seen.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from crossdock.scheduling.blackouts import free_from
-from crossdock.scheduling.due import Due, due, missed
+from crossdock.scheduling.due import Due, due, due_after, missed
 from crossdock.scheduling.jobs import JobConfig, ordered
 from crossdock.state import LeftOut, Night, Transaction
 
@@ -20,11 +23,13 @@ class Plan:
     """What *job* has to do.
 
     Attributes:
+        awake_since: What is due after it is on time at the next look too: all from the first that may have to wait on.
         starts: Nights that are due and not finished, in order.
         left_out: Those that its settings leave out.
     """
 
     job: str
+    awake_since: datetime
     starts: list[Due] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
 
@@ -35,14 +40,18 @@ class Agenda:
     def __init__(self, jobs: Mapping[str, JobConfig]) -> None:
         self._jobs = jobs
 
-    def plans(self, tx: Transaction, now: datetime, awake_since: datetime) -> list[Plan]:
-        """What each job has to do at *now*, those first that others come after; not of paused ones.
+    def plans(self, tx: Transaction, now: datetime, awake_since: Mapping[str, datetime]) -> list[Plan]:
+        """What each job has to do at *now*, those first that others come after; a paused one has nothing to do.
 
         Args:
-            awake_since: What was due after it is on time, though it may have had to wait; all before is caught up with.
+            awake_since: By job: what was due after it is on time, though it may have had to wait; all before is
+                caught up with.
         """
         paused = tx.nights.paused()
-        return [self._plan(tx, name, now, awake_since) for name in ordered(self._jobs) if name not in paused]
+        return [
+            Plan(name, now) if name in paused else self._plan(tx, name, now, awake_since[name])
+            for name in ordered(self._jobs)
+        ]
 
     def may_start(self, tx: Transaction, plan: Plan, plans: list[Plan], now: datetime) -> Due | None:
         """The first night of *plan*, if nothing holds it back."""
@@ -73,12 +82,13 @@ class Agenda:
         return any(not night.finished for night in tx.nights.of_date(job, day))
 
     def _plan(self, tx: Transaction, name: str, now: datetime, awake_since: datetime) -> Plan:
-        job, plan = self._jobs[name], Plan(name)
+        job = self._jobs[name]
         since, last = tx.nights.counted_since(name, now), tx.nights.last_finished(name)
-        after = Due(last.due, last.business_date) if last else None
-        asked = list(self._all_since(job, after, since, now))
-        caught_up = set(missed(job.schedule, after or since, now))
+        after = Due(last.due, last.business_date) if last else since
+        asked = list(due_after(job.schedule, after, now))
+        caught_up = set(missed(job.schedule, after, now))
         wanted = [one for one in asked if one in caught_up or one.instant > awake_since]
+        plan = Plan(name, next((one.instant - timedelta.resolution for one in asked if one.instant > awake_since), now))
         why, late = f"catch_up: {job.schedule.catch_up}", [one for one in asked if one not in wanted]
         plan.left_out = [LeftOut(name, one.instant, one.business_date, "skipped", why) for one in late]
         for one in wanted:
@@ -89,13 +99,6 @@ class Agenda:
             else:
                 plan.starts.append(one)
         return plan
-
-    @staticmethod
-    def _all_since(job: JobConfig, after: Due | None, since: datetime, now: datetime) -> Iterator[Due]:
-        begin = since if after is None else after.instant - timedelta.resolution
-        for one in due(job.schedule, begin, now):
-            if after is None or one > after:
-                yield one
 
 
 def _within(last: Night, one: Due) -> bool:

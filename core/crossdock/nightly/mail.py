@@ -19,8 +19,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.config import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.nightly.addresses import host_name, is_loopback, mailbox
+from crossdock.nightly.addresses import host_name, mailbox
 from crossdock.nightly.notices import Notice
+from crossdock.platform.profile import is_loopback
 from crossdock.transport.http import trust
 
 Mailbox = Annotated[str, AfterValidator(mailbox)]

@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any, Literal
 from uuid import uuid4
 
+from crossdock.scheduling.times import in_words
+
 Kind = Literal["failed", "late", "degraded", "recovered"]
 Status = Literal["done", "incomplete", "failed", "skipped"]
 GRAVEST_FIRST: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
@@ -117,7 +119,7 @@ def _facts(event: Event) -> Iterator[str]:
     yield from _error_lines(event.error)
     if event.due is not None:
         yield f"Due: {_moment(event.due)}"
-    yield f"Took: {_span(event.seconds)}"
+    yield f"Took: {in_words(event.seconds)}"
     yield f"Requests: {event.requests:,}"
     if event.previous is not None:
         yield f"Night before: {event.previous}"
@@ -157,11 +159,3 @@ def _cut(text: str, longest: int) -> str:
 
 def _moment(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M} {instant.tzname()}"
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -49,12 +48,11 @@ class Scheduler:
         clock: Clock,
         run: Callable[[Project, Occasion], Report | None],
         tell: Callable[[Ended], None],
-        interrupt: threading.Event,
     ) -> None:
-        self._project, self._clock, self._run, self._tell, self._interrupt = project, clock, run, tell, interrupt
+        self._project, self._clock, self._run, self._tell = project, clock, run, tell
         self._agenda = Agenda(project.jobs)
         self._state: State | None = None
-        self._awake_since: datetime | None = None
+        self._awake_since: dict[str, datetime] = {}  # by job: nothing that was due after it was missed
 
     def reload(self, project: Project) -> None:
         """Go on with another config."""
@@ -68,24 +66,27 @@ class Scheduler:
             CrossdockError: If the state cannot be used.
         """
         now = self._clock.now()
+        for job in self._project.jobs:
+            self._awake_since.setdefault(job, now - ON_TIME)
         try:
-            ready = self._ready(self._opened(), now)
+            plans, first = self._look(self._opened(), now)
         except CrossdockError:
             self.close()
             raise
-        if any(self._start(plan, start) for plan, start in ready[:1]):
+        if first is not None and self._start(*first):
             return True
-        self._awake_since = now  # all that was due until now is done, or waits for something else than us
+        self._awake_since = {plan.job: plan.awake_since for plan in plans}  # what has to wait stays on time
         return False
 
-    def _ready(self, state: State, now: datetime) -> list[tuple[Plan, Due]]:
+    def _look(self, state: State, now: datetime) -> tuple[list[Plan], tuple[Plan, Due] | None]:
+        """All plans, and of the nights that may start the one that goes first."""
         with state.begin() as tx:
-            plans = self._agenda.plans(tx, now, self._awake_since or now - ON_TIME)
+            plans = self._agenda.plans(tx, now, self._awake_since)
             ready = [(plan, start) for plan in plans if (start := self._agenda.may_start(tx, plan, plans, now))]
-            ready.sort(key=lambda item: self._order(tx, *item))
-        if not ready:
+            first = min(ready, key=lambda item: self._order(tx, *item), default=None)
+        if first is None:
             self._leave_out(state, [plan for plan in plans if plan.left_out and not plan.starts], now)
-        return ready
+        return plans, first
 
     def _opened(self) -> State:
         self._state = self._state or self._project.open_state()
@@ -129,8 +130,7 @@ class Scheduler:
         """When each job is due next."""
         return self._agenda.next_due(self._clock.now())
 
-    def wait_s(self) -> float:
-        """Seconds until something may be due, at most `LOOK_S`."""
+    def wait_s(self, instants: Iterable[datetime]) -> float:
+        """Seconds until the first of the *instants* at which something is due, 0 to `LOOK_S`."""
         now = self._clock.now()
-        instants = self.next_due().values()
-        return min([LOOK_S, *((instant - now).total_seconds() for instant in instants)])
+        return max(0.0, min([LOOK_S, *((instant - now).total_seconds() for instant in instants)]))

@@ -40,7 +40,7 @@ class Service:
     ) -> None:
         self._project, self._clock, self._progress, self._interrupt = project, clock, progress, interrupt
         self._vitals, self._notifier, self._log = vitals, notifier, log
-        self._scheduler = Scheduler(project, clock, self._run, self._ended, interrupt)
+        self._scheduler = Scheduler(project, clock, self._run, self._ended)
 
     def run(self, reloaded: Callable[[], Project | None]) -> None:
         """Go on until the interrupt; *reloaded* gives another config when somebody asked for it."""
@@ -51,7 +51,7 @@ class Service:
                     self._project = project
                     self._scheduler.reload(project)
                 self._look()
-                self._interrupt.wait(max(0.0, self._scheduler.wait_s()))
+                self._interrupt.wait(self._wait_s())
         finally:
             self._scheduler.close()
 
@@ -65,8 +65,13 @@ class Service:
             self._log(f"cannot look what is due: {error}")
         else:
             self._vitals.found("state")
-        for job, instant in self._scheduler.next_due().items():
+
+    def _wait_s(self) -> float:
+        """Seconds until the next look; when each job is due next is shown meanwhile."""
+        next_due = self._scheduler.next_due()
+        for job, instant in next_due.items():
             self._vitals.due(job, instant)
+        return self._scheduler.wait_s(next_due.values())
 
     def _run(self, project: Project, occasion: Occasion) -> Report | None:
         self._warn_if_late(project, occasion)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.clock import Clock
-from crossdock.pacing.headers import Told
+from crossdock.pacing.headers import MAX_WAIT_S, Told
 from crossdock.pacing.in_flight import InFlight
 from crossdock.pacing.known import UNLIMITED, Known
 from crossdock.pacing.learning import SURE, Anchor, Learner, excess
@@ -20,7 +20,6 @@ from crossdock.pacing.suspicion import Suspicion
 Lane = Literal["batch", "live"]
 RESERVE: Mapping[Lane, int] = {"batch": 100, "live": 400}  # one part of so many of the burst stays unspent
 UNSURE = frozenset({"learned", "guessed", "unknown"})
-LONGEST_FREEZE_S = 900.0
 ROUNDING_S = 1e-6
 MEASURING_S = 0.5  # a pause that lets an unknown bucket fill a little, to see how fast it does
 FIRST_IN_FLIGHT, OPEN_IN_FLIGHT = 8, 63  # of an unknown bucket: all that is on its way is refused once it is empty
@@ -107,11 +106,6 @@ class Allowance:
         """The bucket as it was seen last."""
         return self._grant.purse
 
-    def seconds_for(self, requests: int) -> float:
-        """How long so many requests take at least: what the bucket holds goes at once, the rest at its rate."""
-        bucket = self.purse.bucket
-        return max(0.0, requests - max(0.0, bucket.level(self._store_now()))) / bucket.rate_per_s
-
     @property
     def _searching(self) -> bool:
         """The rate was found to be another in this run; one that an earlier run has left is good until then."""
@@ -190,7 +184,7 @@ class Allowance:
         pause = max(MEASURING_S, 4 * self.in_flight.latency_s) if measuring else 0.0
         known = self._learned()
         owed = self._reserve() * (2 ** min(self._learner.hasty, 8) - 1)
-        freeze = max(pause, min(LONGEST_FREEZE_S, retry_after_s or 0.0))
+        freeze = max(pause, min(MAX_WAIT_S, retry_after_s or 0.0))
         self._since = self.purse.spent
 
         def change(purse: Purse, at: float) -> Purse:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import http_sf
 
-MAX_WAIT_S = 900.0
+MAX_WAIT_S = 900.0  # whatever a server says, it is asked again after so long
 MOST = 1e9  # beyond it a number is a mistake or a trap
 
 _LONGEST_FIELD = 256  # the slowest text of this length takes an eighth of a millisecond to read
@@ -273,11 +273,23 @@ def _reset_s(text: str, headers: Mapping[str, str], now_s: float) -> float | Non
 
 @lru_cache(maxsize=64)  # many answers come in one second
 def _instant(text: str) -> float | None:
-    """Seconds since the epoch of a date of HTTP (RFC 9110 section 5.6.7) or ISO 8601, in UTC where it names no zone."""
-    for parse in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            instant = parse(text)
-        except (ValueError, OverflowError):
-            continue
-        return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()
-    return None
+    """Seconds since the epoch of a date of ISO 8601, in UTC where it names no zone, or of one of HTTP."""
+    try:
+        return _in_utc(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return http_date(text)
+
+
+def http_date(text: str) -> float | None:
+    """Seconds since the epoch of a date in one of the three forms of HTTP (RFC 9110 section 5.6.7); None if it is none.
+
+    All of them are in UTC, said or not.
+    """
+    try:
+        return _in_utc(parsedate_to_datetime(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _in_utc(instant: datetime) -> float:
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).timestamp()

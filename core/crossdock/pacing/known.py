@@ -57,5 +57,5 @@ class Known:
         return max(1, int(self.burst * CAREFUL)) if self.burst_from == "learned" else self.burst
 
     def bucket(self, spent_until: float = -math.inf) -> Bucket:
-        """A bucket of this size that an earlier run has spent until *spent_until*, at most one filling from empty."""
+        """A bucket of this size that is full again at *spent_until*, on the caller's clock."""
         return Bucket(self.rate_per_s or FIRST_GUESS_PER_S, self.spendable, spent_until)

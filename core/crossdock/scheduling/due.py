@@ -49,6 +49,17 @@ def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
             yield found
 
 
+def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
+    """What is due after the run *last*, or after an instant, and not after *until*, in order.
+
+    Raises:
+        ValueError: If *last* or *until* has no zone.
+    """
+    if isinstance(last, datetime):
+        return due(schedule, last, until)
+    return (one for one in due(schedule, last.instant - timedelta.resolution, until) if one > last)
+
+
 def missed(schedule: Schedule, last_finished: Due | datetime, now: datetime) -> list[Due]:
     """What is to be made up for at *now*, in order, by the schedule's ``catch_up`` and ``catch_up_within``.
 
@@ -63,11 +74,8 @@ def missed(schedule: Schedule, last_finished: Due | datetime, now: datetime) -> 
     if schedule.catch_up == "none":
         return []
     now, earliest = _utc(now), _utc(now) - schedule.within
-    if isinstance(last_finished, datetime):
-        found = due(schedule, max(_utc(last_finished), earliest), now)
-    else:
-        same_instant = last_finished.instant - timedelta.resolution
-        found = (one for one in due(schedule, max(same_instant, earliest), now) if one > last_finished)
+    begin = last_finished if isinstance(last_finished, datetime) else last_finished.instant
+    found = due_after(schedule, last_finished if _utc(begin) > earliest else earliest, now)
     return list(found if schedule.catch_up == "all" else deque(found, maxlen=1))
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from graphlib import CycleError, TopologicalSorter
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from crossdock.config import ConfigModel, unknown
 from crossdock.scheduling.schedule import Schedule
+from crossdock.scheduling.times import TimeOfDay
 from crossdock.scheduling.zones import first_showing, shown
-
-TimeOfDay = Annotated[str, Field(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
 
 
 class JobConfig(ConfigModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
@@ -14,15 +13,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from crossdock.config import ConfigModel
 from crossdock.scheduling.days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_working
+from crossdock.scheduling.times import A_TIME, TIME_SCHEMA, duration_schema, is_duration, is_time, span, time_of_day
 from crossdock.scheduling.zones import zone_name
 
 MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the file, and a list that nobody works off
 _MINUTES = 24 * 60
-_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": ONE_DAY}
-_TIME = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]")
-_A_TIME = 'time from "00:00" to "23:59" (in quotes, or YAML makes the number 870 of 14:30)'
 _YEARS = range(1900, 9999)  # all that follows from an instant of these can be reckoned with
-_DURATION = re.compile("([1-9][0-9]{0,4})([smhd])")
+_UNITS = "smhd"
 
 
 def _items(value: Any) -> list[Any]:
@@ -32,15 +29,8 @@ def _items(value: Any) -> list[Any]:
     return items
 
 
-def _is_time(value: Any) -> bool:
-    return isinstance(value, str) and _TIME.fullmatch(value) is not None
-
-
 def _times(value: Any) -> tuple[str, ...]:
-    for item in _items(value):
-        if not _is_time(item):
-            raise ValueError(f"{str(item)!r} is no {_A_TIME}")
-    return tuple(sorted(set(_items(value))))
+    return tuple(sorted({time_of_day(item) for item in _items(value)}))
 
 
 def _days(value: Any) -> tuple[str | int, ...]:
@@ -68,13 +58,13 @@ def _date(value: Any) -> date:
 
 
 def _duration(value: Any) -> str:
-    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+    if not is_duration(value, _UNITS):
         raise ValueError(f"{str(value)!r} is no duration such as 90s, 15m, 6h or 2d: 1 to 99999 and a unit")
-    return value
+    return str(value)
 
 
 def _moment(value: Any) -> str:
-    if _is_time(value):
+    if is_time(value):
         return str(value)
     try:  # YAML itself makes an instant of one without quotes
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(value)
@@ -82,30 +72,22 @@ def _moment(value: Any) -> str:
         instant = None
     if instant is None or instant.tzinfo is None or instant.year not in _YEARS:
         raise ValueError(
-            f"{str(value)!r} is no {_A_TIME}, and no instant with its offset, such as 2026-12-24T12:00:00+01:00, "
+            f"{str(value)!r} is no {A_TIME}, and no instant with its offset, such as 2026-12-24T12:00:00+01:00, "
             f"in the years {_YEARS[0]} to {_YEARS[-1]}"
         )
     return instant.isoformat()
 
 
-def _span(text: str) -> timedelta:
-    found = _DURATION.fullmatch(text)
-    assert found
-    return int(found[1]) * _UNITS[found[2]]
-
-
-_TIME_SCHEMA = {"type": "string", "pattern": f"^({_TIME.pattern})$"}
 _DAY_SCHEMA = {"anyOf": [{"enum": list(DAY_NAMES)}, {"type": "integer", "minimum": 1, "maximum": 31}]}
-_DURATION_SCHEMA = {"type": "string", "pattern": f"^{_DURATION.pattern}$"}
 
 
 def _one_or_more(item: dict[str, Any]) -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]})
 
 
-Times = Annotated[tuple[str, ...], BeforeValidator(_times), _one_or_more(_TIME_SCHEMA)]
+Times = Annotated[tuple[str, ...], BeforeValidator(_times), _one_or_more(TIME_SCHEMA)]
 Days = Annotated[tuple[str | int, ...], BeforeValidator(_days), _one_or_more(_DAY_SCHEMA)]
-Duration = Annotated[str, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+Duration = Annotated[str, BeforeValidator(_duration), duration_schema(_UNITS)]
 Moment = Annotated[str, BeforeValidator(_moment), WithJsonSchema({"type": "string"})]
 
 
@@ -121,7 +103,7 @@ class Blackout(ConfigModel):
 
     @model_validator(mode="after")
     def _lasts(self) -> Self:
-        if _is_time(self.from_) != _is_time(self.to):
+        if is_time(self.from_) != is_time(self.to):
             raise ValueError("from and to must both be times of day, or both instants")
         if self.from_ == self.to or (self.instants and self.instants[0] >= self.instants[1]):
             raise ValueError("is empty: to must come after from")
@@ -130,12 +112,12 @@ class Blackout(ConfigModel):
     @cached_property
     def times(self) -> tuple[time, time] | None:
         """The two times of day; None between instants."""
-        return (time.fromisoformat(self.from_), time.fromisoformat(self.to)) if _is_time(self.from_) else None
+        return (time.fromisoformat(self.from_), time.fromisoformat(self.to)) if is_time(self.from_) else None
 
     @cached_property
     def instants(self) -> tuple[datetime, datetime] | None:
         """The two instants, in UTC; None between times of day."""
-        if _is_time(self.from_):
+        if is_time(self.from_):
             return None
         return datetime.fromisoformat(self.from_).astimezone(UTC), datetime.fromisoformat(self.to).astimezone(UTC)
 
@@ -176,7 +158,7 @@ class Schedule(ConfigModel):
         if self.step and self.step > ONE_DAY:
             raise ValueError("every is at most 24h; for rarer runs use at and days")
         if self.catch_up == "all":
-            _refuse_flood(self.step or ONE_DAY / len(self.times), _span(self.catch_up_within))
+            _refuse_flood(self.step or ONE_DAY / len(self.times), span(self.catch_up_within))
         if {"first_working_day", "last_working_day"}.intersection(self.days):
             _refuse_months_off(self.holidays)
         _refuse_days_blacked_out([blackout.times for blackout in self.blackouts if blackout.times])
@@ -193,11 +175,11 @@ class Schedule(ConfigModel):
 
     @cached_property
     def step(self) -> timedelta | None:
-        return None if self.every is None else _span(self.every)
+        return None if self.every is None else span(self.every)
 
     @cached_property
     def within(self) -> timedelta:
-        return _span(self.catch_up_within)
+        return span(self.catch_up_within)
 
 
 def _refuse_flood(step: timedelta, within: timedelta) -> None:

@@ -6,50 +6,30 @@ other streams go meanwhile, nothing is held open, and who asks can be interrupte
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from crossdock.config import ConfigModel
 from crossdock.errors import RefusedError, UnavailableError
+from crossdock.scheduling.times import TimeOfDay, duration_schema, is_duration, span
 from crossdock.sources.workplace import Patience, Workplace
 
 LONGEST = timedelta(hours=24)
-_TIME = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]")
-_DURATION = re.compile("([1-9][0-9]{0,4})([smh])")
-_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
+_UNITS = "smh"
 
 T = TypeVar("T")
 
 
-def _time(value: Any) -> str:
-    if not isinstance(value, str) or not _TIME.fullmatch(value):
-        advice = "(in quotes, or YAML makes the number 870 of 14:30)"
-        raise ValueError(f'{str(value)!r} is no time from "00:00" to "23:59" {advice}')
-    return value
-
-
 def _duration(value: Any) -> str:
-    if not isinstance(value, str) or not _DURATION.fullmatch(value) or _span(value) > LONGEST:
+    if not is_duration(value, _UNITS) or span(value) > LONGEST:
         raise ValueError(f"{str(value)!r} is no duration such as 90s, 45m or 6h, up to 24h")
-    return value
+    return str(value)
 
 
-def _span(text: str) -> timedelta:
-    found = _DURATION.fullmatch(text)
-    assert found
-    return int(found[1]) * _UNITS[found[2]]
-
-
-TimeOfDay = Annotated[
-    str, BeforeValidator(_time), WithJsonSchema({"type": "string", "pattern": f"^({_TIME.pattern})$"})
-]
-Duration = Annotated[
-    str, BeforeValidator(_duration), WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"})
-]
+Duration = Annotated[str, BeforeValidator(_duration), duration_schema(_UNITS)]
 
 
 class Wait(ConfigModel):
@@ -72,7 +52,7 @@ class Wait(ConfigModel):
 
     @property
     def pause(self) -> timedelta:
-        return _span(self.poll)
+        return span(self.poll)
 
     def deadline(self, patience: Patience) -> datetime:
         """The instant until which a run waits, in UTC.
@@ -82,7 +62,7 @@ class Wait(ConfigModel):
         """
         since = patience.since.astimezone(UTC)
         if self.for_ is not None:
-            return since + _span(self.for_)
+            return since + span(self.for_)
         assert self.until is not None
         at, day = time.fromisoformat(self.until), since.astimezone(patience.zone).date()
         shown = (

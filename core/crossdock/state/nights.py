@@ -93,10 +93,6 @@ class Nights:
         self.counted_since(job, at)
         self._connection.execute(update(jobs).where(jobs.c.name == job).values(paused=paused))
 
-    def known_jobs(self) -> set[str]:
-        """All jobs that were ever seen, also those that are in no config any longer."""
-        return set(self._connection.execute(select(jobs.c.name)).scalars())
-
     def last_finished(self, job: str) -> Night | None:
         """The finished night of *job* that was due last."""
         query = select(*_FIELDS).where(nights.c.job == job, nights.c.status != "running")

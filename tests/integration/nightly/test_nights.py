@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -16,8 +16,12 @@ import pytest
 from tests.conftest import PIN
 from tests.patience import eventually
 
-from crossdock.nightly.scheduler import Ended, Scheduler
+from crossdock.errors import StateError
+from crossdock.nightly.scheduler import LOOK_S, Ended, Scheduler
+from crossdock.nightly.service import Service
+from crossdock.nightly.vitals import Vitals
 from crossdock.platform.profile import Profile
+from crossdock.progress import Silent
 from crossdock.scheduling.due import due
 from crossdock.scheduling.jobs import JobConfig
 from crossdock.state import Night, Occasion, State, StateUrl, create
@@ -26,6 +30,8 @@ from crossdock.sync.report import Report
 from crossdock.testing.clock import ManualClock
 
 BEGIN = datetime(2025, 3, 1, 12, tzinfo=UTC)
+DUE = datetime(2025, 3, 2, 1, 30, tzinfo=UTC)  # the first night after it in Berlin
+NO_CATCH_UP = {"catch_up": "none"}
 ZONES = (
     "America/New_York", "Europe/Berlin", "Asia/Beirut", "Africa/Cairo",
     "America/Santiago", "America/Havana", "America/Nuuk", "Australia/Lord_Howe",
@@ -61,6 +67,8 @@ class House:
     told: list[Ended] = field(default_factory=list)
     lasts_s: float = 60.0
     kills: float = 0.0
+    refuses: bool = False
+    meanwhile: Callable[[], object] = lambda: None  # done while a run is at work
     rng: random.Random = field(default_factory=lambda: random.Random(5))
     lock: threading.Lock = field(default_factory=threading.Lock)
     awake: list[Scheduler] = field(default_factory=list)
@@ -70,10 +78,12 @@ class House:
         self.project = project(self.url, self.folder, self.jobs)
 
     def scheduler(self) -> Scheduler:
-        self.awake.append(Scheduler(self.project, self.clock, self.run, self.told.append, threading.Event()))
+        self.awake.append(Scheduler(self.project, self.clock, self.run, self.told.append))
         return self.awake[-1]
 
     def run(self, of: Project, occasion: Occasion) -> Report | None:
+        if self.refuses:
+            raise StateError("no room")
         with closing(of.open_state()) as state, state.exclusive("test"):
             with state.begin() as tx:
                 if not tx.nights.begin(occasion, at=self.clock.now()):
@@ -82,11 +92,36 @@ class House:
             if self.rng.random() < self.kills:
                 raise KilledError
             self.clock.advance(self.lasts_s)
+            self.meanwhile()
             with state.begin() as tx:
                 tx.nights.finish(occasion, "done", run_id, None, at=self.clock.now())
             with self.lock:
                 self.runs.append(occasion)
             return Report(run_id, str(occasion.business_date))
+
+    @contextmanager
+    def watched(self) -> Iterator[Scheduler]:
+        """A scheduler that has looked from the first day until a minute before the first night."""
+        with closing(self.scheduler()) as scheduler:
+            self.look_until(DUE - timedelta(minutes=1), scheduler, timedelta(hours=1))
+            yield scheduler
+
+    @contextmanager
+    def busy(self) -> Iterator[State]:
+        """Another process is at work on the state."""
+        with closing(self.project.open_state()) as other, other.exclusive("other"):
+            yield other
+
+    def pause(self, name: str, *, paused: bool) -> None:
+        with closing(State(self.url, PIN)) as state, state.begin() as tx:
+            tx.nights.pause(name, self.clock.now(), paused=paused)
+
+    def look_until(self, until: datetime, scheduler: Scheduler, step: timedelta = timedelta(minutes=5)) -> None:
+        """Let time pass; *scheduler* looks all the time, and last at *until*."""
+        self._look(scheduler)
+        while self.clock.now() < until:
+            self.clock.advance(min(step, until - self.clock.now()).total_seconds())
+            self._look(scheduler)
 
     def live(self, until: datetime, schedulers: Sequence[Scheduler], step: timedelta = timedelta(hours=2)) -> None:
         """Let time pass; all *schedulers* look at the same moments, each in a thread of its own."""
@@ -202,11 +237,164 @@ def test_a_paused_job_goes_on_where_it_was(state_url: StateUrl, tmp_path: Path) 
     house = House(state_url, tmp_path, {"a": job()})
     scheduler = house.scheduler()
     house.live(BEGIN + timedelta(days=1), [scheduler])
-    with closing(State(state_url, PIN)) as state, state.begin() as tx:
-        tx.nights.pause("a", house.clock.now(), paused=True)
+    house.pause("a", paused=True)
     house.live(BEGIN + timedelta(days=4), [scheduler])
     assert len(house.runs) == 1
-    with closing(State(state_url, PIN)) as state, state.begin() as tx:
-        tx.nights.pause("a", house.clock.now(), paused=False)
+    house.pause("a", paused=False)
     house.live(BEGIN + timedelta(days=5), [scheduler])
     assert len(house.runs) == 5
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_night_waits_for_the_state(state_url: StateUrl, tmp_path: Path, begun: bool) -> None:
+    """It follows a run by hand, and one of it that was killed, also where nothing is caught up with."""
+    house = House(state_url, tmp_path, {"a": job(schedule=NO_CATCH_UP)})
+    with house.watched() as scheduler:
+        with house.busy() as other:
+            if begun:
+                with other.begin() as tx:
+                    assert tx.nights.begin(Occasion("a", DUE, DUE.date()), at=DUE)
+            house.look_until(DUE + timedelta(hours=2), scheduler)
+        assert not house.runs
+        house.look_until(DUE + timedelta(hours=3), scheduler)
+    assert [(night.due, night.status, night.attempts) for night in house.nights()] == [(DUE, "done", 1 + begun)]
+
+
+def test_nights_that_waited_for_the_state_follow_each_other(state_url: StateUrl, tmp_path: Path) -> None:
+    """None that came due while another run was at work is left out: nobody missed it."""
+    house = House(state_url, tmp_path, {"a": job(schedule={"every": "1h", "catch_up": "latest"})})
+    with house.watched() as scheduler:
+        done = len(house.runs)
+        with house.busy():
+            house.look_until(house.clock.now() + timedelta(hours=3), scheduler)
+        house.look_until(house.clock.now() + timedelta(minutes=10), scheduler)
+    assert len(house.runs) == done + 3
+    assert {night.status for night in house.nights()} == {"done"}
+
+
+def test_a_night_that_cannot_begin_is_tried_again(state_url: StateUrl, tmp_path: Path) -> None:
+    """Each failure is told, and it runs at the first look at which it can."""
+    house = House(state_url, tmp_path, {"a": job(schedule=NO_CATCH_UP)})
+    with house.watched() as scheduler:
+        house.refuses = True
+        house.look_until(DUE + timedelta(minutes=20), scheduler)
+        assert not house.runs
+        assert {(ended.due.instant, ended.error) for ended in house.told} == {(DUE, "no room")}
+        house.refuses = False
+        house.look_until(DUE + timedelta(minutes=25), scheduler)
+    assert [run.due for run in house.runs] == [DUE]
+
+
+@pytest.mark.parametrize("lasts_s", [60, 3600])
+def test_a_job_after_a_long_one_is_on_time(state_url: StateUrl, tmp_path: Path, lasts_s: float) -> None:
+    """However long the first takes, the second follows, also where the scheduler began to look when both were due."""
+    house = House(state_url, tmp_path, {"z": job(), "a": job(after=["z"], schedule=NO_CATCH_UP)}, lasts_s=lasts_s)
+    with house.watched():
+        house.clock.advance(120)
+    fresh = house.scheduler()
+    house.look_until(house.clock.now(), fresh)
+    fresh.close()
+    assert [run.job for run in house.runs] == ["z", "a"]
+
+
+def test_a_job_after_one_that_another_scheduler_runs_is_on_time(state_url: StateUrl, tmp_path: Path) -> None:
+    """Who looks on while it runs does not leave out what comes after it."""
+    house = House(state_url, tmp_path, {"z": job(), "a": job(after=["z"], schedule=NO_CATCH_UP)}, lasts_s=3600)
+    with house.watched() as scheduler, house.watched() as other:
+        house.clock.advance(120)
+        house.meanwhile = scheduler.tick
+        assert other.tick()
+        house.look_until(house.clock.now(), scheduler)
+    assert [run.job for run in house.runs] == ["z", "a"]
+    assert {night.status for night in house.nights()} == {"done"}
+
+
+@pytest.mark.parametrize(
+    ("blackout", "busy_min"),
+    [
+        pytest.param(("02:00", "04:00"), 0, id="due in it"),
+        pytest.param(("02:40", "04:00"), 20, id="held up until it began"),
+    ],
+)
+def test_a_blackout_is_no_reason_to_leave_a_night_out(
+    state_url: StateUrl, tmp_path: Path, blackout: tuple[str, str], busy_min: int
+) -> None:
+    """What is due in one, or cannot start before it, starts at its end."""
+    window = dict(zip(("from", "to"), blackout, strict=True))
+    house = House(state_url, tmp_path, {"a": job(schedule={**NO_CATCH_UP, "blackouts": [window]})})
+    with house.watched() as scheduler:
+        with house.busy():
+            house.look_until(DUE + timedelta(minutes=busy_min), scheduler)
+        house.look_until(DUE + timedelta(minutes=89), scheduler)
+        assert not house.runs
+        house.look_until(DUE + timedelta(minutes=90), scheduler)
+    assert [(run.job, run.business_date) for run in house.runs] == [("a", DUE.date())]
+
+
+def test_one_that_waits_brings_nothing_back_that_others_missed(state_url: StateUrl, tmp_path: Path) -> None:
+    """While a night is held up, others that the host slept through stay left out."""
+    house = House(state_url, tmp_path, {"late": job(schedule={"catch_up": "latest"}), "a": job(schedule=NO_CATCH_UP)})
+    with house.watched():
+        house.clock.advance(timedelta(days=3, hours=2).total_seconds())
+    fresh = house.scheduler()
+    with house.busy():
+        house.look_until(house.clock.now() + timedelta(hours=1), fresh)
+    house.look_until(house.clock.now() + timedelta(hours=1), fresh)
+    fresh.close()
+    assert [(run.job, run.due) for run in house.runs] == [("late", DUE + timedelta(days=3))]
+    assert Counter(night.status for night in house.nights("a")) == Counter({"skipped": 4})
+
+
+def test_one_that_waits_brings_nothing_back_that_was_paused(state_url: StateUrl, tmp_path: Path) -> None:
+    """A job that was paused over its time stays without that night, whatever waited meanwhile."""
+    house = House(state_url, tmp_path, {"z": job(), "a": job(schedule=NO_CATCH_UP)})
+    with house.watched() as scheduler:
+        house.pause("a", paused=True)
+        with house.busy():
+            house.look_until(DUE + timedelta(hours=1), scheduler)
+        house.pause("a", paused=False)
+        house.look_until(DUE + timedelta(hours=2), scheduler)
+    assert {(night.job, night.status) for night in house.nights()} == {("z", "done"), ("a", "skipped")}
+
+
+def test_what_overlapped_is_on_record_once_the_state_is_free(state_url: StateUrl, tmp_path: Path) -> None:
+    """It is a failure by ``overlap: forbid``, however long it could not be written down."""
+    hourly = {"every": "1h", **NO_CATCH_UP}
+    house = House(state_url, tmp_path, {"a": job(schedule=hourly, overlap="forbid")}, lasts_s=4000)
+    scheduler = house.scheduler()
+    scheduler.tick()
+    house.clock.advance(3600)
+    assert scheduler.tick()
+    with house.busy():
+        house.look_until(house.clock.now() + timedelta(minutes=15), scheduler)
+    house.look_until(house.clock.now() + timedelta(minutes=15), scheduler)
+    scheduler.close()
+    assert [night.status for night in house.nights()] == ["failed", "done"]
+
+
+class Interrupt(threading.Event):
+    """Ends a service when it waits for the second time; the clock has passed the first wait."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.waited: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.waited.append(timeout)
+        if len(self.waited) == 2:
+            self.set()
+        self.clock.advance(timeout or 0.0)
+        return self.is_set()
+
+
+def test_the_service_sleeps_until_the_next_night_or_look(state_url: StateUrl, tmp_path: Path) -> None:
+    """No longer than until something is due, and no longer than one look; it shows when each job is due."""
+    house = House(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
+    house.clock.advance(3600 - LOOK_S - 10)
+    interrupt, vitals = Interrupt(house.clock), Vitals(house.clock)
+    Service(house.project, house.clock, Silent(), interrupt, vitals, notifier=None, log=print).run(lambda: None)
+    assert interrupt.waited == [LOOK_S, 10.0]
+    shown = next(family for family in vitals.families() if family.name == "crossdock_next_due_timestamp_seconds")
+    expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
+    assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

@@ -156,19 +156,6 @@ def test_three_kinds_are_told_without_asking(tmp_path: Path) -> None:
     assert set(told.when) == {"failed", "degraded", "recovered"}
 
 
-@pytest.mark.parametrize(
-    ("host", "loopback"),
-    [
-        ("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True),
-        ("0.0.0.0", False), ("10.0.0.1", False), ("localhost.example.com", False), ("127.0.0.1.example.com", False),
-        ("2130706433", False), ("0x7f000001", False),
-    ],
-)  # fmt: skip
-def test_what_is_this_machine(host: str, loopback: bool) -> None:
-    """Only names and addresses that cannot lead elsewhere count as this machine."""
-    assert addresses.is_loopback(host) is loopback
-
-
 @given(st.text(alphabet="ab1.@_-+'\"<>(), \\\n", max_size=12))
 def test_a_mailbox_that_is_taken_can_be_written_to(text: str) -> None:
     """Whatever passes as an address stands in a header as it is."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from crossdock import config
 from crossdock.errors import ConfigError
-from crossdock.platform.profile import ApiKey, ClientCredentials, Profile
+from crossdock.platform.profile import ApiKey, ClientCredentials, Profile, is_loopback
 
 HEAD = "base_url: https://api.example.com/\ntenant: acme\nauth:\n"
 CLIENT = "  kind: oauth2_client_credentials\n  client_id: me\n  client_secret: env:SECRET\n"
@@ -120,3 +120,16 @@ def test_a_rule_that_cannot_be_kept_is_refused(settings: dict[str, Any], said: s
     """Nothing is verified without a look-up, and nothing resent without keys: that is said before anything is sent."""
     with pytest.raises(ValidationError, match=said):
         profile(**settings)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True),
+        ("0.0.0.0", False), ("10.0.0.1", False), ("localhost.example.com", False), ("127.0.0.1.example.com", False),
+        ("2130706433", False), ("0x7f000001", False),
+    ],
+)  # fmt: skip
+def test_what_is_this_machine(host: str, loopback: bool) -> None:
+    """Only names and addresses that cannot lead elsewhere count as this machine."""
+    assert is_loopback(host) is loopback

@@ -1,0 +1,60 @@
+"""Times of day and durations: as config files say them, and as people are told them."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+A_TIME = 'time from "00:00" to "23:59" (in quotes, or YAML makes the number 870 of 14:30)'
+_TIME = re.compile("([01][0-9]|2[0-3]):[0-5][0-9]")
+TIME_SCHEMA = {"type": "string", "pattern": f"^({_TIME.pattern})$"}
+_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+
+
+def is_time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def time_of_day(value: Any) -> str:
+    """*value*, if it is a time of day.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not is_time(value):
+        raise ValueError(f"{str(value)!r} is no {A_TIME}")
+    return str(value)
+
+
+TimeOfDay = Annotated[str, BeforeValidator(time_of_day), WithJsonSchema(TIME_SCHEMA)]
+
+
+def is_duration(value: Any, units: str) -> bool:
+    """True for a number from 1 to 99999 and one of *units*, of s, m, h and d."""
+    return isinstance(value, str) and re.fullmatch(_duration(units), value) is not None
+
+
+def duration_schema(units: str) -> WithJsonSchema:
+    """What `is_duration` takes, for an editor."""
+    return WithJsonSchema({"type": "string", "pattern": f"^{_duration(units)}$"})
+
+
+def _duration(units: str) -> str:
+    return f"([1-9][0-9]{{0,4}})([{units}])"
+
+
+def span(duration: str) -> timedelta:
+    """How long a *duration* such as ``15m`` is."""
+    return int(duration[:-1]) * _UNITS[duration[-1]]
+
+
+def in_words(seconds: float) -> str:
+    """For example ``2 h 5 min``, ``5 min 30 s`` or ``30 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,50 @@
+"""Times of day and durations: what is taken for one, and how one is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from crossdock.scheduling.jobs import JobConfig
+from crossdock.scheduling.times import in_words, is_duration, span
+
+
+@given(number=st.integers(1, 99_999), unit=st.sampled_from("smhd"))
+def test_a_duration_is_as_long_as_it_says(number: int, unit: str) -> None:
+    """A number and a unit; only the units that are asked for count."""
+    names = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+    assert is_duration(f"{number}{unit}", "smhd")
+    assert is_duration(f"{number}{unit}", "smh") == (unit != "d")
+    assert span(f"{number}{unit}") == timedelta(**{names[unit]: number})
+
+
+@pytest.mark.parametrize("value", ["", "m", "0m", "05m", "100000s", "5w", "5 m", "5m\n", "-5m", "1.5h", "٣m", 5, None])
+def test_what_is_no_duration(value: Any) -> None:
+    """Neither other units and digits, nor what is no text."""
+    assert not is_duration(value, "smhd")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"), (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (60, "1 min 0 s"), (3599.4, "59 min 59 s"),
+        (3599.6, "1 h 0 min"), (7_500, "2 h 5 min"), (90_000, "25 h 0 min"),
+    ],
+)  # fmt: skip
+def test_a_span_in_words(seconds: float, words: str) -> None:
+    """Rounded to the second first, so that no word says 60."""
+    assert in_words(seconds) == words
+
+
+@pytest.mark.parametrize("said", ["24:00", "6:00", 360])
+def test_the_time_by_which_a_job_is_done_is_a_time(said: Any) -> None:
+    """What is none is refused in the words that a schedule has for it."""
+    schedule = {"time_zone": "UTC", "at": "02:30"}
+    assert JobConfig.model_validate({"schedule": schedule, "done_by": "06:00"}).done_by == "06:00"
+    with pytest.raises(ValidationError, match=f"'{said}' is no time .*in quotes"):
+        JobConfig.model_validate({"schedule": schedule, "done_by": said})

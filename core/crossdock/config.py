@@ -84,7 +84,10 @@ class Secret:
             if not value:
                 raise ConfigError(f"the environment variable {name} is not set", hint=f"export {name}=...")
             return value
-        path = self.folder / Path(name).expanduser()
+        try:
+            path = self.folder / Path(name).expanduser()
+        except RuntimeError:
+            raise ConfigError(f"the secret {self.reference} is of a user who has no home here") from None
         try:
             if path.stat().st_mode & 0o077:
                 raise ConfigError(
@@ -129,7 +132,12 @@ SecretRef = Annotated[Secret, BeforeValidator(_secret), WithJsonSchema({"type": 
 
 
 def _path(value: Any, info: ValidationInfo) -> Any:
-    return info.context["folder"] / Path(value).expanduser() if isinstance(value, str) and info.context else value
+    if not isinstance(value, str) or not info.context:
+        return value
+    try:
+        return info.context["folder"] / Path(value).expanduser()
+    except RuntimeError:
+        raise ValueError("begins with ~ and the name of a user who has no home here") from None
 
 
 ConfigPath = Annotated[Path, BeforeValidator(_path)]

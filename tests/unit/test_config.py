@@ -95,6 +95,7 @@ def test_secrets_come_from_the_environment_or_an_own_file(tmp_path: Path, monkey
     [
         pytest.param("env:CROSSDOCK_NOT_SET", None, "CROSSDOCK_NOT_SET is not set", id="variable not set"),
         pytest.param("file:none", None, "cannot be read", id="no file"),
+        pytest.param("file:~nobody-here/key", None, "who has no home", id="nobody's home"),
         pytest.param("file:key", 0o644, "others may read", id="readable by all"),
         pytest.param("file:key", 0o600, "empty", id="empty"),
     ],

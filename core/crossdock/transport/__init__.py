@@ -1,1 +1,1 @@
-"""Bytes and pages from elsewhere: SFTP and HTTP; one door a library."""
+"""Bytes and pages from elsewhere: SFTP, folders and HTTP; one door a library."""

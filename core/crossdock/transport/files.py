@@ -10,6 +10,7 @@ from typing import Protocol, Self
 
 from crossdock.errors import ConfigError, RefusedError
 
+MAX_NAMES = 200_000  # in one folder; a listing without end is no listing
 _UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, bytes that are no UTF-8, line separators
 
 
@@ -22,12 +23,14 @@ class RemoteFile:
         size: Bytes.
         mtime: Last change in whole seconds since 1970, by the store's clock.
         folder: Where it was found; empty for the store's own folder.
+        revision: What else changes with its bytes, and where another file takes its place; empty if nobody can tell.
     """
 
     name: str
     size: int
     mtime: int
     folder: str = ""
+    revision: tuple[int, ...] = ()
 
     @property
     def path(self) -> str:
@@ -85,13 +88,18 @@ def is_safe(name: str) -> bool:
     return not any(unicodedata.category(character) in _UNSEEN for character in name)
 
 
+def matches(name: str, pattern: str) -> bool:
+    """Whether *pattern* means *name*; no pattern means a dot file."""
+    return not name.startswith(".") and fnmatchcase(name, pattern)
+
+
 def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
     """The files that match, by name.
 
     Raises:
         RefusedError: If a matching name is unsafe. Leaving it out would lose its records without a word.
     """
-    chosen = [file for file in files if not file.name.startswith(".") and fnmatchcase(file.name, pattern)]
+    chosen = [file for file in files if matches(file.name, pattern)]
     for file in chosen:
         if not is_safe(file.name):
             reason = f"a file that matches {pattern!r} has the unsafe name {file.name!a}"
@@ -107,7 +115,7 @@ def disagreement(before: RemoteFile, read: int, after: RemoteFile | None) -> str
     if after.size != before.size:
         verb = "grew" if after.size > before.size else "shrank"
         return f"{verb} from {before.size} to {after.size} bytes while it was read"
-    if after.mtime != before.mtime:
+    if (after.mtime, after.revision) != (before.mtime, before.revision):
         return f"was written or replaced while it was read, {read} of {before.size} bytes in"
     if read > before.size:
         return f"grew past its {before.size} bytes while it was read"

@@ -8,13 +8,12 @@ from contextlib import contextmanager, suppress
 from typing import Self
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
-from crossdock.transport.files import RemoteFile, Sink, disagreement, select
+from crossdock.transport.files import MAX_NAMES, RemoteFile, Sink, disagreement, select
 from crossdock.transport.sftp_wire import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
 from crossdock.transport.ssh import Line, SftpLogin, log_in, private_key, trusted_line
 
 __all__ = ["SftpLogin", "SftpSession", "connect"]
 
-_MAX_NAMES = 200_000  # in one folder; a listing without end is no listing
 _KEEPALIVE_S = 15
 
 
@@ -55,8 +54,8 @@ class SftpSession:
         missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
         with self._asking(f"listing folder {folder!r}", missing):
             for count, (name, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
-                if count == _MAX_NAMES:
-                    raise RefusedError(f"folder {folder!r} has more than {_MAX_NAMES} names", where=self._where)
+                if count == MAX_NAMES:
+                    raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
                 if file := self._regular(name.decode(errors="surrogateescape"), folder, attributes):
                     found.append(file)
         return select(found, pattern, self._where)

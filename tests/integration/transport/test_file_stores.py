@@ -1,4 +1,4 @@
-"""What a file store does, on a real OpenSSH server and on the loopback server."""
+"""What a file store does, on a real OpenSSH server, on the loopback server and in a folder."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
+from crossdock.transport.folder import FolderStore
 from crossdock.transport.sftp import SftpSession, connect
 
 
@@ -19,7 +20,7 @@ from crossdock.transport.sftp import SftpSession, connect
 class Place:
     """A store, and the folder behind it."""
 
-    store: SftpSession
+    store: SftpSession | FolderStore
     folder: Path
     name: str
 
@@ -29,11 +30,15 @@ class Place:
         return path
 
 
-@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback"])
+@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback", "folder"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    store: SftpSession | FolderStore
     if request.param == "openssh":
         root = request.getfixturevalue("openssh").folder
         store = connect(request.getfixturevalue("openssh_login"))
+    elif request.param == "folder":
+        root = tmp_path
+        store = FolderStore(root)
     else:
         root = request.getfixturevalue("served")
         store = connect(request.getfixturevalue("login"))

@@ -1,0 +1,13 @@
+"""Legacy warehouses that export files to a local folder or a mounted share."""
+
+from crossdock import Connector
+from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
+from crossdock_connectors.folder_warehouse.streams import check, streams
+
+CONNECTOR = Connector(
+    name="folder_warehouse",
+    title="Warehouse with file exports in a folder",
+    settings=FolderWarehouseSettings,
+    streams=streams,
+    check=check,
+)

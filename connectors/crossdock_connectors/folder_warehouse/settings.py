@@ -1,0 +1,38 @@
+"""What a warehouse that drops files in a folder is configured with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field
+
+from crossdock import Settings
+from crossdock.sources import ConfigPath
+from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
+
+P = TypeVar("P", SourceConfig, WarehouseStreamConfig)
+
+
+def _inside(part: P) -> P:
+    files: str | None = part.files
+    if files is not None and (files.startswith("/") or ".." in files.split("/")):
+        raise ValueError("files must be below path, and written relative to it")
+    return part
+
+
+class FolderSettings(Settings):
+    """A folder."""
+
+    path: ConfigPath
+    """The folder, on a disk or a mounted share, relative to this file; nothing outside of it is read."""
+
+
+class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder comes first
+    """A warehouse that exports files to a folder."""
+
+    kind: Literal["folder_warehouse"]
+    settle_s: Annotated[float, Field(ge=0)] = 4.0
+    """How long a young file must keep its size and time before it is read; NFS may tell of changes 3 s late."""
+    sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_inside)]] = {}
+    streams: Annotated[Mapping[str, Annotated[WarehouseStreamConfig, AfterValidator(_inside)]], Field(min_length=1)]

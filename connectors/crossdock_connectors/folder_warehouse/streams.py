@@ -1,0 +1,24 @@
+"""Streams over the files in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from crossdock import Context, Finding
+from crossdock.sources import FileStore, FolderStore
+from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
+from crossdock_connectors.warehouse import streams as warehouse
+
+
+def streams(settings: FolderWarehouseSettings) -> Sequence[warehouse.WarehouseStream[FolderWarehouseSettings]]:
+    """The configured streams."""
+    return warehouse.streams(settings, _open)
+
+
+def check(ctx: Context[FolderWarehouseSettings]) -> Iterator[Finding]:
+    """Look into the folder, and count the files of every pattern."""
+    return warehouse.check(ctx.settings, _open, f"the folder {ctx.settings.path} is there")
+
+
+def _open(settings: FolderWarehouseSettings) -> FileStore:
+    return FolderStore(settings.path)

@@ -1,0 +1,1 @@
+"""What all legacy warehouses that export files have in common, wherever the files are; no connector itself."""

@@ -1,0 +1,91 @@
+"""What a warehouse that exports files is configured with, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock import ConfigModel, Filter, Repair, Settings, StreamConfig
+from crossdock.sources import DelimitedFormat, Wait
+
+
+def _files(pattern: str) -> str:
+    folder, _, name = pattern.rpartition("/")
+    if not name or any(wildcard in folder for wildcard in "*?["):
+        raise ValueError("must be a folder and a name pattern; only the name may have wildcards")
+    return pattern
+
+
+FilesPattern = Annotated[str, AfterValidator(_files)]
+
+
+class SourceConfig(ConfigModel):
+    """Files of one layout that several streams read, once in a run."""
+
+    files: FilesPattern
+    """Folder and name pattern, such as ``out/LOT_*.txt``; the folder is relative to the login folder or ``path``."""
+    format: DelimitedFormat = DelimitedFormat()
+    columns: Mapping[str, Repair] = {}
+    """Repairs by column, for all its streams."""
+    skip: Mapping[str, Filter] = {}
+    """Rows to leave out, for all its streams, before their own filters."""
+    wait: Wait | None = None
+    """How long scheduled runs, and ``sync --wait``, wait for a file that none of its streams has worked through."""
+
+
+class WarehouseStreamConfig(StreamConfig):
+    """A stream and its files: either of its own, or those of a shared source."""
+
+    source: str | None = None
+    """A source of this connection."""
+    files: FilesPattern | None = None
+    format: DelimitedFormat | None = None
+    wait: Wait | None = None
+    """How long scheduled runs, and ``sync --wait``, wait for a file that the stream has not worked through."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.source is None) == (self.files is None):
+            raise ValueError("give either source or files")
+        if self.source is not None and self.format is not None:
+            raise ValueError("the format belongs to the source")
+        if self.source is not None and self.wait is not None:
+            raise ValueError("the wait belongs to the source")
+        return self
+
+
+class WarehouseSettings(Settings):
+    """A warehouse that exports files; each kind of it adds where they are."""
+
+    settle_s: Annotated[float, Field(ge=0)] = 2.0
+    """How long a young file must keep its size and time before it is read."""
+    sources: Mapping[str, SourceConfig] = {}
+    streams: Annotated[Mapping[str, WarehouseStreamConfig], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _sources_fit(self) -> Self:
+        for name, stream in self.streams.items():
+            if stream.source is not None and stream.source not in self.sources:
+                raise ValueError(f"streams.{name}.source: there is no source {stream.source!r}")
+        self._waits_agree()
+        return self
+
+    def source_of(self, stream: WarehouseStreamConfig) -> SourceConfig:
+        """Where *stream* reads; one of its own where it names none."""
+        if stream.source is not None:
+            return self.sources[stream.source]
+        assert stream.files is not None
+        return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), wait=stream.wait)
+
+    def _waits_agree(self) -> None:
+        waits: dict[str, tuple[str, Wait | None]] = {}
+        for name, stream in self.streams.items():
+            source = self.source_of(stream)
+            other, wait = waits.setdefault(source.files, (name, source.wait))
+            if wait != source.wait:
+                raise ValueError(
+                    f"streams.{name}.wait: {other} reads the same files and waits for them differently; "
+                    "give both the same wait, or make the files a source of both"
+                )

@@ -1,0 +1,102 @@
+"""Streams over the files of a warehouse: what is read; how it is mapped stands in the config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
+from crossdock.sources import FileSource, FileStore, Reader, UnavailableError
+from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
+
+W = TypeVar("W", bound=WarehouseSettings)
+OpenStore = Callable[[W], FileStore]
+"""Opens what the files of a warehouse are in."""
+
+
+class WarehouseStream(DeclaredStream[W]):
+    """A stream over the files of a warehouse."""
+
+    def __init__(
+        self, name: str, config: WarehouseStreamConfig, source: SourceConfig, open_store: OpenStore[W]
+    ) -> None:
+        whole = config.model_copy(
+            update={"columns": {**source.columns, **config.columns}, "skip": {**source.skip, **config.skip}}
+        )
+        super().__init__(name, whole, source.format.model_dump(exclude_none=True))
+        self.files, self.format, self.wait = source.files, source.format, source.wait
+        self.peers: Sequence[WarehouseStream[W]] = (self,)
+        self._open_store = open_store
+
+    def pull(self, ctx: Context[W], since: str | None) -> Iterator[RawBatch]:
+        del since  # the intake remembers by content
+        return self._source(ctx).read(self.reader(ctx))
+
+    def finished(self, ctx: Context[W]) -> None:
+        self._source(ctx).finished(self.reader(ctx))
+
+    def reader(self, ctx: Context[Any]) -> Reader:
+        """Who reads, as the intake knows it."""
+        return Reader(f"{ctx.connection}.{self.name}", self.version)
+
+    def _source(self, ctx: Context[W]) -> FileSource:
+        def make() -> FileSource:
+            return FileSource(
+                self.files,
+                self.format,
+                lambda: _session(ctx, self._open_store, again=self.wait is not None and ctx.place.patience is not None),
+                ctx.place,
+                settle_s=ctx.settings.settle_s,
+                snapshot=self.mode == "snapshot",
+                readers=[peer.reader(ctx) for peer in self.peers],
+                wait=self.wait,
+            )
+
+        return ctx.shared(self.peers, make)
+
+
+def streams(settings: W, open_store: OpenStore[W]) -> Sequence[WarehouseStream[W]]:
+    """The configured streams; those with one source, or with equal files, layout and mode, share its reading."""
+    made = [
+        WarehouseStream(name, config, settings.source_of(config), open_store)
+        for name, config in settings.streams.items()
+    ]
+    for stream in made:
+        stream.peers = tuple(other for other in made if _shares(stream, other))
+    return made
+
+
+def _shares(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
+    return (one.files, one.format, one.mode == "snapshot") == (other.files, other.format, other.mode == "snapshot")
+
+
+def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileStore:
+    """A session; a login that failed is not tried again in this run, so that no account gets locked.
+
+    Args:
+        again: Ask a server that did not answer again, as who waits for it must.
+    """
+    failures: list[CrossdockError] = ctx.shared("failed logins", list)
+    if failures and not (again and isinstance(failures[0], UnavailableError)):
+        raise failures[0]
+    try:
+        session = open_store(ctx.settings)
+    except CrossdockError as failure:
+        failures[:] = [failure]
+        raise
+    failures.clear()
+    return session
+
+
+def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
+    """Open the store, say that it is *opened*, and count the files of every pattern."""
+    with open_store(settings) as store:
+        yield Finding(ok=True, text=opened)
+        for files in dict.fromkeys(stream.files for stream in streams(settings, open_store)):
+            folder, _, pattern = files.rpartition("/")
+            try:
+                found = store.list(folder, pattern)
+            except CrossdockError as error:
+                yield Finding(ok=False, text=f"{files}: {error.message}")
+            else:
+                yield Finding(ok=bool(found), text=f"{files}: {len(found)} files, {sum(f.size for f in found):,} bytes")

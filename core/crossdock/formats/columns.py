@@ -10,7 +10,7 @@ line has too few. Whatever fails a proof goes to the referee, which finds the fa
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -23,6 +23,9 @@ LINE = "_line"
 
 _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
+_WINDOW = 128 << 10  # bytes searched at once for each control character: they stay in the processor's cache
+_LONG = 32  # bytes between quotes, on average, from which hashing costs more than looking
+_LOOKED_AT = 200  # marks of each kind that tell which columns hold them; counting proves that no other does
 _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)]
 
 
@@ -59,19 +62,13 @@ class Columns:
         self._crlf = shape.crlf
         self._end = b"\r\n" if shape.crlf else b"\n"
         self._plain_lines = not shape.crlf and self._between == delimiter and len(self._names) > 1
-        self._never = [self._flat_start(self._names) + b"\n"]
-        self._never_quoted = [self._quoted_start(self._names) + self._end]
-        if shape.never is not None:
-            self._never.append(self._flat_start(shape.never))
-            self._never_quoted.append(self._quoted_start(shape.never)[:-1])
+        self._never = shape.never if shape.never is not None and len(shape.never) <= len(self._names) else None
         self._controls = [control for control in _CONTROLS if control != delimiter]
 
     def frame(self, piece: Piece) -> pl.DataFrame | None:
         """The rows of *piece*; None if it is not plain that they are in order."""
         data, ends = piece.data, piece.ends
-        if any(control in data for control in self._controls) or (b"\xef" in data and _BYTE_ORDER_MARK in data):
-            return None
-        if _LATER_CONTROLS.search(data):
+        if self._is_odd(data):
             return None
         if not data.endswith(b"\n"):
             data, ends = data + self._end, ends + 1
@@ -79,7 +76,7 @@ class Columns:
         special = self._names
         if frame is None:
             frame, special = self._some_quoted(data, ends)
-        if frame is None:
+        if frame is None or self._holds_no_row(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
         if frame.height < ends:  # each line end inside of cells moves the rows that follow
@@ -88,14 +85,29 @@ class Columns:
             lines += counts.cum_sum() - counts
         return frame.insert_column(frame.width, lines.alias(LINE))
 
+    def _is_odd(self, data: bytes) -> bool:
+        """Whether it holds characters that no cell may."""
+        for start in range(0, len(data), _WINDOW):
+            if any(data.find(control, start, start + _WINDOW) >= 0 for control in self._controls):
+                return True
+        later = b"\xc2" in data and _LATER_CONTROLS.search(data) is not None
+        return later or (b"\xef" in data and _BYTE_ORDER_MARK in data)
+
+    def _holds_no_row(self, frame: pl.DataFrame) -> bool:
+        """Whether something in it is the header or the trailer."""
+        if _equal(frame, self._names).height:
+            return True
+        if self._never is None:
+            return False
+        *whole, begin = self._never
+        return bool(_equal(frame, whole)[self._names[len(whole)]].str.starts_with(begin).any())
+
     def _all_quoted(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """Where every cell is quoted, polars must write again, byte by byte, what it has read."""
         quote, width = self._quote, len(self._names)
         if quote is None or len(self._delimiter) > 1 or not data.startswith(quote) or data.count(quote) < width * ends:
             return None
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-            return None
-        if self._holds(data, self._never_quoted):
             return None
         frame = self._read(data, quote.decode())
         if frame is None:
@@ -113,58 +125,68 @@ class Columns:
 
     def _some_quoted(self, data: bytes, ends: int) -> tuple[pl.DataFrame | None, list[str]]:
         """The rows, and the columns that hold delimiters or line ends."""
-        flat = self._flat(data)
-        if flat is None or self._holds(flat, self._never):
+        found = self._flat(data)
+        if found is None:
             return None, []
-        rows = ends - flat.count(self._marks[b"\n"])
+        flat, counts = found
+        rows = ends - counts[b"\n"]
         if flat.count(self._between) != rows * (len(self._names) - 1):
             return None, []
         frame = self._read(flat, None)
         if frame is None or frame.height != rows:
             return None, []
-        used = {mark.decode(): special.decode() for special, mark in self._marks.items() if mark in flat}
+        used = {mark: special for special, mark in self._marks.items() if counts[special]}
         if not used:
             return frame, []
-        marked = frame.select(pl.all().str.contains_any(list(used)).any()).row(0)
-        names = [name for name, is_marked in zip(self._names, marked, strict=True) if is_marked]
-        return frame.with_columns(pl.col(names).str.replace_many(used)), names
+        names = self._marked(flat, list(used))
+        texts = {mark.decode(): special.decode() for mark, special in used.items()}
+        number = pl.sum_horizontal(pl.col(names).str.count_matches(f"[{''.join(texts)}]")).sum()
+        if frame.select(number).item() != sum(counts.values()):
+            names = self._names
+        return frame.with_columns(pl.col(names).str.replace_many(texts)), names
 
-    @staticmethod
-    def _holds(text: bytes, starts: Sequence[bytes]) -> bool:
-        return any(text.startswith(start) or b"\n" + start in text for start in starts)
+    def _marked(self, flat: bytes, marks: Sequence[bytes]) -> list[str]:
+        """The columns that hold the first of *marks*."""
+        columns = set()
+        for mark in marks:
+            place = -1
+            for _ in range(_LOOKED_AT):
+                place = flat.find(mark, place + 1)
+                if place < 0:
+                    break
+                columns.add(flat.count(self._between, flat.rfind(b"\n", 0, place) + 1, place))
+        return [self._names[column] for column in sorted(columns)]
 
-    def _flat_start(self, cells: Sequence[str]) -> bytes:
-        return self._between.join(self._masked(cell.encode()) for cell in cells)
-
-    def _quoted_start(self, cells: Sequence[str]) -> bytes:
-        quote = self._quote or b""
-        return self._delimiter.join(quote + cell.encode().replace(quote, quote * 2) + quote for cell in cells)
-
-    def _flat(self, data: bytes) -> bytes | None:
-        """One line a record, cells unquoted and what is special in them masked."""
+    def _flat(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
+        """One line a record, cells unquoted and what is special in them masked; how often there was what to mask."""
         quote = self._quote
         if quote is None or quote not in data:
-            return self._outside(data)
+            plain = self._outside(data)
+            return None if plain is None else (plain, dict.fromkeys(self._marks, 0))
         parts = data.split(quote)
         if not self._plain_lines or b"\r" in data:
             outside = self._outside(quote.join(parts[::2]))
             if outside is None:
                 return None
             parts[::2] = outside.split(quote)
-        inside = self._inside(quote.join(parts[1::2]))
-        if inside is None or len(parts) % 2 == 0:
+        inside = quote.join(parts[1::2])
+        if len(parts) % 2 == 0 or inside.count(b"\r") != inside.count(b"\r\n"):  # an open quote, or a lone CR
             return None
         first, *middle, last = parts[::2]
         ends = (self._between, b"\n")
-        apart = set(middle)
+        apart = set(middle) if len(data) < _LONG * len(parts) else middle  # where most are delimiters, few differ
         if (first and not first.endswith(ends)) or not last.startswith(ends):
             return None
         if not all(part.startswith(ends) and part.endswith(ends) for part in apart if part):
             return None
         if b"" in apart:  # between two quotes that stand for one
             parts[::2] = [first, *(part or quote for part in middle), last]
+        counts = {}
+        for special, mark in self._marks.items():
+            counts[special] = inside.count(special)
+            inside = inside.replace(special, mark)
         parts[1::2] = inside.split(quote)
-        return b"".join(parts)
+        return b"".join(parts), counts
 
     def _outside(self, text: bytes) -> bytes | None:
         """Text outside of quotes with one kind of line end and delimiters of one byte; None if lines are odd."""
@@ -178,17 +200,6 @@ class Columns:
         if len(self._names) == 1 and (b"\n\n" in text or text.startswith(b"\n")):
             return None  # a blank line; where there are more columns, it lacks delimiters
         return text if self._between == self._delimiter else text.replace(self._delimiter, self._between)
-
-    def _inside(self, text: bytes) -> bytes | None:
-        """Text inside of quotes with marks for what is special outside; None for a lone CR."""
-        if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
-            return None
-        return self._masked(text)
-
-    def _masked(self, text: bytes) -> bytes:
-        for special, mark in self._marks.items():
-            text = text.replace(special, mark)
-        return text
 
     def _read(self, text: bytes, quote: str | None) -> pl.DataFrame | None:
         if len(self._names) == 1 and quote is None:  # polars drops a line that is one empty cell
@@ -205,3 +216,12 @@ class Columns:
             )
         except PolarsError:
             return None
+
+
+def _equal(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
+    """The rows that begin with *cells*."""
+    for name, cell in zip(frame.columns, cells, strict=False):
+        frame = frame.filter(pl.col(name) == cell)
+        if frame.is_empty():
+            break
+    return frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -29,6 +29,9 @@ REASONS: frozenset[str] = frozenset(get_args(Reason))
 
 LINE = "_line"  # line or position in its file or page, from 1
 JSON = "_json"  # canonical text of a record that came as JSON
+
+Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
+"""Reads a source again: the rows that begin at these lines (ascending), or all of them; in their order."""
 
 
 def key_text(parts: Sequence[str]) -> str:
@@ -60,12 +63,15 @@ class RawBatch:
         rows: Text columns and `LINE` (UInt64); in a file's case possibly the path of an Arrow file that holds them.
         cursor: Where an incremental stream goes on once this batch and all before it are settled.
         proof: Of a snapshot, in every batch of it.
+        again: Reads the source again, as often as one likes until the run ends; the same in every batch of it. Without
+            it, what is needed later is kept.
     """
 
     source: str
     rows: pl.DataFrame | Path
     cursor: str | None = None
     proof: Proof | None = None
+    again: Again | None = None
 
     @classmethod
     def json(

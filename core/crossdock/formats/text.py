@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from crossdock.errors import RefusedError
@@ -77,6 +77,18 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
     ends = piece.data.count(b"\n", 0, end)
     body = Piece(piece.line, piece.data[:end], ends)
     return body, Piece(piece.line + ends, piece.data[end:], piece.ends - ends, piece.last)
+
+
+def records_at(piece: Piece, quote: str | None, lines: Sequence[int]) -> Iterator[bytes]:
+    """The records of *piece* that begin at *lines*, each with its line end."""
+    found, mark = piece.data.splitlines(keepends=True), quote.encode() if quote else None
+    for line in lines:
+        place = line - piece.line
+        record = found[place]
+        while mark and record.count(mark) % 2:  # its line end is inside of quotes
+            place += 1
+            record += found[place]
+        yield record
 
 
 def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Piece]:

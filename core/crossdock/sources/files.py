@@ -18,8 +18,8 @@ from typing import IO
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.formats.delimited import DelimitedFormat, read_rows
-from crossdock.records import Proof, RawBatch
+from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
+from crossdock.records import Again, Proof, RawBatch
 from crossdock.sources.ahead import ahead
 from crossdock.sources.late import LateError, Lookout, Wait
 from crossdock.sources.workplace import Workplace
@@ -104,9 +104,9 @@ class FileSource:
             self._place.note(reader.stream, self._lookout.without)
         try:
             for file in taken:
-                file.proof = file.proof or self._proof(file.facts)
+                file.proof, again = file.proof or self._proof(file.facts), self._again(file.facts)
                 for rows in file.parts or self._parsed(file):
-                    yield RawBatch(file.facts.name, rows, proof=file.proof)
+                    yield RawBatch(file.facts.name, rows, proof=file.proof, again=again)
             self._place.intake.accept(reader.stream, reader.version, [file.facts for file in taken])
         finally:
             self._forget_unaccepted()
@@ -134,6 +134,8 @@ class FileSource:
 
     def _forget_unaccepted(self) -> None:
         """Leave no copy of a file that was refused, or that every reader has worked through."""
+        if self._place.spool != self._place.kept:
+            return  # a plan accepts nothing, reads its copies again, and removes its folder at the end
         accepted = {facts.content_hash for facts in self._unfinished()}
         for content_hash in self._fetched - accepted:
             done = [content_hash in self._done(reader) for reader in self._readers]
@@ -250,6 +252,16 @@ class FileSource:
             self._failure = failure
             raise
         file.facts, file.parts = replace(facts, rows=rows), parts
+
+    def _again(self, facts: FileFacts) -> Again:
+        path, layout = self._copy(facts), self._layout
+
+        def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
+            if lines is None:
+                return read_rows(path, layout, name=facts.name)
+            return read_lines(path, layout, lines, name=facts.name)
+
+        return again
 
     def _proof(self, facts: FileFacts) -> Proof:
         has_trailer = self._layout.trailer is not None  # which counts the rows, or the file will be refused

@@ -168,14 +168,14 @@ class ByKey:
         found = query.where(key == wanted.c.key).offset(literal_column("0")).lateral("found")
         self._each = select(*found.c).select_from(wanted.join(found, true()))
 
-    def rows(self, connection: Connection, place: Mapping[str, str], key_hashes: Sequence[int]) -> Iterator[Any]:
+    def rows(self, connection: Connection, place: Mapping[str, str], key_hashes: Sequence[int]) -> Sequence[Any]:
         """What there is of *key_hashes*, in no order; *place* holds the other parameters of the query."""
         if not key_hashes:
-            return iter(())
+            return ()
         if connection.dialect.name == "sqlite":
             keys = b"".join(key_hash.to_bytes(_HASH_BYTES, "big") for key_hash in key_hashes)
-            return iter(connection.execute(self._at_once, {**place, "keys": keys}))
-        return iter(connection.execute(self._each, {**place, "keys": list(key_hashes)}))
+            return connection.execute(self._at_once, {**place, "keys": keys}).all()
+        return connection.execute(self._each, {**place, "keys": list(key_hashes)}).all()
 
 
 def by_column(items: Iterable[Any], *names: str, **others: str) -> dict[str, list[Any]]:

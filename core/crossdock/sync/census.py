@@ -1,12 +1,14 @@
 """First pass over what a stream read: which rows make which record, and which record of a key wins.
 
-Only hashes, positions and places are held; the rows lie on disk until the second pass asks for the changed ones.
+Only hashes, positions and places are held. The second pass asks for the changed rows: of a source that can be read
+again only their lines are, others are kept on disk.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.errors import RefusedError
-from crossdock.records import LINE, RawBatch, Record
+from crossdock.records import LINE, Again, RawBatch, Record
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
 from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, TIE, prepare
@@ -25,11 +27,28 @@ _OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
 _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
 
 
+@dataclass(slots=True)
+class _Unit:
+    """A file or page, or what a source gave at once.
+
+    Attributes:
+        kept: Arrow files that hold its rows, if it cannot be read again.
+    """
+
+    source: str
+    again: Again | None
+    kept: list[Path]
+
+    def rows(self, lines: Sequence[int] | None = None) -> Iterator[pl.DataFrame]:
+        """All its rows; of one that is read again those at *lines* alone, if they are given."""
+        return self.again(lines) if self.again else map(pl.read_ipc, self.kept)
+
+
 class Census:
     """What one stream read in a run.
 
     Attributes:
-        winners: One row a record: `KEY_HASH`, `FP`, `LINE` (its first), `UNIT` (index of the batches that hold it);
+        winners: One row a record: `KEY_HASH`, `FP`, `LINE` (its first), `UNIT` (index of what it was read from);
             `POSITION` and `TIE` with ``order_by``, `ROWS` (how many) where rows are grouped.
         cursor: Of the last batch that had one.
         keyless: Rows without a key, as dead letters.
@@ -37,7 +56,7 @@ class Census:
 
     def __init__(self, stream: Stream[Any], name: str, work: Path) -> None:
         self._stream, self._name, self._work = stream, name, work
-        self._units: list[list[RawBatch]] = []
+        self._units: list[_Unit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # of the unit under way, where rows are grouped
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
@@ -61,7 +80,8 @@ class Census:
             tally.rows_filtered[name] = 0
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
-            self._add(self._keep(number, batch), self._narrow(batch, tally, read))
+            self._place(number, batch)
+            self._add(self._narrow(batch, tally, read))
         self._end_group()
         self._compete(tally)
         tally.count("read", self.winners.height)
@@ -81,19 +101,26 @@ class Census:
             frame = frame.filter(pl.col(KEY).is_not_null())
         return frame.select(pl.col(name).cast(kind) for name, kind in self._schema.items() if name in frame.columns)
 
-    def _keep(self, number: int, batch: RawBatch) -> RawBatch:
-        if isinstance(batch.rows, Path):
-            return batch
-        path = self._work / f"{self._name}-{number}.arrow"
-        batch.rows.write_ipc(path)
-        return RawBatch(batch.source, path)
-
-    def _add(self, kept: RawBatch, rows: pl.DataFrame) -> None:
-        if self._stream.group_by and self._units and self._units[-1][0].source == kept.source:
-            self._units[-1].append(kept)
-        else:
+    def _place(self, number: int, batch: RawBatch) -> None:
+        """Say where the rows of *batch* will be found."""
+        again = None if self._stream.group_by else batch.again  # of a group all rows are needed, wherever they stand
+        last = self._units[-1] if self._units else None
+        goes_on = self._stream.group_by if again is None else last and last.again is again  # two files may share a name
+        if last is None or last.source != batch.source or not goes_on:
             self._end_group()
-            self._units.append([kept])
+            last = _Unit(batch.source, again, [])
+            self._units.append(last)
+        if again is None:
+            last.kept.append(self._kept(number, batch.rows))
+
+    def _kept(self, number: int, rows: pl.DataFrame | Path) -> Path:
+        if isinstance(rows, Path):
+            return rows
+        path = self._work / f"{self._name}-{number}.arrow"
+        rows.write_ipc(path)
+        return path
+
+    def _add(self, rows: pl.DataFrame) -> None:
         if self._stream.group_by:
             self._group.append(rows)
         else:
@@ -142,8 +169,7 @@ class Census:
         if differing.height:
             first = differing.sort(UNIT, LINE).row(0, named=True)
             one, other, *_ = differing.filter(pl.col(KEY_HASH) == first[KEY_HASH]).sort(UNIT, LINE)[[UNIT, LINE]].rows()
-            place = f"{self._units[other[0]][0].source}:{other[1]}"
-            earlier = f"{self._units[one[0]][0].source}:{one[1]}"
+            place, earlier = (f"{self._units[unit].source}:{line}" for unit, line in (other, one))
             raise RefusedError(
                 f"names a record that {earlier} names too, and says otherwise of it",
                 where=place,
@@ -153,7 +179,7 @@ class Census:
     @property
     def sources(self) -> list[str]:
         """The names of the files or pages that were read."""
-        return list(dict.fromkeys(unit[0].source for unit in self._units))
+        return list(dict.fromkeys(unit.source for unit in self._units))
 
     def forget(self) -> None:
         """Hold no hashes any longer: they are compared."""
@@ -165,32 +191,42 @@ class Census:
         Reads everything again.
         """
         sought, found, keyless = keys.to_frame(KEY_HASH), [keys.clear()], 0
-        for batch in (batch for unit in self._units for batch in unit):
-            left_out = prepare(self._stream, batch.source, batch.load()).filter(pl.col(SKIP).is_not_null())
-            found.append(left_out.join(sought, on=KEY_HASH, how="semi")[KEY_HASH])
-            keyless += left_out[KEY].null_count()
+        for unit in self._units:
+            for frame in unit.rows():
+                left_out = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
+                found.append(left_out.join(sought, on=KEY_HASH, how="semi")[KEY_HASH])
+                keyless += left_out[KEY].null_count()
         return pl.concat(found), keyless
 
     def records(self, chosen: pl.DataFrame) -> Iterator[tuple[Record, dict[str, Any]]]:
         """Second pass: the records of *chosen*, some of `winners`, each with its row of *chosen*, in source order."""
-        for (unit,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
-            assert isinstance(unit, int)
-            found = pl.concat([self._wanted(batch, wanted) for batch in self._units[unit]])
-            source = self._units[unit][0].source
-            facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
-            rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
-            for row in found.sort(LINE).iter_rows(named=True):
-                rows[row[KEY_HASH]].append(row)
-            for key_hash, group in rows.items():
-                yield _record(source, group), facts[key_hash]
+        for (number,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
+            assert isinstance(number, int)
+            unit = self._units[number]
+            for part, found in self._parted(unit, wanted):
+                facts = {row[KEY_HASH]: row for row in part.iter_rows(named=True)}
+                rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+                for row in found.sort(LINE).iter_rows(named=True):
+                    rows[row[KEY_HASH]].append(row)
+                for key_hash, group in rows.items():
+                    yield _record(unit.source, group), facts[key_hash]
 
-    def _wanted(self, batch: RawBatch, wanted: pl.DataFrame) -> pl.DataFrame:
-        frame = batch.load()
-        if not self._stream.group_by:  # its line tells a row; groups are told by their key
-            lines = wanted.select(pl.col(LINE).cast(pl.UInt64))
-            frame = frame.join(lines, on=LINE, how="semi", maintain_order="left")
-        frame = prepare(self._stream, batch.source, frame).filter(pl.col(SKIP).is_null())
-        return frame.join(wanted.select(KEY_HASH), on=KEY_HASH, how="semi", maintain_order="left")
+    def _parted(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """*wanted* in parts, each with the prepared rows of its records; a line tells a row, and a key a group."""
+        if self._stream.group_by:
+            yield wanted, pl.concat([self._found(unit, frame, wanted) for frame in unit.rows()])
+            return
+        lines, done = wanted.select(pl.col(LINE).cast(pl.UInt64)), 0
+        for frame in unit.rows(lines[LINE].to_list()):
+            rows = frame if unit.again else frame.join(lines, on=LINE, how="semi", maintain_order="left")
+            part = wanted.slice(done, rows.height)
+            done += rows.height
+            yield part, self._found(unit, rows, part)
+
+    def _found(self, unit: _Unit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+        """The rows of *wanted* keys in *frame*."""
+        rows = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null())
+        return rows.join(wanted.select(KEY_HASH), on=KEY_HASH, how="semi", maintain_order="left")
 
     def _letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
         return DeadLetter(

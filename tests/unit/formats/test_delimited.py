@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import tracemalloc
 from pathlib import Path
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from crossdock.documented import Documented
 from crossdock.errors import RefusedError
 from crossdock.formats import text
-from crossdock.formats.delimited import DelimitedFormat, read_rows
+from crossdock.formats.delimited import DelimitedFormat, Trailer, read_lines, read_rows
 
 
 @pytest.fixture
@@ -72,6 +73,22 @@ def test_file_without_rows_gives_its_columns(path: Path) -> None:
     (frame,) = read_rows(path, DelimitedFormat(), name="f")
     assert frame.schema == {"A": pl.String(), "B": pl.String(), "_line": pl.UInt64()}
     assert frame.is_empty()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "cp1252", "utf-8"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_some_rows_are_read_again(path: Path, encoding: str, packed: bool) -> None:
+    """Whatever the encoding, packed or not, with a trailer or a last line that has no end."""
+    rows = [(f"k{number}", "ä\r\nb" if number % 3 else "") for number in range(500)]
+    text = "K;V\r\n" + "".join(f'{key};"{value}"\r\n' for key, value in rows) + "TRL;500"
+    path.write_bytes(gzip.compress(text.encode(encoding)) if packed else text.encode(encoding))
+    layout = DelimitedFormat(delimiter=";", encoding=encoding, trailer=Trailer(prefix="TRL;", count=1))
+    whole = pl.concat(read_rows(path, layout, name="f", _chunk=100))
+    assert whole.height == 500
+    wanted = whole[::7]
+    again = read_lines(path, layout, wanted["_line"].to_list(), name="f", _chunk=100)
+    assert pl.concat(again).equals(wanted)
+    assert list(read_lines(path, layout, [], name="f")) == []
 
 
 def test_batches_are_no_larger_than_asked(path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.oracle import OracleRefusalError, parse, table
 
 from crossdock.errors import RefusedError
-from crossdock.formats.delimited import DelimitedFormat, read_rows
+from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
 
 SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
@@ -53,6 +53,13 @@ def write(records: Sequence[Sequence[str]], delimiter: str, quote: str, end: str
     return "".join(delimiter.join(cell(value, len(row) == 1) for value in row) + end for row in records).encode()
 
 
+def read_some(data: bytes, layout: DelimitedFormat, chunk: int, lines: list[int]) -> list[pl.DataFrame]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        path.write_bytes(data)
+        return list(read_lines(path, layout, lines, name="file", batch_rows=2, _chunk=chunk))
+
+
 def read(data: bytes, layout: DelimitedFormat, chunk: int, batch_rows: int = 50_000) -> list[pl.DataFrame]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
@@ -68,6 +75,7 @@ def read(data: bytes, layout: DelimitedFormat, chunk: int, batch_rows: int = 50_
     end=st.sampled_from(["\n", "\r\n"]),
     always=st.booleans(),
     sizes=st.tuples(CHUNKS, st.integers(1, 4)),
+    wanted=st.sets(st.integers(0, 5)),
 )
 def test_what_is_written_is_read(
     table: tuple[list[str], list[list[str]]],
@@ -76,8 +84,12 @@ def test_what_is_written_is_read(
     end: str,
     always: bool,
     sizes: tuple[int, int],
+    wanted: set[int],
 ) -> None:
-    """Any table of text comes back cell by cell, with the lines that the oracle counts, in batches as asked."""
+    """Any table of text comes back cell by cell, with the lines that the oracle counts, in batches as asked.
+
+    So do some of its rows, where only those are read.
+    """
     header, rows = table
     chunk, batch_rows = sizes
     data = write([header, *rows], delimiter, quote, end, always)
@@ -86,7 +98,10 @@ def test_what_is_written_is_read(
     frames = read(data, DelimitedFormat(delimiter=delimiter, quote=quote), chunk, batch_rows)
     assert [row for frame in frames for row in frame.rows()] == [(*cells, line) for line, cells in records[1:]]
     assert all(frame.height <= batch_rows for frame in frames)
-    for frame in frames:
+    some = [record for number, record in enumerate(records[1:]) if number in wanted]
+    picked = read_some(data, DelimitedFormat(delimiter=delimiter, quote=quote), chunk, [line for line, _ in some])
+    assert [row for frame in picked for row in frame.rows()] == [(*cells, line) for line, cells in some]
+    for frame in (*frames, *picked):
         assert frame.schema == {**dict.fromkeys(header, pl.String()), "_line": pl.UInt64()}
 
 

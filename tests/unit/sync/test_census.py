@@ -53,6 +53,16 @@ def batch(rows: Rows, source: str = "a.csv", first_line: int = 2) -> RawBatch:
     )
 
 
+def rereadable(whole: RawBatch, size: int) -> list[RawBatch]:
+    """The rows of *whole* in batches of *size*, of a source that can be read again."""
+    frame = whole.load()
+
+    def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
+        return (frame if lines is None else frame.filter(pl.col(LINE).is_in(lines))).iter_slices(size)
+
+    return [RawBatch(whole.source, part, again=again) for part in frame.iter_slices(size)]
+
+
 def census(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tuple[Census, Tally]:
     counted, tally = Census(stream, "w.things", work), Tally()
     counted.take(batches, tally, lambda _rows: None)
@@ -148,8 +158,12 @@ def test_a_missing_column_is_refused(tmp_path: Path) -> None:
         max_size=4,
     ),
     st.booleans(),
+    st.integers(0, 3),
+    st.booleans(),
 )
-def test_it_does_what_a_plain_dict_would(files: list[list[tuple[str, str, str]]], grouped: bool) -> None:
+def test_it_does_what_a_plain_dict_would(
+    files: list[list[tuple[str, str, str]]], grouped: bool, again: int, one_name: bool
+) -> None:
     """Winners, their rows and all counts equal those of a few lines of plain Python."""
     model: dict[str, list[str]] = {}
     for rows in files:
@@ -158,11 +172,16 @@ def test_it_does_what_a_plain_dict_would(files: list[list[tuple[str, str, str]]]
             if flag == "x":
                 fresh[key] = [*fresh.get(key, []), value] if grouped else [value]
         model |= fresh
-    batches = [batch([{"K": k, "V": v, "F": f} for k, v, f in rows], f"{n}") for n, rows in enumerate(files)]
+    one_name = one_name and again > 0 and not grouped  # an old file and its successor
+    named = [(rows, "one" if one_name else str(number)) for number, rows in enumerate(files)]
+    batches = [batch([{"K": k, "V": v, "F": f} for k, v, f in rows], name) for rows, name in named]
+    if again:
+        batches = [part for each in batches for part in rereadable(each, again)]
     stream = Things(group_by=("K",) if grouped else (), skip={"y": Filter(field="F", equals="y")})
     with TemporaryDirectory() as work:
         counted, tally = census(stream, batches, Path(work))
         assert {record.key: [row["V"] for row in record.rows] for record in records(counted)} == model
+        assert any(Path(work).iterdir()) == (grouped or not again)
     assert tally.rows_filtered["y"] == sum(flag == "y" for rows in files for _, _, flag in rows)
     assert tally.rows_in_records == sum(len(values) for values in model.values())
 

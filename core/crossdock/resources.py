@@ -77,10 +77,14 @@ class ResourceModel(BaseModel):
     def payload(self) -> dict[str, Any]:
         """The members as they go on the wire; what is None is left out, a `Reference` stays one."""
         return {
-            field.alias or name: _plain(value)
-            for name, field in type(self).model_fields.items()
-            if (value := getattr(self, name)) is not None
+            alias: _plain(value) for name, alias in _members(type(self)) if (value := getattr(self, name)) is not None
         }
+
+
+@cache
+def _members(model: type[ResourceModel]) -> Sequence[tuple[str, str]]:
+    """Its fields and their names on the wire."""
+    return [(name, field.alias or name) for name, field in model.model_fields.items()]
 
 
 def _plain(value: object) -> object:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -50,48 +51,40 @@ def dumps(value: JsonValue) -> bytes:
         ValueError: For NaN, infinities and naive times.
         TypeError: For floats and other types without an exact JSON form.
     """
-    parts: list[str] = []
-    _write(value, parts.append)
-    return "".join(parts).encode()
+    return _text(value).encode()
 
 
-def _write(value: JsonValue, out: Callable[[str], None]) -> None:
-    if isinstance(value, str):
-        out(encode_basestring(value))
-    elif value is None:
-        out("null")
-    elif isinstance(value, bool):
-        out("true" if value else "false")
-    elif isinstance(value, int):
-        out(str(value))
-    elif isinstance(value, Decimal):
-        out(decimal_text(value))
-    elif isinstance(value, dict):
-        _write_members(value, out)
-    elif isinstance(value, list | tuple):
-        _write_items(value, out)
-    elif isinstance(value, date):
-        out(f'"{time_text(value)}"')
-    else:
-        raise TypeError(f"{type(value).__name__} has no exact JSON form")
+def _text(value: JsonValue) -> str:
+    writer = _WRITERS.get(type(value))
+    if writer is not None:
+        return writer(value)
+    for kind, write in _WRITERS.items():  # a subclass; what is more special stands first
+        if isinstance(value, kind):
+            return write(value)
+    raise TypeError(f"{type(value).__name__} has no exact JSON form")
 
 
-def _write_members(members: dict[str, JsonValue], out: Callable[[str], None]) -> None:
-    separator = "{"
-    for name in sorted(members):
-        out(f"{separator}{encode_basestring(name)}:")
-        _write(members[name], out)
-        separator = ","
-    out("{}" if separator == "{" else "}")
+def _members_text(members: dict[str, JsonValue]) -> str:
+    return f"{{{','.join([f'{_name(name)}:{_text(members[name])}' for name in sorted(members)])}}}"
 
 
-def _write_items(items: Iterable[JsonValue], out: Callable[[str], None]) -> None:
-    separator = "["
-    for item in items:
-        out(separator)
-        _write(item, out)
-        separator = ","
-    out("[]" if separator == "[" else "]")
+def _items_text(items: Iterable[JsonValue]) -> str:
+    return f"[{','.join([_text(item) for item in items])}]"
+
+
+_name = lru_cache(maxsize=4096)(encode_basestring)  # the same few in every record
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    datetime: lambda value: f'"{time_text(value)}"',
+    str: encode_basestring,
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    int: str,
+    Decimal: decimal_text,
+    dict: _members_text,
+    list: _items_text,
+    tuple: _items_text,
+    date: lambda value: f'"{time_text(value)}"',
+}
 
 
 def loads(body: bytes | str) -> JsonValue:
@@ -102,7 +95,7 @@ def loads(body: bytes | str) -> JsonValue:
     """
     try:
         text = body if isinstance(body, str) else body.decode()
-        value = json.loads(text, parse_float=_exact, parse_constant=_refuse, object_pairs_hook=_members)
+        value = _READER.decode(text)
         if "\\ud" in text or "\\uD" in text:
             dumps(value)  # an escape may hide half a character, which no UTF-8 can carry
         return value
@@ -128,3 +121,6 @@ def _exact(digits: str) -> Decimal:
 
 def _refuse(name: str) -> JsonValue:
     raise ValueError(f"{name} is not JSON")
+
+
+_READER = json.JSONDecoder(parse_float=_exact, parse_constant=_refuse, object_pairs_hook=_members)

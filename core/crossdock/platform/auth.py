@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import re
-import ssl
 import threading
 from base64 import b64encode
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from crossdock.clock import Clock
 from crossdock.config import Secret
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.platform.profile import ClientCredentials, Profile
-from crossdock.transport.http import Answer, HttpClient, NotSentError
+from crossdock.transport.http import Answer, HttpClient, NotSentError, trust
 
 ATTEMPTS = 3
 ASSUMED_LIFE_S = 300.0  # of a token that does not say how long it lives
@@ -77,10 +76,10 @@ class Credential(Protocol):
         """Of the present token; None without one."""
 
 
-def credential(profile: Profile, clock: Clock, tls: ssl.SSLContext) -> Credential:
+def credential(profile: Profile, clock: Clock) -> Credential:
     """What *profile* says we are; nothing is read or asked for yet."""
     if isinstance(profile.auth, ClientCredentials):
-        return TokenCredential(profile, profile.auth, clock, tls)
+        return TokenCredential(profile, profile.auth, clock)
     return KeyCredential(profile.auth.token)
 
 
@@ -168,8 +167,8 @@ class TokenCredential:
     A refusal is final: nobody asks again with what was refused.
     """
 
-    def __init__(self, profile: Profile, rule: ClientCredentials, clock: Clock, tls: ssl.SSLContext) -> None:
-        self._profile, self._rule, self._clock, self._tls = profile, rule, clock, tls
+    def __init__(self, profile: Profile, rule: ClientCredentials, clock: Clock) -> None:
+        self._profile, self._rule, self._clock = profile, rule, clock
         self._url = rule.address(profile.base_url)
         self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._secret = ""
@@ -245,7 +244,7 @@ class TokenCredential:
             read_timeout_s=http.read_timeout_s,
             total_timeout_s=http.total_timeout_s,
             max_response_bytes=MAX_ANSWER_BYTES,
-            tls=self._tls,
+            tls=trust(http.ca_file),
         )
         with closing(client):
             for attempt in range(ATTEMPTS):

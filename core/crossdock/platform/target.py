@@ -67,8 +67,7 @@ class PlatformTarget:
 
     def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
         self.profile = profile
-        self._tls = trust(profile.http.ca_file)
-        self.credential = auth.credential(profile, clock or SystemClock(), self._tls)
+        self.credential = auth.credential(profile, clock or SystemClock())
 
     def payload(self, resource: ResourceName, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         """The wire members of a record: a draft's, with our name for it where the resource has one."""
@@ -119,7 +118,7 @@ class PlatformTarget:
             read_timeout_s=profile.http.read_timeout_s,
             total_timeout_s=profile.http.total_timeout_s,
             max_response_bytes=profile.http.max_response_bytes,
-            tls=self._tls,
+            tls=trust(self.profile.http.ca_file),
         )
 
     def send(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -15,21 +16,18 @@ from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.sync import fingerprint
 
+_PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # most members are, and need no second look
 CACHED = 200_000  # ids kept between chunks: a bound on memory, not on correctness
 
 Target = tuple[Scope, str]  # where and which key
 
 
-def found_in(value: Any) -> Iterator[Reference]:
+def found_in(value: Any) -> list[Reference]:
     """Every reference in the members of a draft."""
     if isinstance(value, Reference):
-        yield value
-    elif isinstance(value, dict):
-        for member in value.values():
-            yield from found_in(member)
-    elif isinstance(value, list):
-        for item in value:
-            yield from found_in(item)
+        return [value]
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [found for member in members if type(member) not in _PLAIN for found in found_in(member)]
 
 
 class References:
@@ -110,7 +108,10 @@ class References:
         if isinstance(value, Reference):
             return self._ids[self.place(value, namespace)]
         if isinstance(value, Mapping):
-            return {name: self.resolved(member, namespace) for name, member in value.items()}
+            return {
+                name: member if type(member) in _PLAIN else self.resolved(member, namespace)
+                for name, member in value.items()
+            }
         if isinstance(value, list):
             return [self.resolved(item, namespace) for item in value]
         return wire.time_text(value) if isinstance(value, date) else value

@@ -111,7 +111,12 @@ def _sorted_out(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.
     def keys(condition: pl.Expr) -> list[int]:
         return frame.select(KEY_HASH).filter(flags.select(condition).to_series())[KEY_HASH].to_list()
 
-    gone = known.select(KEY_HASH).join(winners, on=KEY_HASH, how="anti") if snapshot else winners[[KEY_HASH]].clear()
+    all_read = frame.height - frame[KNOWN_FP].null_count() == known.height  # both name a key once
+    gone = (
+        known[[KEY_HASH]].join(winners, on=KEY_HASH, how="anti")
+        if snapshot and not all_read
+        else known[[KEY_HASH]].clear()
+    )
     cured = frame.filter(unchanged & ~behind_letter & pl.col(_REFUSED).is_not_null()) if holds(_REFUSED) else None
     return Delta(
         changed=winners.filter(flags.select(rest).to_series()),

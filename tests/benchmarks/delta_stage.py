@@ -1,4 +1,4 @@
-"""The nights of one warehouse behind an OpenSSH server, and a config of crossdock for each of them."""
+"""The nights of one warehouse in a folder, and configs of crossdock for each: where it lies, and by OpenSSH."""
 
 from __future__ import annotations
 
@@ -20,15 +20,10 @@ platform:
 state: sqlite:///state.db
 connections:
   wms:
-    kind: sftp_warehouse
-    host: {ssh.host}
-    port: {ssh.port}
-    user: {ssh.user}
-    private_key: file:warehouse.key
-    host_key: "{ssh.fingerprint}"
+{where}
     streams:
       items:
-        files: {folder}/ITEMS_*.txt
+        files: {files}/ITEMS_*.txt
         format: {{kind: delimited, delimiter: "|", trailer: {{prefix: "TRL|", count: 1}}}}
         mode: snapshot
         key: [SKU]
@@ -43,6 +38,16 @@ connections:
           currency: CURRENCY
           active: {{from: ACTIVE, as: boolean, true_text: "Y", false_text: "N"}}
 """
+FOLDER = """\
+    kind: folder_warehouse
+    path: ."""
+SFTP = """\
+    kind: sftp_warehouse
+    host: {ssh.host}
+    port: {ssh.port}
+    user: {ssh.user}
+    private_key: file:warehouse.key
+    host_key: "{ssh.fingerprint}\""""
 FETCH = """
 import sys
 from pathlib import Path
@@ -71,8 +76,9 @@ class Stage:
         key.write_text(ssh.client_key)
         for night in nights:
             self._write(night)
-            config = CONFIG.format(ssh=ssh, folder=f"{name}/{night}")
-            self.config(night).write_text(config)
+            self.config(night).write_text(CONFIG.format(where=FOLDER, files=night))
+            by_sftp = CONFIG.format(where=SFTP.format(ssh=ssh), files=f"{name}/{night}")
+            self.config(night, by_sftp=True).write_text(by_sftp)
 
     def _write(self, night: str) -> None:
         export = self.export(night)
@@ -84,12 +90,12 @@ class Stage:
     def export(self, night: str) -> Path:
         return self.folder / night / f"ITEMS_202611{NIGHTS.index(night) + 1:02}.txt"
 
-    def config(self, night: str) -> Path:
-        return self.folder / f"{night}.yaml"
+    def config(self, night: str, *, by_sftp: bool = False) -> Path:
+        return self.folder / f"{night}{'.sftp' if by_sftp else ''}.yaml"
 
-    def crossdock(self, night: str, *arguments: str) -> list[str]:
+    def crossdock(self, night: str, *arguments: str, by_sftp: bool = False) -> list[str]:
         """A command of crossdock, about a *night*."""
-        return python("-m", "crossdock", "-C", self.config(night), *arguments)
+        return python("-m", "crossdock", "-C", self.config(night, by_sftp=by_sftp), *arguments)
 
     def load(self, *arguments: str) -> list[str]:
         """A first load of the first night, without a platform."""
@@ -98,4 +104,4 @@ class Stage:
     def fetch(self, night: str) -> list[str]:
         """Nothing but the log-in and the fetch, by crossdock's own transport."""
         remote = self.export(night).relative_to(self.folder.parent)
-        return python("-c", FETCH, self.config(night), remote, self.folder / "fetched")
+        return python("-c", FETCH, self.config(night, by_sftp=True), remote, self.folder / "fetched")

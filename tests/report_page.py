@@ -123,7 +123,9 @@ def start(tx: Transaction, *, days: int = 0) -> int:
     return tx.runs.start(business_date="2026-03-29", owner="test", at=AT + timedelta(days=days))
 
 
-def finish(tx: Transaction, run_id: int, *, error: str | None = None, **terms: int) -> Run:
+def finish(
+    tx: Transaction, run_id: int, *, error: str | None = None, course: dict[str, Any] | None = None, **terms: int
+) -> Run:
     """End a run after an hour; *terms* are of its records' account, which balances by what was read."""
     tally = Tally(rows_read=sum(terms.values()), rows_in_records=sum(terms.values()))
     tally.count("read", sum(terms.values()))
@@ -138,6 +140,7 @@ def finish(tx: Transaction, run_id: int, *, error: str | None = None, **terms: i
         throttled=5,
         tally={"wms.invoices": tally.as_json()},
         error=error,
+        course=course,
         at=started.started_at + timedelta(hours=1),
     )
     found = tx.runs.get(run_id)

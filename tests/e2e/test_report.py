@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
+from contextlib import closing
 
 import pytest
-from tests.e2e.warehouse import CUSTOMERS, FORWARD, INVOICES, PERSON, Fate, Front, Reply, Result, Seen, Site
+from tests.e2e.warehouse import CUSTOMERS, FORWARD, INVOICES, PERSON, PRODUCTS, Fate, Front, Reply, Result, Seen, Site
 from tests.report_page import Page
 
 
@@ -86,6 +89,37 @@ def test_the_page_tells_why_and_shows_nobody(site: Site) -> None:
         assert site.sync().code == 0
         assert page(site, 1).text.count("None.") == page(site, 2).text.count("None.") == 3
         assert page(site, 1).tables[:2] == seen.tables[:2]
+
+
+def test_the_course_of_a_run_is_told_everywhere(site: Site) -> None:
+    """The slowest steps and the allowance, the same on the terminal, on the page and for scripts."""
+    site.edit("settle_s: 0", "settle_s: 0.2", within="kind: sftp_warehouse")
+    os.utime(site.export("PROD_1.csv", PRODUCTS))  # so young that reading waits for it
+    assert site.sync().code == 0
+    lines = [" ".join(line.split()) for line in site.run("show", "1").out.splitlines()]
+    seen, facts = page(site), site.run("show", "1", "--json").json
+    place = lines.index("step lasted of the run")
+    steps = seen.under("step", "lasted", "of the run")
+    assert steps[0][0].startswith("reading wms.")
+    assert lines[place + 1 : place + 1 + len(steps)] == [" ".join(line) for line in steps]
+    assert [step["step"] for step in facts["slowest_steps"]] == [line[0] for line in steps]
+    (allowance,) = [line.removeprefix("allowance: ") for line in lines if line.startswith("allowance: ")]
+    assert f"{allowance.capitalize()}." in seen.text
+    assert {"svg", "polygon"} <= seen.tags
+    assert 0 <= facts["allowance"]["lowest"] <= facts["allowance"]["highest"]
+    assert "slowest_steps" not in site.run("runs", "--json").json[0]
+
+
+def test_of_a_run_without_a_course_nothing_is_told(site: Site) -> None:
+    """One that was killed, or that an earlier version did, is shown as it always was."""
+    assert site.sync().code == 0
+    with closing(sqlite3.connect(site.folder / "state.db")) as connection, connection:
+        connection.execute("UPDATE runs SET course = NULL")
+    told = site.run("show", "1").out
+    assert told.endswith("; the tally balances\n")
+    assert "allowance" not in told
+    assert "Slowest" not in page(site).text
+    assert "slowest_steps" not in site.run("show", "1", "--json").json
 
 
 def test_a_run_that_refused_a_file_says_so_on_its_page(site: Site) -> None:

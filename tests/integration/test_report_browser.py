@@ -130,9 +130,10 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
             tx.waiting.put([waiting(number) for number in range(1, 300)], run_id=run, at=AT)
             doubtful = [intent(number, status="in_doubt", attempts=1, first_sent_at=AT) for number in range(1, 300)]
             tx.intents.add(doubtful, run_id=run, fence=1, at=AT)
-            found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", rejected=100_003)
-            samples = [(number / 10, number % 2_000) for number in range(30_000)]
-            return report.page(tx.reporting, found, at=AT, samples=samples)
+            steps = [[f"fetching {name}", 0, 1_000] for name in ("k" * 190, HOSTILE, "PRODUCTS_20260329.csv.gz")]
+            course = {"steps": steps, "samples": [[7_000 * number, number * 37 % 2_000] for number in range(500)]}
+            found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", course=course, rejected=100_003)
+            return report.page(tx.reporting, found, at=AT)
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def test_a_large_report_is_quick_and_fits_its_window(met: Met) -> None:
 def test_hostile_data_is_text_to_a_browser(met: Met) -> None:
     """A browser reads what was there, makes nothing of it, and asks for nothing but the page."""
     for each in met.by_width:
-        assert [cell for cell in each["cells"] if "alert" in cell] == [HOSTILE] * 3
+        assert [cell for cell in each["cells"] if "alert" in cell] == [f"fetching {HOSTILE}", *[HOSTILE] * 3]
         assert each["alien"] == 0
         assert each["title"] == "incomplete: run 1, 2026-03-29"
     assert met.asked == {"/", "/report.html"}

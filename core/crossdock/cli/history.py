@@ -47,8 +47,8 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
 @config_option
 @as_json
 def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
-    """Show the accounts of one run."""
-    from crossdock.cli import accounts, report, terminal
+    """Show the accounts of one run, where its time went, and what its allowance was."""
+    from crossdock.cli import accounts, course, report, terminal
     from crossdock.clock import SystemClock
     from crossdock.sync import project
 
@@ -61,7 +61,7 @@ def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
         report.write(out, page)
         click.echo(f"run {run}: {found.status}; its report is {out}", err=as_json)
     if as_json:
-        terminal.print_json(accounts.facts(found))
+        terminal.print_json(accounts.facts(found) | course.facts(found))
     elif not out:
         _tell(found)
 
@@ -75,6 +75,19 @@ def _tell(run: Run) -> None:
         terminal.show_run(terminal.out(), accounts.facts(run))
     if run.error:
         click.echo(f"it ended with: {run.error}")
+    _tell_course(run)
+
+
+def _tell_course(run: Run) -> None:
+    from crossdock.cli import course, terminal
+
+    if steps := course.slowest(run):
+        lines = [(step.name, course.span(step.lasted), f"{step.share:.0f} %") for step in steps]
+        click.echo()
+        columns = ("step", "lasted", "of the run")
+        terminal.out().print(terminal.table("Slowest steps", columns, lines, numbers=columns[1:]))
+    if (spent := course.allowance(run)) is not None:
+        click.echo(f"allowance: {spent}")
 
 
 def _lasted(run: Run) -> str:

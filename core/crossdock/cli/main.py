@@ -23,7 +23,7 @@ _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "apply": "sync",
     "approve": "approve",
     "schedule": "schedule",
-    "jobs": "schedule",
+    "jobs": "jobs",
     "runs": "history",
     "show": "history",
     "records": "records",

@@ -39,17 +39,24 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def _tell(text: str) -> None:
+    click.echo(f"\n{text}", err=True)
+
+
 @contextmanager
-def interruptible() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that a run ends in order; a second signal ends it at once."""
+def interruptible(tell: Callable[[str], None] = _tell) -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set, so that a run ends in order; a second signal ends it at once.
+
+    Args:
+        tell: Told which signal came.
+    """
     asked = threading.Event()
 
     def ask(number: int, _frame: FrameType | None) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
-        name = signal.Signals(number).name
-        click.echo(f"\n{name}: finishing what is on its way; once more ends at once", err=True)
+        tell(f"{signal.Signals(number).name}: finishing what is on its way; once more ends at once")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -9,7 +9,8 @@ from html import escape
 from pathlib import Path
 from secrets import token_hex
 
-from crossdock.cli import accounts
+from crossdock.cli import accounts, course
+from crossdock.cli.course import span
 from crossdock.cli.options import counted
 from crossdock.errors import ConfigError
 from crossdock.state import Run
@@ -22,7 +23,7 @@ _ROOM = 4_500_000  # bytes for all lists together, so that a page stays below 5 
 _REFUSED = ("stream", "key", "stage", "message", "file", "line", "in run")
 _WAITING = ("stream", "key", "waits for", "file", "line", "since")
 _DOUBTFUL = ("stream", "key", "operation", "times sent", "first sent", "file", "line")
-_WIDE, _HIGH = 600, 120  # units of the plot
+_WIDE, _HIGH, _BROKEN = 600, 120, 24  # units of the plot; how far apart samples are no stretch any more
 
 _STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 _PAGE = """\
@@ -68,14 +69,10 @@ def write(path: Path, page: str) -> None:
         raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
 
 
-def page(state: Reporting, run: Run, *, at: datetime, samples: Sequence[tuple[float, int]] = ()) -> str:
-    """The report of *run*, at most 5 MB of it.
-
-    Args:
-        at: Now.
-        samples: The allowance in the course of the run: seconds since its begin, and tokens.
-    """
-    parts = [*_head(run), *_accounts(run), _plot(samples), _deliveries(state.deliveries(run)), *_left(state, run, at)]
+def page(state: Reporting, run: Run, *, at: datetime) -> str:
+    """The report of *run* as it is known now, *at*; at most 5 MB of it."""
+    told = (*_head(run), *_accounts(run), *_course(run))
+    parts = [*told, _deliveries(state.deliveries(run)), *_left(state, run, at)]
     title = f"{_text(run.status)}: run {run.id}, {_text(run.business_date)}"
     return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
 
@@ -87,7 +84,7 @@ def _head(run: Run) -> Iterator[str]:
         "business date": run.business_date,
         "began": _instant(run.started_at),
         "ended": _instant(run.finished_at) or "not yet",
-        "lasted": _span(run.finished_at - run.started_at) if run.finished_at else "",
+        "lasted": span(run.finished_at - run.started_at) if run.finished_at else "",
         "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
         "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
         "rejected": f"{sum(each['rows']['rejected'] + each['records']['rejected'] for each in streams):,}",
@@ -108,7 +105,7 @@ def _accounts(run: Run) -> Iterator[str]:
         return
     facts = accounts.facts(run)
     for account in accounts.of(facts["streams"]):
-        yield f"<h2>{account.title}</h2>{_table(account.columns, map(_row, account.lines), numbers=True)}"
+        yield f"<h2>{account.title}</h2>{_table(account.columns, map(_row, account.lines), kind='numbers')}"
     for name, stream in facts["streams"].items():
         yield from (f"<p>{_text(f'{name}: {note}')}</p>" for note in stream.get("notes", ()))
     balanced = "<p>The tally balances.</p>", '<p class="bad">THE TALLY DOES NOT BALANCE</p>'
@@ -117,10 +114,10 @@ def _accounts(run: Run) -> Iterator[str]:
 
 def _deliveries(found: Sequence[Delivery]) -> str:
     rows = (
-        _row((each.stream, each.operations, _instant(each.began), _instant(each.ended), _span(each.ended - each.began)))
+        _row((each.stream, each.operations, *map(_instant, (each.began, each.ended)), span(each.ended - each.began)))
         for each in found
     )
-    table = _table(("stream", "operations", "began", "ended", "lasted"), rows, numbers=True)
+    table = _table(("stream", "operations", "began", "ended", "lasted"), rows, kind="numbers")
     return f"<h2>Deliveries, slowest first</h2>{table}" if found else ""
 
 
@@ -195,13 +192,11 @@ def _listing(summary: str, columns: Sequence[str], rows: Iterable[str], number: 
     return f"<details{opened}><summary>{summary}</summary>{_table(columns, shown)}{more}</details>"
 
 
-def _table(columns: Sequence[str], rows: Iterable[str], *, numbers: bool = False) -> str:
-    """A table; with *numbers* all columns but the first align right."""
+def _table(columns: Sequence[str], rows: Iterable[str], *, kind: str = "") -> str:
+    """A table; of the *kind* ``numbers`` all columns but the first align right, of ``named`` the first is broken."""
     head = "".join(f"<th>{_text(name)}</th>" for name in columns)
-    kind = ' class="numbers"' * numbers
-    return (
-        f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>\n{"".join(rows)}</tbody></table></div>'
-    )
+    body = f"<thead><tr>{head}</tr></thead><tbody>\n{''.join(rows)}</tbody>"
+    return f'<div class="wide"><table class="{kind}">{body}</table></div>'
 
 
 def _row(cells: Iterable[str | int]) -> str:
@@ -225,24 +220,41 @@ def _instant(at: datetime | None) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}Z" if at else ""
 
 
-def _span(lasted: timedelta) -> str:
-    seconds = lasted.total_seconds()
-    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
+def _course(run: Run) -> Iterator[str]:
+    if steps := course.slowest(run):
+        rows = (_row((step.name, span(step.lasted), f"{step.share:.0f} %")) for step in steps)
+        yield f"<h2>Slowest steps</h2>{_table(('step', 'lasted', 'of the run'), rows, kind='numbers named')}"
+    if (spent := course.allowance(run)) is not None:
+        lasted = (run.finished_at or run.started_at) - run.started_at
+        yield f"<h2>Allowance</h2>{_plot(course.samples(run), lasted.total_seconds())}"
+        yield f'<p>{str(spent).capitalize()}. <span class="soft">Tinted while something was sent.</span></p>'
 
 
-def _plot(samples: Sequence[tuple[float, int]]) -> str:
-    """The allowance over time: a band from the lowest to the highest sample of each stretch."""
-    if not samples:
-        return ""
-    end, top = max(samples[-1][0], 1), max(1, *(tokens for _, tokens in samples))
-    bands: dict[int, tuple[int, int]] = {}
+def _plot(samples: Sequence[course.Sample], lasted: float) -> str:
+    """The allowance over a run of so many seconds: a band from the lowest to the highest sample of each stretch.
+
+    It is broken where nothing was sent for a while, since nobody knows what the allowance was then.
+    """
+    end, top = max(samples[-1][0], lasted, 1), max(1, *(tokens for _, tokens in samples))
+    stretches: list[dict[int, tuple[int, int]]] = []
+    before = -_WIDE
     for seconds, tokens in samples:
         x, y = round(_WIDE * seconds / end), _HIGH - round(_HIGH * tokens / top)
-        upper, lower = bands.get(x, (y, y))
-        bands[x] = min(upper, y), max(lower, y)
+        if x - before > _BROKEN:
+            stretches.append({})
+        upper, lower = stretches[-1].get(x, (y, y))
+        stretches[-1][x] = min(upper, y), max(lower, y)
+        before = x
+    drawn = "".join(map(_stretch, stretches))
+    drawing = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none">{drawn}</svg>'
+    times = ("0", *(span(timedelta(seconds=end * part / 4)) for part in range(1, 5)))
+    marks = "".join(f"<span>{time}</span>" for time in times)
+    return f'<figure><div class="level">{top:,} tokens</div>{drawing}<figcaption>{marks}</figcaption></figure>'
+
+
+def _stretch(bands: dict[int, tuple[int, int]]) -> str:
+    first, last = min(bands), max(bands)
     outline = [(x, upper) for x, (upper, _) in bands.items()]
     outline += [(x, lower) for x, (_, lower) in reversed(bands.items())]
     points = " ".join(f"{x},{y}" for x, y in outline)
-    told = f"from 0 to {top:,} tokens, over {_span(timedelta(seconds=end))}"
-    drawing = f'<svg viewBox="0 0 {_WIDE} {_HIGH}" preserveAspectRatio="none"><polygon points="{points}"/></svg>'
-    return f"<h2>Allowance</h2><figure>{drawing}<figcaption>{told}</figcaption></figure>"
+    return f'<rect x="{first}" width="{max(1, last - first)}" height="{_HIGH}"/><polygon points="{points}"/>'

@@ -1,11 +1,11 @@
-"""``crossdock schedule`` and ``crossdock jobs``."""
+"""``crossdock schedule``."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import FrameType
@@ -16,7 +16,10 @@ import click
 from crossdock.cli.options import as_json, config_option, example, interruptible
 
 if TYPE_CHECKING:
+    from crossdock.nightly.logs import LogFormat
     from crossdock.nightly.notify import Notifier
+    from crossdock.state import Occasion
+    from crossdock.sync.course import Course
     from crossdock.sync.project import Project
 
 
@@ -29,10 +32,24 @@ if TYPE_CHECKING:
 @click.option("--preview", "days", type=click.IntRange(1, 366), metavar="DAYS", help="Show the nights of so many days.")
 @click.option("--job", help="With --once: only this one.")
 @click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What stderr is told: sentences, or one JSON object a line.",
+)
 @config_option
 @as_json
 def schedule(
-    config: Path, *, once: str | None, days: int | None, job: str | None, health: int | None, as_json: bool
+    config: Path,
+    *,
+    once: str | None,
+    days: int | None,
+    job: str | None,
+    health: int | None,
+    log_format: LogFormat,
+    as_json: bool,
 ) -> int:
     """Run the jobs of the config when they are due, each night once, until SIGTERM.
 
@@ -49,8 +66,8 @@ def schedule(
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
-        return _once(loaded, once, job, as_json=as_json)
-    return _forever(loaded, config, health)
+        return _once(loaded, once, job, log_format, as_json=as_json)
+    return _forever(loaded, config, health, log_format)
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
@@ -80,25 +97,17 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
         terminal.print_json(rows)
     else:
         columns = ("job", "date", "begins", "expected end", "requests")
-        _print_table(f"The next {days} days", columns, rows, numbers=("requests",))
+        terminal.print_rows(f"The next {days} days", columns, rows, numbers=("requests",))
     return 0
 
 
-def _print_table(title: str, columns: Sequence[str], rows: list[dict[str, Any]], *, numbers: Sequence[str]) -> None:
-    """Show the values of *rows* under *columns*; what is None stays empty."""
-    from crossdock.cli import terminal
-
-    lines = [tuple("" if value is None else value for value in row.values()) for row in rows]
-    terminal.out().print(terminal.table(title, columns, lines, numbers=numbers))
-
-
-def _once(loaded: Project, text: str, job: str | None, *, as_json: bool) -> int:
-    from crossdock.cli import terminal
+def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
+    from crossdock.cli.otel import traced
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
+    from crossdock.nightly import logs
     from crossdock.scheduling.due import due
     from crossdock.state import Occasion
-    from crossdock.sync import runner
 
     try:
         day = date.fromisoformat(text)
@@ -108,42 +117,85 @@ def _once(loaded: Project, text: str, job: str | None, *, as_json: bool) -> int:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
     now, codes = SystemClock().now(), [0]
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    for name in [job] if job else loaded.jobs:
-        found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
-        for one in (each for each in found if each.business_date == day):
-            with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+    with logs.shown(log_format), traced(logs.warn) as trace:
+        for name in [job] if job else loaded.jobs:
+            found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
+            for one in (each for each in found if each.business_date == day):
                 occasion = Occasion(name, one.instant, one.business_date)
-                report = runner.night(loaded, occasion, clock=SystemClock(), progress=progress, interrupt=interrupt)
-            if report is None:
-                click.echo(f"{name} for {day}: has been run already", err=True)
-                continue
-            codes.append(report.exit_code)
-            if as_json:
-                terminal.print_json(report.as_json())
-            else:
-                terminal.show_run(terminal.out(), report.as_json())
-                terminal.print_errors(report.errors)
+                codes.append(_night(loaded, occasion, trace, log_format, as_json=as_json))
     return max(codes)
 
 
-def _forever(loaded: Project, config: Path, health: int | None) -> int:
+def _night(
+    loaded: Project, occasion: Occasion, trace: Callable[[Course], None], log_format: LogFormat, *, as_json: bool
+) -> int:
+    """Run a night and show it; its exit code."""
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
+    from crossdock.errors import CrossdockError
+    from crossdock.nightly.logs import NightLog
+    from crossdock.sync import runner
+    from crossdock.sync.course import Course
+
+    clock, logged = SystemClock(), log_format == "json"
+    log = NightLog(occasion.job, occasion.business_date)
+    with ExitStack() as stack:
+        if logged:
+            course = log.course(clock)
+        else:
+            course = Course(clock, stack.enter_context(terminal.progress(wanted=not as_json)))
+        interrupt = stack.enter_context(_ending(log_format))
+        try:
+            report = runner.night(loaded, occasion, clock=clock, progress=course, interrupt=interrupt)
+        except CrossdockError as error:
+            if not logged:
+                raise
+            log.ended(None, str(error))
+            raise SystemExit(error.exit_code) from error
+        finally:
+            trace(course)
+    if report is None:
+        if logged:
+            log.say("has been run already")
+        else:
+            click.echo(f"{occasion.job} for {occasion.business_date}: has been run already", err=True)
+        return 0
+    if logged:
+        log.ended(report)
+    if as_json:
+        terminal.print_json(report.as_json())
+    else:
+        terminal.show_run(terminal.out(), report.as_json())
+    if not as_json and not logged:
+        terminal.print_errors(report.errors)
+    return report.exit_code
+
+
+def _forever(loaded: Project, config: Path, health: int | None, log_format: LogFormat) -> int:
+    from crossdock.cli.otel import traced
+    from crossdock.clock import SystemClock
+    from crossdock.nightly import logs
     from crossdock.nightly.health import serve
     from crossdock.nightly.service import Service
     from crossdock.nightly.vitals import Vitals
 
-    clock = SystemClock()
+    clock, log = SystemClock(), logs.LOGGER
     vitals, notifier = Vitals(clock), _notifier(config)
-    with ExitStack() as stack:
-        interrupt = stack.enter_context(interruptible())
-        progress = stack.enter_context(terminal.progress(wanted=False))
+    with logs.shown(log_format), traced(logs.warn) as trace, ExitStack() as stack:
+        interrupt = stack.enter_context(_ending(log_format))
         if health is not None:
-            _log(f"serving {stack.enter_context(serve(vitals, port=health))}")
+            log.info("serving %s", stack.enter_context(serve(vitals, port=health)))
         reloaded = stack.enter_context(_hangups(config))
-        _log(f"watching {', '.join(loaded.jobs)}")
-        Service(loaded, clock, progress, interrupt, vitals, notifier=notifier, log=_log).run(reloaded)
+        log.info("watching %s", ", ".join(loaded.jobs))
+        Service(loaded, clock, interrupt, vitals, notifier=notifier, trace=trace).run(reloaded)
     return 0
+
+
+def _ending(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
+    """As `interruptible`; in a log of objects the signal is told by one, too."""
+    from crossdock.nightly.logs import LOGGER
+
+    return interruptible(LOGGER.info) if log_format == "json" else interruptible()
 
 
 def _notifier(config: Path) -> Notifier | None:
@@ -160,6 +212,7 @@ def _notifier(config: Path) -> Notifier | None:
 def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
     """Gives the config anew after SIGHUP; one that is wrong is told, and the old one stays."""
     from crossdock.errors import ConfigError
+    from crossdock.nightly.logs import LOGGER
     from crossdock.sync import project
 
     asked = threading.Event()
@@ -174,9 +227,9 @@ def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
         try:
             fresh = project.load(config)
         except ConfigError as error:
-            _log(f"SIGHUP: the config is not read again: {error}")
+            LOGGER.error("SIGHUP: the config is not read again: %s", error)
             return None
-        _log(f"SIGHUP: watching {', '.join(fresh.jobs)}")
+        LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs))
         return fresh
 
     before = signal.signal(signal.SIGHUP, ask)
@@ -184,76 +237,3 @@ def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
         yield reloaded
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def _log(text: str) -> None:
-    click.echo(f"crossdock: {text}", err=True)
-
-
-@click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
-def jobs() -> None:
-    """Look at the nights of jobs, pause them and let them go on."""
-
-
-@jobs.command(name="list", epilog=example("crossdock jobs list --limit 30"))
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="The latest nights to show.")
-@config_option
-@as_json
-def list_(config: Path, *, limit: int, as_json: bool) -> None:
-    """The latest nights, newest first."""
-    from crossdock.cli import terminal
-    from crossdock.sync import project
-
-    loaded = project.load(config)
-    with loaded.look() as tx:
-        nights, paused = tx.nights.listed(limit=limit), tx.nights.paused()
-    rows = [
-        {
-            "job": night.job,
-            "business_date": night.business_date.isoformat(),
-            "due": night.due.isoformat(timespec="minutes"),
-            "status": night.status,
-            "run": night.run_id,
-            "attempts": night.attempts,
-            "note": night.note,
-        }
-        for night in nights
-    ]
-    if as_json:
-        terminal.print_json({"paused": sorted(paused), "nights": rows})
-        return
-    columns = ("job", "date", "due", "status", "run", "attempts", "note")
-    _print_table("Nights", columns, rows, numbers=("run", "attempts"))
-    if paused:
-        click.echo(f"paused: {', '.join(sorted(paused))}")
-
-
-@jobs.command(epilog=example("crossdock jobs pause nightly"))
-@click.argument("job")
-@config_option
-def pause(job: str, config: Path) -> None:
-    """Start no night of JOB until it is resumed; they are caught up with then, as its schedule says."""
-    _set_paused(job, config, paused=True)
-
-
-@jobs.command(epilog=example("crossdock jobs resume nightly"))
-@click.argument("job")
-@config_option
-def resume(job: str, config: Path) -> None:
-    """Let the nights of JOB start again."""
-    _set_paused(job, config, paused=False)
-
-
-def _set_paused(job: str, config: Path, *, paused: bool) -> None:
-    from contextlib import closing
-
-    from crossdock.clock import SystemClock
-    from crossdock.errors import ConfigError
-    from crossdock.sync import project
-
-    loaded = project.load(config)
-    if job not in loaded.jobs:
-        raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}")
-    with closing(loaded.open_state()) as state, state.begin() as tx:
-        tx.nights.pause(job, SystemClock().now(), paused=paused)
-    click.echo(f"{job}: {'paused' if paused else 'goes on'}")

@@ -26,22 +26,29 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
     run to the end; 4 a source was refused for safety; 70 the tally does not balance; 130 interrupted.
     """
     from crossdock.cli import terminal
+    from crossdock.cli.otel import traced
     from crossdock.clock import SystemClock
     from crossdock.sources.workplace import Patience
     from crossdock.sync import project, runner
+    from crossdock.sync.course import Course
 
     loaded, clock = project.load(config), SystemClock()
-    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
-        report = runner.sync(
-            loaded,
-            list(streams),
-            clock=clock,
-            progress=progress,
-            interrupt=interrupt,
-            lane="live" if live else "batch",
-            patience=Patience(clock.now()) if wait else None,
-        )
-    return told(report, as_json=as_json)
+    with traced() as trace:
+        with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+            course = Course(clock, progress)
+            try:
+                report = runner.sync(
+                    loaded,
+                    list(streams),
+                    clock=clock,
+                    progress=course,
+                    interrupt=interrupt,
+                    lane="live" if live else "batch",
+                    patience=Patience(clock.now()) if wait else None,
+                )
+            finally:
+                trace(course)
+        return told(report, as_json=as_json)
 
 
 @click.command(epilog=example("crossdock plan -o tonight.plan", "crossdock apply tonight.plan"))

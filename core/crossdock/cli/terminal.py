@@ -46,6 +46,14 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, 
     return made
 
 
+def print_rows(
+    title: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, numbers: Sequence[str]
+) -> None:
+    """Show the values of *rows* under *columns*, as `table` does; what is None stays empty."""
+    lines = [tuple("" if value is None else value for value in row.values()) for row in rows]
+    out().print(table(title, columns, lines, numbers=numbers))
+
+
 class _Warnings(Silent):
     """Nobody looks on, but warnings are kept in logs."""
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
+from crossdock.nightly.logs import LOGGER, NightLog
 from crossdock.nightly.notices import Late, NightEnded
 from crossdock.nightly.notify import Notifier
 from crossdock.nightly.scheduler import Ended, Scheduler
 from crossdock.nightly.vitals import Vitals
-from crossdock.progress import Progress
 from crossdock.state import Occasion
 from crossdock.sync import runner
+from crossdock.sync.course import Course
 from crossdock.sync.project import Project
 from crossdock.sync.report import Report
+
+NAP_S = 1.0  # so long after a signal at most it is noticed
 
 
 class Service:
@@ -24,22 +28,21 @@ class Service:
 
     Args:
         notifier: Tells people; None where the config names nobody.
-        log: Told one sentence of everything that happens.
+        trace: Told of each run that ended, however it did.
     """
 
     def __init__(
         self,
         project: Project,
         clock: Clock,
-        progress: Progress,
         interrupt: threading.Event,
         vitals: Vitals,
         *,
         notifier: Notifier | None,
-        log: Callable[[str], None],
+        trace: Callable[[Course], None],
     ) -> None:
-        self._project, self._clock, self._progress, self._interrupt = project, clock, progress, interrupt
-        self._vitals, self._notifier, self._log = vitals, notifier, log
+        self._project, self._clock, self._interrupt = project, clock, interrupt
+        self._vitals, self._notifier, self._trace = vitals, notifier, trace
         self._scheduler = Scheduler(project, clock, self._run, self._ended)
 
     def run(self, reloaded: Callable[[], Project | None]) -> None:
@@ -47,13 +50,19 @@ class Service:
         self._vitals.found("config")
         try:
             while not self._interrupt.is_set():
-                if (project := reloaded()) is not None:
-                    self._project = project
-                    self._scheduler.reload(project)
                 self._look()
-                self._interrupt.wait(self._wait_s())
+                self._pause(self._wait_s(), reloaded)
         finally:
             self._scheduler.close()
+
+    def _pause(self, seconds: float, reloaded: Callable[[], Project | None]) -> None:
+        """Wait for the interrupt or another config; a signal may come to another thread, which does not wake this."""
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0 and not self._interrupt.wait(min(left, NAP_S)):
+            if (project := reloaded()) is not None:
+                self._project = project
+                self._scheduler.reload(project)
+                return
 
     def _look(self) -> None:
         self._vitals.beat()
@@ -62,7 +71,7 @@ class Service:
                 self._vitals.beat()
         except CrossdockError as error:
             self._vitals.found("state", str(error))
-            self._log(f"cannot look what is due: {error}")
+            LOGGER.error("cannot look what is due: %s", error)
         else:
             self._vitals.found("state")
 
@@ -74,10 +83,14 @@ class Service:
         return self._scheduler.wait_s(next_due.values())
 
     def _run(self, project: Project, occasion: Occasion) -> Report | None:
+        self._log = NightLog(occasion.job, occasion.business_date)
         self._warn_if_late(project, occasion)
         self._vitals.began(occasion.job)
-        self._log(f"{occasion.job} for {occasion.business_date}: begins")
-        return runner.night(project, occasion, clock=self._clock, progress=self._progress, interrupt=self._interrupt)
+        course = self._log.course(self._clock)
+        try:
+            return runner.night(project, occasion, clock=self._clock, progress=course, interrupt=self._interrupt)
+        finally:
+            self._trace(course)
 
     def _warn_if_late(self, project: Project, occasion: Occasion) -> None:
         job = project.jobs[occasion.job]
@@ -90,7 +103,7 @@ class Service:
         if ends > done_by:
             zone = job.schedule.zone
             event = Late(occasion.job, occasion.business_date, ends.astimezone(zone), done_by.astimezone(zone))
-            self._log(f"{occasion.job} for {occasion.business_date}: expected to end after {job.done_by}")
+            self._log.say(f"expected to end after {job.done_by}", logging.WARNING)
             self._tell(event)
 
     def _ended(self, ended: Ended) -> None:
@@ -111,22 +124,21 @@ class Service:
         if status == "done":
             self._vitals.succeeded(ended.job, self._clock.now())
         degraded = report is not None and report.exit_code == 1
-        self._log(f"{ended.job} for {day}: {status} after {seconds:.0f} s{f': {error}' if error else ''}")
-        self._tell(
-            NightEnded(
-                job=ended.job,
-                business_date=day,
-                due=ended.due.instant,
-                run_id=report.run if report else None,
-                status=status,
-                degraded=degraded,
-                seconds=seconds,
-                requests=requests,
-                error=error,
-                previous=previous,
-            )
+        self._log.ended(report, ended.error)
+        event = NightEnded(
+            job=ended.job,
+            business_date=day,
+            due=ended.due.instant,
+            run_id=report.run if report else None,
+            status=status,
+            degraded=degraded,
+            seconds=seconds,
+            requests=requests,
+            error=error,
+            previous=previous,
         )
+        self._tell(event)
 
     def _tell(self, event: NightEnded | Late) -> None:
         for problem in self._notifier.tell(event) if self._notifier else ():
-            self._log(f"could not tell anybody: {problem}")
+            LOGGER.error("could not tell anybody: %s", problem, extra=self._log.facts)

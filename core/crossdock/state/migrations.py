@@ -63,10 +63,15 @@ def _to_5(connection: Connection) -> None:
     connection.execute(text(f"CREATE TABLE removals (stream VARCHAR(192) NOT NULL, {asked}, PRIMARY KEY (stream))"))
 
 
+def _to_6(connection: Connection) -> None:
+    """The course of a run."""
+    connection.execute(text("ALTER TABLE runs ADD COLUMN course TEXT"))
+
+
 def _add(connection: Connection, table: Table, column: Column[object]) -> None:
     kind = column.type.compile(connection.dialect)
     default = f" NOT NULL DEFAULT '{column.server_default.arg}'" if column.server_default is not None else ""  # type: ignore[attr-defined]  # the default is a plain text
     connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}{default}"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3, _to_4, _to_5)  # step n takes a state from version n to n+1
+MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3, _to_4, _to_5, _to_6)  # step n takes a state from version n to n+1

@@ -16,7 +16,11 @@ _RESTORED = "restored_at"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One execution. *status*: running, done, incomplete (stopped before its end), failed."""
+    """One execution. *status*: running, done, incomplete (stopped before its end), failed.
+
+    Attributes:
+        course: Where its time went, as `crossdock.sync.course.Course.as_json` tells; only `Runs.get` loads it.
+    """
 
     id: int
     job: str | None
@@ -28,9 +32,10 @@ class Run:
     throttled: int
     tally: dict[str, Any] | None
     error: str | None
+    course: dict[str, Any] | None = None
 
 
-_FIELDS = tuple(runs.c[name] for name in Run.__slots__)
+_LISTED = tuple(runs.c[name] for name in Run.__slots__ if name != "course")
 
 
 class Runs:
@@ -60,6 +65,7 @@ class Runs:
         tally: dict[str, Any],
         error: str | None,
         at: datetime,
+        course: dict[str, Any] | None = None,
     ) -> None:
         changes = {
             "status": status,
@@ -68,6 +74,7 @@ class Runs:
             "tally": tally,
             "error": error,
             "finished_at": at,
+            "course": course,
         }
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
 
@@ -84,10 +91,10 @@ class Runs:
 
     def listed(self, *, limit: int) -> list[Run]:
         """Newest first."""
-        return [Run(*row) for row in self._connection.execute(select(*_FIELDS).order_by(runs.c.id.desc()).limit(limit))]
+        return [Run(*row) for row in self._connection.execute(select(*_LISTED).order_by(runs.c.id.desc()).limit(limit))]
 
     def get(self, run_id: int) -> Run | None:
-        row = self._connection.execute(select(*_FIELDS).where(runs.c.id == run_id)).first()
+        row = self._connection.execute(select(*_LISTED, runs.c.course).where(runs.c.id == run_id)).first()
         return None if row is None else Run(*row)
 
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from crossdock.state.types import ExactJson, Hash, UtcDateTime
 
-VERSION = 5
+VERSION = 6
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
@@ -67,6 +67,7 @@ runs = Table(
     Column("throttled", BigInteger, nullable=False, default=0),
     Column("tally", ExactJson),
     Column("error", Text),
+    Column("course", ExactJson),
     UniqueConstraint("job", "due"),
 )
 

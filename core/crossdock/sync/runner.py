@@ -21,6 +21,7 @@ from crossdock.progress import Progress
 from crossdock.sources.late import LateError
 from crossdock.sources.workplace import Patience, Workplace
 from crossdock.state import Choice, Intent, Occasion, State, Transaction
+from crossdock.sync.course import Course
 from crossdock.sync.gone import Gone
 from crossdock.sync.intake import StateIntake
 from crossdock.sync.plan import Decided, Planner, Read
@@ -137,7 +138,7 @@ class Run:
         occasion: Occasion | None = None,
     ) -> None:
         self._project, self._state, self._clock, self._lane = project, state, clock, lane
-        self._progress, self._interrupt, self._patience = progress, interrupt, patience
+        self._progress, self._interrupt, self._patience = Course.over(progress, clock), interrupt, patience
         self._occasion = occasion
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name)
@@ -163,17 +164,16 @@ class Run:
             reads: False if that is not the streams' own sources.
         """
         whole = reads and names == self._project.selected([])
-        self._source, now = source, self._clock.now()
-        night = self._occasion
+        self._source, now, night = source, self._clock.now(), self._occasion
         business_date = night.business_date if night else now.astimezone().date()
         date, job = business_date.isoformat(), night.job if night else None
-        started = self._clock.monotonic()
         self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
             tx.runs.abandon(at=now)
             self.id = tx.runs.start(business_date=date, owner=this_process(), fence=self._state.fence, at=now, job=job)
             earlier, restored = tx.buckets.get(self._target.name), tx.runs.restored()
         self._report = report = Report(self.id, date)
+        self._progress.start(report, job)
         intake = StateIntake(self._state, self._clock, self.id)
         spool = self._project.spool
         place = Workplace(self._clock, self._progress, intake, spool, work, spool, self._patience, report.notes)
@@ -204,7 +204,7 @@ class Run:
             report.errors[""] = _ended_by(error)
             raise
         finally:
-            report.seconds = self._clock.monotonic() - started
+            report.seconds = self._progress.end().total_seconds()
             self._finish(report)
         return report
 
@@ -234,7 +234,7 @@ class Run:
         for intent in unsettled:
             if intent.record_fp != PARTIAL:  # its record waits, and is counted there
                 self._tally(intent.stream).count("carried_over")
-        self._progress.begin("sending what the last run left", len(unsettled))
+        self._progress.proceed("sending what the last run left", len(unsettled))
         self._resuming = True
         done = self._deliver(lambda: self._dispatcher.resume(unsettled))
         self._resuming = False
@@ -258,7 +258,7 @@ class Run:
             bound, self._state, self._references, tally, run_id=self.id, target=self._target, gone=source.gone
         )
         reads = source.records()
-        self._progress.begin(bound.name, source.expected)
+        self._progress.proceed(f"sending {bound.name}", source.expected)
         chunks: Iterator[Decided] | None = planner.decide(reads)
         try:
             while chunks is not None:
@@ -268,6 +268,7 @@ class Run:
                 chunks = planner.next_round()
         finally:
             planner.finish()
+        self._progress.proceed(f"remembering {bound.name}", None)
         source.finish()
         if source.gone.refusal is not None:
             self._report.errors[bound.name] = source.gone.refusal
@@ -310,7 +311,7 @@ class Run:
         return self._report.tallies.setdefault(stream, Tally())
 
     def _finish(self, report: Report) -> None:
-        error = next(iter(report.errors.values()), None)
+        error = next(map(str, report.errors.values()), None)
 
         def finish(tx: Transaction) -> None:
             report.still_refused = tx.refused.count_before(report.run)
@@ -320,12 +321,12 @@ class Run:
                 requests=report.counters.requests,
                 throttled=report.counters.throttled,
                 tally=report.accounts(),
-                error=str(error) if error else None,
+                error=error,
+                course=self._progress.as_json(),
                 at=self._clock.now(),
             )
             if self._occasion:
-                note = str(error) if error else None
-                tx.nights.finish(self._occasion, report.status, report.run, note, at=self._clock.now())
+                tx.nights.finish(self._occasion, report.status, report.run, error, at=self._clock.now())
 
         self._state.apply(finish)
 

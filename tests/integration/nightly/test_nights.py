@@ -18,10 +18,9 @@ from tests.patience import eventually
 
 from crossdock.errors import StateError
 from crossdock.nightly.scheduler import LOOK_S, Ended, Scheduler
-from crossdock.nightly.service import Service
+from crossdock.nightly.service import NAP_S, Service
 from crossdock.nightly.vitals import Vitals
 from crossdock.platform.profile import Profile
-from crossdock.progress import Silent
 from crossdock.scheduling.due import due
 from crossdock.scheduling.jobs import JobConfig
 from crossdock.state import Night, Occasion, State, StateUrl, create
@@ -373,28 +372,43 @@ def test_what_overlapped_is_on_record_once_the_state_is_free(state_url: StateUrl
 
 
 class Interrupt(threading.Event):
-    """Ends a service when it waits for the second time; the clock has passed the first wait."""
+    """Ends a service once so many seconds of its clock were waited through."""
 
-    def __init__(self, clock: ManualClock) -> None:
+    def __init__(self, clock: ManualClock, after_s: float) -> None:
         super().__init__()
-        self.clock = clock
-        self.waited: list[float | None] = []
+        self.clock, self.ends = clock, clock.monotonic() + after_s
+        self.longest_s = 0.0
 
     def wait(self, timeout: float | None = None) -> bool:
-        self.waited.append(timeout)
-        if len(self.waited) == 2:
+        assert timeout is not None
+        self.longest_s = max(self.longest_s, timeout)
+        self.clock.advance(timeout)
+        if self.clock.monotonic() >= self.ends:
             self.set()
-        self.clock.advance(timeout or 0.0)
         return self.is_set()
 
 
+class Looks(Vitals):
+    """Remembers when the service looked."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock, self.looks = clock, list[float]()
+        super().__init__(clock)
+        self.looks.clear()
+
+    def beat(self) -> None:
+        super().beat()
+        self.looks.append(self.clock.monotonic())
+
+
 def test_the_service_sleeps_until_the_next_night_or_look(state_url: StateUrl, tmp_path: Path) -> None:
-    """No longer than until something is due, and no longer than one look; it shows when each job is due."""
+    """No longer than until something is due, and no longer than one look; it notices signals, and shows what is due."""
     house = House(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
     house.clock.advance(3600 - LOOK_S - 10)
-    interrupt, vitals = Interrupt(house.clock), Vitals(house.clock)
-    Service(house.project, house.clock, Silent(), interrupt, vitals, notifier=None, log=print).run(lambda: None)
-    assert interrupt.waited == [LOOK_S, 10.0]
+    start, interrupt, vitals = house.clock.monotonic(), Interrupt(house.clock, LOOK_S + 9), Looks(house.clock)
+    Service(house.project, house.clock, interrupt, vitals, notifier=None, trace=print).run(lambda: None)
+    assert [look - start for look in vitals.looks] == [0.0, LOOK_S]
+    assert interrupt.longest_s <= NAP_S
     shown = next(family for family in vitals.families() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
     assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

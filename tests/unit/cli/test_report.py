@@ -7,6 +7,7 @@ import re
 import tracemalloc
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,10 @@ from crossdock.records import REASONS
 from crossdock.state import State, Transaction
 
 MORNING = AT + timedelta(hours=5)
+COURSE = {
+    "steps": [["reading wms.invoices", 0, 600_000], [f"fetching {HOSTILE}", 600_000, 3_000_000]],
+    "samples": [[600_000, 2_000], [690_000, 0], [3_600_000, 1_999]],
+}
 
 
 @pytest.fixture
@@ -175,7 +180,7 @@ def test_a_page_needs_nothing_but_itself(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.refused.put([letter(1)], run_id=run, at=AT)
-        text = report.page(tx.reporting, finish(tx, run, rejected=1), at=MORNING, samples=[(0, 1), (1, 2)])
+        text = report.page(tx.reporting, finish(tx, run, rejected=1, course=COURSE), at=MORNING)
     page = Page(text)
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
     assert not page.names & {"src", "href", "style"}
@@ -235,7 +240,22 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
     assert peak < 5_000_000
 
 
-# ---- the plot
+# ---- the course
+
+
+def test_a_page_tells_where_the_time_went(kept: State) -> None:
+    """The slowest steps with their share of the run, names of files as text, and the allowance in words."""
+    with kept.begin() as tx:
+        run = start(tx)
+        finish(tx, run, created=1, course=COURSE)
+        page = told(tx, run)
+    assert page.under("step", "lasted") == [
+        [f"fetching {HOSTILE}", "0:50:00", "83 %"],
+        ["reading wms.invoices", "0:10:00", "17 %"],
+    ]
+    assert "Lowest 0 tokens, after 0:11:30; highest 2,000; never below a quarter of that." in page.text
+    assert "2,000 tokens" in page.text
+    assert all(mark in page.text for mark in ("0:15:00", "0:30:00", "0:45:00", "1:00:00"))
 
 
 SAMPLES = st.lists(
@@ -243,32 +263,44 @@ SAMPLES = st.lists(
 ).map(sorted)
 
 
-@given(SAMPLES)
-def test_a_plot_holds_every_sample(samples: list[tuple[float, int]]) -> None:
-    """No sample lies outside the drawing or outside the band between its edges; the drawing stays small."""
-    drawn = report._plot(samples)
-    found = re.search('points="([^"]+)"', drawn)
-    assert found
-    points = [tuple(map(int, point.split(","))) for point in found[1].split(" ")]
+@given(SAMPLES, st.floats(0, 90_000))
+def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: float) -> None:
+    """No sample lies outside the drawing or outside the band of its stretch; the drawing stays small."""
+    drawn = report._plot(samples, lasted)
+    stretches = [
+        [tuple(map(int, point.split(","))) for point in points.split(" ")]
+        for points in re.findall('points="([^"]+)"', drawn)
+    ]
     wide, high = report._WIDE, report._HIGH
+    points = [point for stretch in stretches for point in stretch]
     assert all(0 <= x <= wide and 0 <= y <= high for x, y in points)
     assert len(points) <= 2 * (wide + 1)
-    end, top = max(samples[-1][0], 1), max(1, *(tokens for _, tokens in samples))
+    end, top = max(samples[-1][0], lasted, 1), max(1, *(tokens for _, tokens in samples))
     assert f"{top:,} tokens" in drawn
     for seconds, tokens in samples:
         column = [y for x, y in points if x == round(wide * seconds / end)]
         assert min(column) <= high - round(high * tokens / top) <= max(column)
+    for before, after in pairwise(stretches):
+        assert min(x for x, _ in after) - max(x for x, _ in before) > report._BROKEN
 
 
-def test_without_samples_there_is_no_plot(kept: State) -> None:
-    """With some there is one, with what it shows in words."""
+def test_a_plot_is_broken_where_nothing_was_sent() -> None:
+    """What the allowance was in a pause is not made up."""
+    working = [(float(second), second % 50) for second in (*range(100), *range(500, 600))]
+    assert report._plot(working, 600).count("<polygon") == report._plot(working, 600).count("<rect") == 2
+
+
+def test_without_a_course_nothing_is_told_of_it(kept: State) -> None:
+    """Of a run that was killed, and of one that sent nothing."""
     with kept.begin() as tx:
         run = start(tx)
         finish(tx, run, created=1)
-        assert "svg" not in told(tx, run).tags
-        page = told(tx, run, samples=[(0, 2000), (90, 0)])
-    assert {"svg", "polygon", "figcaption"} <= page.tags
-    assert "from 0 to 2,000 tokens, over 0:01:30" in page.text
+        killed = told(tx, run)
+        finish(tx, run, created=1, course=COURSE | {"samples": []})
+        silent = told(tx, run)
+    assert "svg" not in killed.tags | silent.tags
+    assert "Slowest" not in killed.text
+    assert "Slowest" in silent.text
 
 
 # ---- the file

@@ -1,0 +1,92 @@
+"""What the scheduler logs: sentences for people, or one JSON object a line for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+
+from crossdock.clock import Clock
+from crossdock.progress import Silent
+from crossdock.sync.course import Course
+from crossdock.sync.report import Report
+
+LogFormat = Literal["text", "json"]
+LOGGER = logging.getLogger("crossdock.schedule")
+_WARNINGS = LOGGER.getChild("run")  # what runs warn of, which people have always read as a warning
+_FACTS = ("job", "business_date", "run", "status", "seconds")
+
+
+@contextmanager
+def shown(form: LogFormat) -> Iterator[None]:
+    """Write what is logged to stderr while the block lasts."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Objects() if form == "json" else _Sentences())
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+
+
+def warn(text: str) -> None:
+    """Log what a person should look at, and no night is about."""
+    _WARNINGS.warning(text)
+
+
+class _Sentences(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"crossdock: {'warning: ' * (record.name == _WARNINGS.name)}{record.getMessage()}"
+
+
+class _Objects(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        line |= {name: value for name in _FACTS if (value := getattr(record, name, None)) is not None}
+        return json.dumps(line)
+
+
+class NightLog(Silent):
+    """The log of one night, which looks on at its run.
+
+    Attributes:
+        facts: What is known of the night by now; each line has them.
+    """
+
+    def __init__(self, job: str, business_date: date) -> None:
+        self._name = f"{job} for {business_date}"
+        self.facts: dict[str, Any] = {"job": job, "business_date": business_date.isoformat()}
+
+    def course(self, clock: Clock) -> Course:
+        """A course for the run of this night, whose begin and warnings are logged."""
+        return Course(clock, self, self._begun)
+
+    def _begun(self, report: Report) -> None:
+        self.facts["run"] = report.run
+        self.say("begins")
+
+    def warn(self, text: str) -> None:
+        _WARNINGS.warning(text, extra=self.facts)
+
+    def ended(self, report: Report | None, error: str | None = None) -> None:
+        """It came to an end, as *report* tells; without one it could not be run, because of *error*."""
+        status, seconds, level = "failed", 0.0, logging.ERROR
+        if report is not None:
+            status, seconds = report.status, report.seconds
+            error = next(map(str, report.errors.values()), None)
+            level = {0: logging.INFO, 1: logging.WARNING}.get(report.exit_code, logging.ERROR)
+        told = f"{status} after {seconds:.0f} s{f': {error}' if error else ''}"
+        self.say(told, level, status=status, seconds=round(seconds, 3))
+
+    def say(self, text: str, level: int = logging.INFO, **facts: Any) -> None:
+        """Log a sentence about this night."""
+        LOGGER.log(level, "%s: %s", self._name, text, extra=self.facts | facts)

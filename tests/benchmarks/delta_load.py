@@ -119,7 +119,8 @@ def load(config: Path, *, fill: bool = False) -> dict[str, float]:
     assert (report.exit_code, report.errors) == (0, {}), report.as_json()
     records = report.tallies[stream].records
     assert records["read"] == records["created"]
-    return {"records": records["created"], "run_s": ended - began, "delivering_s": ended - stages.began[stream]}
+    sending = stages.began[f"sending {stream}"]
+    return {"records": records["created"], "run_s": ended - began, "delivering_s": ended - sending}
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -31,6 +32,13 @@ if TYPE_CHECKING:
 @click.option("--once", "once", metavar="DATE", help="Run the nights of this business date that are due, and end.")
 @click.option("--preview", "days", type=click.IntRange(1, 366), metavar="DAYS", help="Show the nights of so many days.")
 @click.option("--job", help="With --once: only this one.")
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 16),
+    default=4,
+    show_default=True,
+    help="Most jobs that run side by side; those with a connection in common never do.",
+)
 @click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
 @click.option(
     "--log-format",
@@ -47,6 +55,7 @@ def schedule(
     once: str | None,
     days: int | None,
     job: str | None,
+    at_once: int,
     health: int | None,
     log_format: LogFormat,
     as_json: bool,
@@ -67,7 +76,7 @@ def schedule(
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
         return _once(loaded, once, job, log_format, as_json=as_json)
-    return _forever(loaded, config, health, log_format)
+    return _forever(loaded, config, at_once, health, log_format)
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
@@ -134,7 +143,7 @@ def _night(
     from crossdock.clock import SystemClock
     from crossdock.errors import CrossdockError
     from crossdock.nightly.logs import NightLog
-    from crossdock.sync import runner
+    from crossdock.sync import runner, shift
     from crossdock.sync.course import Course
 
     clock, logged = SystemClock(), log_format == "json"
@@ -146,7 +155,8 @@ def _night(
             course = Course(clock, stack.enter_context(terminal.progress(wanted=not as_json)))
         interrupt = stack.enter_context(_ending(log_format))
         try:
-            report = runner.night(loaded, occasion, clock=clock, progress=course, interrupt=interrupt)
+            with shift.opened(loaded, clock) as held:
+                report = runner.night(held, occasion, progress=course, interrupt=interrupt)
         except CrossdockError as error:
             if not logged:
                 raise
@@ -171,7 +181,9 @@ def _night(
     return report.exit_code
 
 
-def _forever(loaded: Project, config: Path, health: int | None, log_format: LogFormat) -> int:
+def _forever(loaded: Project, config: Path, at_once: int, health: int | None, log_format: LogFormat) -> int:
+    from concurrent.futures import ThreadPoolExecutor
+
     from crossdock.cli.otel import traced
     from crossdock.clock import SystemClock
     from crossdock.nightly import logs
@@ -187,7 +199,15 @@ def _forever(loaded: Project, config: Path, health: int | None, log_format: LogF
             log.info("serving %s", stack.enter_context(serve(vitals, port=health)))
         reloaded = stack.enter_context(_hangups(config))
         log.info("watching %s", ", ".join(loaded.jobs))
-        Service(loaded, clock, interrupt, vitals, notifier=notifier, trace=trace).run(reloaded)
+        threads = ThreadPoolExecutor(at_once, "night")
+        service = Service(
+            loaded, clock, interrupt, vitals, notifier=notifier, trace=trace, executor=threads, at_once=at_once
+        )
+        try:
+            service.run(reloaded)
+        except KeyboardInterrupt:  # asked twice: a thread cannot be ended, and a state is made to survive worse
+            os._exit(130)
+        threads.shutdown()
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import Any, Literal
@@ -58,12 +58,15 @@ class _Objects(logging.Formatter):
 class NightLog(Silent):
     """The log of one night, which looks on at its run.
 
+    Args:
+        show: Told how many requests could leave, as often as that is known.
+
     Attributes:
         facts: What is known of the night by now; each line has them.
     """
 
-    def __init__(self, job: str, business_date: date) -> None:
-        self._name = f"{job} for {business_date}"
+    def __init__(self, job: str, business_date: date, show: Callable[[int | None], None] = lambda _: None) -> None:
+        self._name, self._show = f"{job} for {business_date}", show
         self.facts: dict[str, Any] = {"job": job, "business_date": business_date.isoformat()}
 
     def course(self, clock: Clock) -> Course:
@@ -76,6 +79,9 @@ class NightLog(Silent):
 
     def warn(self, text: str) -> None:
         _WARNINGS.warning(text, extra=self.facts)
+
+    def allowance(self, tokens: int | None) -> None:
+        self._show(tokens)
 
     def ended(self, report: Report | None, error: str | None = None) -> None:
         """It came to an end, as *report* tells; without one it could not be run, because of *error*."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,8 +13,10 @@ from crossdock.errors import CrossdockError, StateBusyError
 from crossdock.nightly.agenda import Agenda, Plan
 from crossdock.scheduling.due import Due
 from crossdock.state import Occasion, State, Transaction
+from crossdock.sync import shift
 from crossdock.sync.project import Project, this_process
 from crossdock.sync.report import Report
+from crossdock.sync.shift import Shift
 
 ON_TIME = timedelta(minutes=5)  # a scheduler that starts so soon after an instant has not missed it
 LOOK_S = 30.0  # between two looks, so that what others did, and a clock that was set, are noticed
@@ -33,66 +37,145 @@ class Ended:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    due: Due
+    future: Future[Report | None]
+
+
 class Scheduler:
-    """Runs what is due, one night after the other.
+    """Runs what is due: nights of jobs that have no connection in common side by side, others one after the other.
 
     Args:
-        run: Runs a night; None if another scheduler has done it meanwhile. Fails with `StateBusyError` while another
-            run is at work.
+        run: Runs a night, in a thread of *executor*; None if another scheduler has done it meanwhile.
         tell: Told of every night that ended.
+        at_once: Most nights that run side by side.
     """
 
     def __init__(
         self,
         project: Project,
         clock: Clock,
-        run: Callable[[Project, Occasion], Report | None],
+        run: Callable[[Shift, Occasion], Report | None],
         tell: Callable[[Ended], None],
+        executor: Executor,
+        *,
+        at_once: int = 1,
     ) -> None:
-        self._project, self._clock, self._run, self._tell = project, clock, run, tell
-        self._agenda = Agenda(project.jobs)
+        self._clock, self._run, self._tell, self._executor, self._at_once = clock, run, tell, executor, at_once
+        self._follow(project)
         self._state: State | None = None
         self._awake_since: dict[str, datetime] = {}  # by job: nothing that was due after it was missed
+        self._not_before: dict[str, datetime] = {}  # by job that could not begin: when it is tried again
+        self._running: dict[str, _Running] = {}
+        self._shift: Shift | None = None
+        self._held = ExitStack()  # what the shift holds
 
     def reload(self, project: Project) -> None:
-        """Go on with another config."""
+        """Go on with another config; what runs must have ended."""
         self.close()
-        self._project, self._agenda = project, Agenda(project.jobs)
+        self._follow(project)
 
-    def tick(self) -> bool:
-        """Run the first night that may start; False if there is none.
+    def _follow(self, project: Project) -> None:
+        self._project, self._agenda = project, Agenda(project.jobs)
+        connections = {name for job in project.jobs for name in project.connections_of(job)}
+        self._width = max(1, min(self._at_once, len(project.jobs), len(connections)))
+
+    @property
+    def runs(self) -> bool:
+        """True while a night runs."""
+        return bool(self._running)
+
+    @property
+    def has_news(self) -> bool:
+        """True if a night has ended that nobody was told of."""
+        return any(running.future.done() for running in self._running.values())
+
+    def tick(self, *, may_start: bool = True) -> bool:
+        """Tell of the nights that have ended, and start those that may start; False if there was none of either.
 
         Raises:
             CrossdockError: If the state cannot be used.
         """
+        if self._gather():
+            return True
+        if not may_start:
+            return False
         now = self._clock.now()
         for job in self._project.jobs:
             self._awake_since.setdefault(job, now - ON_TIME)
         try:
-            plans, first = self._look(self._opened(), now)
+            plans, ready = self._look(self._opened(), now)
         except CrossdockError:
-            self.close()
+            self._forget()
             raise
-        if first is not None and self._start(*first):
+        started = [each for each in ready if self._start(*each)]
+        if started:
             return True
         self._awake_since = {plan.job: plan.awake_since for plan in plans}  # what has to wait stays on time
         return False
 
-    def _look(self, state: State, now: datetime) -> tuple[list[Plan], tuple[Plan, Due] | None]:
-        """All plans, and of the nights that may start the one that goes first."""
+    def _gather(self) -> bool:
+        """Tell of what has ended; when nothing runs any more, others may have the state."""
+        ended = [job for job, running in self._running.items() if running.future.done()]
+        for job in ended:
+            running = self._running.pop(job)
+            try:
+                report = running.future.result()
+            except CrossdockError as error:
+                self._put_off(job)
+                self._tell(Ended(job, running.due, None, str(error)))
+            except BaseException as error:
+                self._shift = None
+                self._held.__exit__(type(error), error, error.__traceback__)
+                raise
+            else:
+                if report is not None:
+                    self._tell(Ended(job, running.due, report))
+        if not self._running:
+            self._leave()
+        return bool(ended)
+
+    def _leave(self) -> None:
+        self._shift = None
+        self._held.close()
+
+    def _look(self, state: State, now: datetime) -> tuple[list[Plan], list[tuple[Plan, Due]]]:
+        """All plans, and the nights that may start together, those first that go first."""
         with state.begin() as tx:
             plans = self._agenda.plans(tx, now, self._awake_since)
-            ready = [(plan, start) for plan in plans if (start := self._agenda.may_start(tx, plan, plans, now))]
-            first = min(ready, key=lambda item: self._order(tx, *item), default=None)
-        if first is None:
+            ready = [(plan, start) for plan in plans if (start := self._may_start(tx, plan, plans, now))]
+            ready.sort(key=lambda item: self._order(tx, *item))
+        if not ready:
             self._leave_out(state, [plan for plan in plans if plan.left_out and not plan.starts], now)
-        return plans, first
+        return plans, self._side_by_side(ready)
+
+    def _may_start(self, tx: Transaction, plan: Plan, plans: list[Plan], now: datetime) -> Due | None:
+        if plan.job in self._running or self._not_before.get(plan.job, now) > now:
+            return None
+        return self._agenda.may_start(tx, plan, plans, now)
+
+    def _side_by_side(self, ready: list[tuple[Plan, Due]]) -> list[tuple[Plan, Due]]:
+        """As many as may run at once, of which no two have a connection in common."""
+        busy = {name for job in self._running for name in self._project.connections_of(job)}
+        chosen: list[tuple[Plan, Due]] = []
+        for plan, start in ready:
+            needed = self._project.connections_of(plan.job)
+            if len(self._running) + len(chosen) < self._width and not needed & busy:
+                chosen.append((plan, start))
+                busy |= needed
+        return chosen
 
     def _opened(self) -> State:
         self._state = self._state or self._project.open_state()
         return self._state
 
     def close(self) -> None:
+        """Give the state free; what runs must have ended."""
+        self._leave()
+        self._forget()
+
+    def _forget(self) -> None:
         if self._state is not None:
             self._state.close()
             self._state = None
@@ -106,23 +189,39 @@ class Scheduler:
     def _start(self, plan: Plan, start: Due) -> bool:
         occasion = Occasion(plan.job, start.instant, start.business_date, tuple(plan.left_out))
         try:
-            report = self._run(self._project, occasion)
+            taken = self._taken()
         except StateBusyError:
             return False  # another run is at work: a look later it may have done this one
         except CrossdockError as error:
+            self._put_off(plan.job)
             self._tell(Ended(plan.job, start, None, str(error)))
             return False
-        if report is not None:
-            self._tell(Ended(plan.job, start, report))
+        self._running[plan.job] = _Running(start, self._executor.submit(self._run, taken, occasion))
         return True
+
+    def _taken(self) -> Shift:
+        if self._shift is None:
+            self._shift = self._held.enter_context(shift.opened(self._project, self._clock, width=self._width))
+        return self._shift
+
+    def _put_off(self, job: str) -> None:
+        """Until the next look."""
+        self._not_before[job] = self._clock.now() + timedelta(seconds=LOOK_S / 2)
 
     def _leave_out(self, state: State, plans: list[Plan], now: datetime) -> None:
         if not plans:
             return
+
+        def write(tx: Transaction) -> None:
+            for plan in plans:
+                tx.nights.leave_out(plan.left_out, at=now)
+
+        if self._shift is not None:
+            self._shift.state.apply(write)
+            return
         try:
-            with state.exclusive(this_process()), state.begin() as tx:
-                for plan in plans:
-                    tx.nights.leave_out(plan.left_out, at=now)
+            with state.exclusive(this_process()):
+                state.apply(write)
         except StateBusyError:
             return  # whoever is at work leaves them out, or the next look does
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor
 from datetime import timedelta
 
 from crossdock.clock import Clock
@@ -19,8 +20,10 @@ from crossdock.sync import runner
 from crossdock.sync.course import Course
 from crossdock.sync.project import Project
 from crossdock.sync.report import Report
+from crossdock.sync.shift import Shift
 
 NAP_S = 1.0  # so long after a signal at most it is noticed
+GLANCE_S = 0.1  # and so long after a night that it has ended
 
 
 class Service:
@@ -29,6 +32,8 @@ class Service:
     Args:
         notifier: Tells people; None where the config names nobody.
         trace: Told of each run that ended, however it did.
+        executor: Runs nights, in threads of this process.
+        at_once: Most nights that run side by side.
     """
 
     def __init__(
@@ -40,10 +45,14 @@ class Service:
         *,
         notifier: Notifier | None,
         trace: Callable[[Course], None],
+        executor: Executor,
+        at_once: int = 1,
     ) -> None:
         self._project, self._clock, self._interrupt = project, clock, interrupt
         self._vitals, self._notifier, self._trace = vitals, notifier, trace
-        self._scheduler = Scheduler(project, clock, self._run, self._ended)
+        self._scheduler = Scheduler(project, clock, self._run, self._ended, executor, at_once=at_once)
+        self._logs: dict[str, NightLog] = {}  # by job, of nights that have begun
+        self._fresh: Project | None = None  # a config that takes effect once nothing runs
 
     def run(self, reloaded: Callable[[], Project | None]) -> None:
         """Go on until the interrupt; *reloaded* gives another config when somebody asked for it."""
@@ -52,22 +61,30 @@ class Service:
             while not self._interrupt.is_set():
                 self._look()
                 self._pause(self._wait_s(), reloaded)
+            while self._scheduler.runs:  # the interrupt ends them in order
+                self._scheduler.tick(may_start=False)
+                self._clock.sleep(GLANCE_S)
         finally:
             self._scheduler.close()
 
     def _pause(self, seconds: float, reloaded: Callable[[], Project | None]) -> None:
-        """Wait for the interrupt or another config; a signal may come to another thread, which does not wake this."""
+        """Wait for what is new; a signal may come to another thread, which does not wake this one."""
         until = self._clock.monotonic() + seconds
-        while (left := until - self._clock.monotonic()) > 0 and not self._interrupt.wait(min(left, NAP_S)):
-            if (project := reloaded()) is not None:
-                self._project = project
-                self._scheduler.reload(project)
+        while (left := until - self._clock.monotonic()) > 0 and not self._scheduler.has_news:
+            if self._interrupt.wait(min(left, GLANCE_S if self._scheduler.runs else NAP_S)):
+                return
+            self._fresh = reloaded() or self._fresh
+            if self._fresh is not None and not self._scheduler.runs:
+                for job in self._project.jobs:
+                    self._vitals.due(job, None)
+                self._project, self._fresh = self._fresh, None
+                self._scheduler.reload(self._project)
                 return
 
     def _look(self) -> None:
         self._vitals.beat()
         try:
-            while not self._interrupt.is_set() and self._scheduler.tick():
+            while not self._interrupt.is_set() and self._scheduler.tick(may_start=self._fresh is None):
                 self._vitals.beat()
         except CrossdockError as error:
             self._vitals.found("state", str(error))
@@ -82,17 +99,22 @@ class Service:
             self._vitals.due(job, instant)
         return self._scheduler.wait_s(next_due.values())
 
-    def _run(self, project: Project, occasion: Occasion) -> Report | None:
-        self._log = NightLog(occasion.job, occasion.business_date)
-        self._warn_if_late(project, occasion)
+    def _run(self, shift: Shift, occasion: Occasion) -> Report | None:
+        bucket = shift.bucket.take(0, 0).purse.bucket
+
+        def show(tokens: int | None) -> None:
+            self._vitals.allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
+
+        log = self._logs[occasion.job] = NightLog(occasion.job, occasion.business_date, show)
+        self._warn_if_late(shift.project, occasion, log)
         self._vitals.began(occasion.job)
-        course = self._log.course(self._clock)
+        course = log.course(self._clock)
         try:
-            return runner.night(project, occasion, clock=self._clock, progress=course, interrupt=self._interrupt)
+            return runner.night(shift, occasion, progress=course, interrupt=self._interrupt)
         finally:
             self._trace(course)
 
-    def _warn_if_late(self, project: Project, occasion: Occasion) -> None:
+    def _warn_if_late(self, project: Project, occasion: Occasion, log: NightLog) -> None:
         job = project.jobs[occasion.job]
         done_by = job.deadline(occasion.due)
         with project.look() as tx:
@@ -103,11 +125,12 @@ class Service:
         if ends > done_by:
             zone = job.schedule.zone
             event = Late(occasion.job, occasion.business_date, ends.astimezone(zone), done_by.astimezone(zone))
-            self._log.say(f"expected to end after {job.done_by}", logging.WARNING)
-            self._tell(event)
+            log.say(f"expected to end after {job.done_by}", logging.WARNING)
+            self._tell(event, log)
 
     def _ended(self, ended: Ended) -> None:
         report, day = ended.report, ended.due.business_date
+        log = self._logs.pop(ended.job, None) or NightLog(ended.job, day)
         with self._project.look() as tx:
             before = [night for night in tx.nights.listed(limit=50, job=ended.job) if night.due < ended.due.instant]
         ends = (night.status for night in before)
@@ -124,7 +147,7 @@ class Service:
         if status == "done":
             self._vitals.succeeded(ended.job, self._clock.now())
         degraded = report is not None and report.exit_code == 1
-        self._log.ended(report, ended.error)
+        log.ended(report, ended.error)
         event = NightEnded(
             job=ended.job,
             business_date=day,
@@ -137,8 +160,8 @@ class Service:
             error=error,
             previous=previous,
         )
-        self._tell(event)
+        self._tell(event, log)
 
-    def _tell(self, event: NightEnded | Late) -> None:
+    def _tell(self, event: NightEnded | Late, log: NightLog) -> None:
         for problem in self._notifier.tell(event) if self._notifier else ():
-            LOGGER.error("could not tell anybody: %s", problem, extra=self._log.facts)
+            LOGGER.error("could not tell anybody: %s", problem, extra=log.facts)

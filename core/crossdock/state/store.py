@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -58,7 +59,7 @@ class Transaction:
 
 
 class State:
-    """An open state; one thread works with it.
+    """An open state; threads that work with it write one after the other.
 
     Attributes:
         fence: Of the lease that this process holds, 0 without one.
@@ -75,6 +76,7 @@ class State:
         self._keys = KeyIndex(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only)
         self._lease: lease.Lease | None = None
+        self._pen = threading.Lock()  # both databases have one writer of a state anyway; here threads queue in order
 
     @property
     def fence(self) -> int:
@@ -137,13 +139,14 @@ class State:
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        with self._engine.begin() as connection:
-            if self._lease:
-                self._lease.confirm(connection)
-            tx = self._transaction(connection)
-            yield tx
-        if self._keys:
-            self._keys.committed(tx.stamps.touched)
+        with self._pen:
+            with self._engine.begin() as connection:
+                if self._lease:
+                    self._lease.confirm(connection)
+                tx = self._transaction(connection)
+                yield tx
+            if self._keys:
+                self._keys.committed(tx.stamps.touched)
 
     @contextmanager
     def _reading(self) -> Iterator[Transaction]:

@@ -24,7 +24,8 @@ from crossdock.sync.preview import Planned, Sink
 from crossdock.sync.project import BoundStream, Project
 from crossdock.sync.reading import Reading
 from crossdock.sync.report import Report
-from crossdock.sync.runner import Run, opened
+from crossdock.sync.runner import Run
+from crossdock.sync.shift import opened
 from crossdock.sync.tally import Tally
 
 
@@ -133,7 +134,8 @@ def apply(
         RefusedError: If the source, the state or the config has changed since.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project) as (state, work):
+    with opened(project, clock) as shift:
+        state = shift.state
         digest = Digest.over(Sink(*[_ignore] * 6))
         planned = preview.look_ahead(
             project, state, list(approved.selection), digest.as_sink(), clock, Silent(), summed=True
@@ -149,12 +151,12 @@ def apply(
                 "this is no longer what would be done: the source, the state or the config has changed",
                 hint="look at a new plan: crossdock plan -o PLAN",
             )
-        run = Run(project, state, clock, progress, interrupt)
+        run = Run(shift, progress, interrupt)
 
         def source(bound: BoundStream, tally: Tally) -> Reading:
             return _Approved(bound, state, tally, run.id, approved.sources[bound.name])
 
-        return run.execute(project.selected(approved.selection), work, source)
+        return run.execute(project.selected(approved.selection), source)
 
 
 class _Approved(Reading):

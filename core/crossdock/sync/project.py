@@ -163,6 +163,10 @@ class Project:
         order = list(RESOURCES)
         return sorted(bound, key=lambda item: order.index(item.stream.resource))
 
+    def connections_of(self, job: str) -> set[str]:
+        """The names of the connections that *job* has streams of."""
+        return {name.partition(".")[0] for name in self.selected(self.jobs[job].streams)}
+
     def selected(self, selection: Sequence[str]) -> set[str]:
         """The names of the selected streams.
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from crossdock.clock import Clock
@@ -20,7 +19,7 @@ from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.late import LateError
 from crossdock.sources.workplace import Patience, Workplace
-from crossdock.state import Choice, Intent, Occasion, State, Transaction
+from crossdock.state import Choice, Intent, Occasion, Transaction
 from crossdock.sync.course import Course
 from crossdock.sync.gone import Gone
 from crossdock.sync.intake import StateIntake
@@ -30,6 +29,7 @@ from crossdock.sync.reading import Reading
 from crossdock.sync.references import References
 from crossdock.sync.replaying import Replaying
 from crossdock.sync.report import Report
+from crossdock.sync.shift import Shift, opened
 from crossdock.sync.tally import Tally, Term
 from crossdock.sync.turns import Turns
 from crossdock.sync.work import work_folder
@@ -72,29 +72,22 @@ def sync(
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project) as (state, work):
-        run = Run(project, state, clock, progress, interrupt, lane, patience)
-        names = project.selected(selection)
-        return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
+    with opened(project, clock) as shift:
+        run = Run(shift, progress, interrupt, lane, patience)
+        return run.execute(project.selected(selection))
 
 
-def night(
-    project: Project, occasion: Occasion, *, clock: Clock, progress: Progress, interrupt: threading.Event
-) -> Report | None:
+def night(shift: Shift, occasion: Occasion, *, progress: Progress, interrupt: threading.Event) -> Report | None:
     """Run the night of *occasion*, once: None if it has been run already.
 
     Raises:
-        StateBusyError: If another run is at work.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project) as (state, work):
-        job = project.jobs[occasion.job]
-        patience = Patience(occasion.due, job.schedule.zone)
-        run = Run(project, state, clock, progress, interrupt, patience=patience, occasion=occasion)
-        names = project.selected(job.streams)
-        if not run.begin():
-            return None
-        return run.execute(names, work, lambda bound, tally: Reading(bound, state, tally, run.id))
+    job = shift.project.jobs[occasion.job]
+    patience = Patience(occasion.due, job.schedule.zone)
+    run = Run(shift, progress, interrupt, patience=patience, occasion=occasion)
+    names = shift.project.selected(job.streams)
+    return run.execute(names) if run.begin() else None
 
 
 def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
@@ -104,23 +97,15 @@ def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress
         ConfigError: If a stream or a record is chosen that is not there.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project) as (state, work):
+    with opened(project, clock) as shift:
         known = project.selected([choice.stream] if choice.stream else [])
-        with state.look() as tx:
+        with shift.state.look() as tx:
             names = {letter.stream for letter in tx.refused.chosen(choice)} & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' shows what there is"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = Run(project, state, clock, progress, interrupt, "live")
-        return run.execute(names, work, lambda bound, tally: Replaying(bound, state, tally, choice), reads=False)
-
-
-@contextmanager
-def opened(project: Project) -> Iterator[tuple[State, Path]]:
-    """The state, held for one run, and a folder to work in."""
-    with ExitStack() as stack:
-        state = stack.enter_context(project.alone())
-        yield state, work_folder(stack, project.spool)
+        run = Run(shift, progress, interrupt, "live")
+        return run.execute(names, lambda bound, tally: Replaying(bound, shift.state, tally, choice), reads=False)
 
 
 class Run:
@@ -128,19 +113,17 @@ class Run:
 
     def __init__(
         self,
-        project: Project,
-        state: State,
-        clock: Clock,
+        shift: Shift,
         progress: Progress,
         interrupt: threading.Event,
         lane: Lane = "batch",
         patience: Patience | None = None,
         occasion: Occasion | None = None,
     ) -> None:
-        self._project, self._state, self._clock, self._lane = project, state, clock, lane
-        self._progress, self._interrupt, self._patience = Course.over(progress, clock), interrupt, patience
-        self._occasion = occasion
-        self._target = PlatformTarget(project.platform)
+        self._shift, self._project, self._state, self._clock = shift, shift.project, shift.state, shift.clock
+        self._progress, self._interrupt, self._patience = Course.over(progress, shift.clock), interrupt, patience
+        self._lane, self._occasion = lane, occasion
+        self._target = PlatformTarget(shift.project.platform)
         self._references = References(self._target.name)
         self._opened: set[tuple[str, int]] = set()
         self._resuming = False
@@ -154,37 +137,36 @@ class Run:
             return tx.nights.begin(occasion, at=now)
 
     def execute(
-        self, names: set[str], work: Path, source: Callable[[BoundStream, Tally], Source], *, reads: bool = True
+        self,
+        names: set[str],
+        source: Callable[[BoundStream, Tally], Source] | None = None,
+        *,
+        reads: bool = True,
     ) -> Report:
         """Run streams.
 
         Args:
             names: Of the streams; without any, only what the last run left is sent.
-            source: Where the records of a stream come from.
+            source: Where the records of a stream come from; by default from its own source.
             reads: False if that is not the streams' own sources.
         """
         whole = reads and names == self._project.selected([])
-        self._source, now, night = source, self._clock.now(), self._occasion
+        self._source, now, night = source or self._reading, self._clock.now(), self._occasion
         business_date = night.business_date if night else now.astimezone().date()
         date, job = business_date.isoformat(), night.job if night else None
         self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
-            tx.runs.abandon(at=now)
             self.id = tx.runs.start(business_date=date, owner=this_process(), fence=self._state.fence, at=now, job=job)
-            earlier, restored = tx.buckets.get(self._target.name), tx.runs.restored()
+            restored = tx.runs.restored()
         self._report = report = Report(self.id, date)
         self._progress.start(report, job)
-        intake = StateIntake(self._state, self._clock, self.id)
-        spool = self._project.spool
-        place = Workplace(self._clock, self._progress, intake, spool, work, spool, self._patience, report.notes)
-        streams = self._project.bind(names, target=self._target.name, place=place)
-        in_flight = self._project.platform.in_flight
+        intake, spool, shift = StateIntake(self._state, self._clock, self.id), self._project.spool, self._shift
         try:
-            with (
-                self._project.bucket(self._clock, earlier) as bucket,
-                Senders(self._target, in_flight, self._project.masks) as senders,
-            ):
-                self._allowance = Allowance(self._clock, bucket, ceiling=in_flight, lane=self._lane)
+            with ExitStack() as stack, Senders(self._target, shift.in_flight, self._project.masks) as senders:
+                work = work_folder(stack, spool)
+                place = Workplace(self._clock, self._progress, intake, spool, work, spool, self._patience, report.notes)
+                streams = self._project.bind(names, target=self._target.name, place=place)
+                self._allowance = Allowance(self._clock, shift.bucket, ceiling=shift.in_flight, lane=self._lane)
                 self._dispatcher = Dispatcher(
                     self._state,
                     self._target,
@@ -209,8 +191,10 @@ class Run:
         return report
 
     def _all(self, streams: list[BoundStream], *, whole: bool) -> None:
-        if not self._resume():
-            return
+        with self._shift.resuming:
+            if not self._resume(streams):
+                return
+            self._shift.resumed = True
         turns = Turns(streams, self._clock, self._progress, self._interrupt)
         for bound in turns:
             if self._interrupt.is_set():
@@ -227,10 +211,12 @@ class Run:
         if whole and looked and not self._report.errors:  # a restored state was compared, and nothing is open
             self._state.apply(lambda tx: tx.runs.trusted_again())
 
-    def _resume(self) -> bool:
-        """Deliver what the last run left; False if the run must end."""
-        with self._state.look() as tx:
-            unsettled = tx.intents.unsettled()
+    def _reading(self, bound: BoundStream, tally: Tally) -> Source:
+        return Reading(bound, self._state, tally, self.id)
+
+    def _resume(self, streams: list[BoundStream]) -> bool:
+        """Deliver what earlier runs left; False if the run must end."""
+        unsettled = self._shift.left(streams)
         for intent in unsettled:
             if intent.record_fp != PARTIAL:  # its record waits, and is counted there
                 self._tally(intent.stream).count("carried_over")

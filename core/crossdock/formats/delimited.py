@@ -21,6 +21,7 @@ from crossdock.formats.referee import Referee
 from crossdock.formats.text import Piece, pieces, records_at, split_last_record
 
 _CHUNK_BYTES = 8 << 20  # larger pieces are hardly faster and cost memory
+_SMALL_CHUNK_BYTES = 1 << 20  # where each line becomes an object
 _MAX_COLUMNS = 10_000
 _ENCODINGS = (
     "utf-8",
@@ -154,7 +155,7 @@ def read_lines(
     *,
     name: str,
     batch_rows: int = 50_000,
-    _chunk: int = _CHUNK_BYTES,
+    _chunk: int = _SMALL_CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """Read some rows of a file that `read_rows` has read to its end, for a fraction of the time.
 
@@ -215,15 +216,17 @@ class _File:
 
     def picked(self, rest: Iterator[Piece], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
         """The rows that begin at *lines*."""
-        done = 0
+        records, begun, done = b"", 0, 0
         for piece in rest:
             end = bisect_left(lines, piece.line + piece.ends + (not piece.data.endswith(b"\n")), done)
-            if end > done:
-                wanted = lines[done:end]
-                records = b"".join(records_at(piece, self._referee.quote, wanted))
-                frame = self._frame(Piece(piece.line, records, records.count(b"\n")))
-                yield frame.with_columns(pl.Series(LINE, wanted, pl.UInt64))
+            records += b"".join(records_at(piece, self._referee.quote, lines[done:end]))
             done = end
+            if records and (len(records) > _SMALL_CHUNK_BYTES or done == len(lines)):
+                frame = self._frame(Piece(piece.line, records, records.count(b"\n")))
+                yield frame.with_columns(pl.Series(LINE, lines[begun:done], pl.UInt64))
+                records, begun = b"", done
+            if done == len(lines):
+                return
 
     def _frame(self, piece: Piece) -> pl.DataFrame:
         frame = self._columns.frame(piece)

@@ -81,7 +81,8 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
 
 def records_at(piece: Piece, quote: str | None, lines: Sequence[int]) -> Iterator[bytes]:
     """The records of *piece* that begin at *lines*, each with its line end."""
-    found, mark = piece.data.splitlines(keepends=True), quote.encode() if quote else None
+    found = piece.data.splitlines(keepends=True) if lines else []
+    mark = quote.encode() if quote else None
     for line in lines:
         place = line - piece.line
         record = found[place]

@@ -121,7 +121,7 @@ class DelimitedFormat(_Declared):
 
 
 def read_rows(
-    path: Path, layout: DelimitedFormat, *, name: str, batch_rows: int = 50_000, _chunk: int = _CHUNK_BYTES
+    path: Path, layout: DelimitedFormat, *, name: str, batch_rows: int = 100_000, _chunk: int = _CHUNK_BYTES
 ) -> Iterator[pl.DataFrame]:
     """Read a delimited text file, plain or gzip, in bounded memory.
 
@@ -154,7 +154,7 @@ def read_lines(
     lines: Sequence[int],
     *,
     name: str,
-    batch_rows: int = 50_000,
+    batch_rows: int = 100_000,
     _chunk: int = _SMALL_CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """Read some rows of a file that `read_rows` has read to its end, for a fraction of the time.

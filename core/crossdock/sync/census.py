@@ -99,7 +99,7 @@ class Census:
             tally.rows_rejected += keyless.height
             self.keyless += [self._letter(batch.source, row) for row in keyless.iter_rows(named=True)]
             frame = frame.filter(pl.col(KEY).is_not_null())
-        return frame.select(pl.col(name).cast(kind) for name, kind in self._schema.items() if name in frame.columns)
+        return frame
 
     def _place(self, number: int, batch: RawBatch) -> None:
         """Say where the rows of *batch* will be found."""
@@ -122,7 +122,8 @@ class Census:
 
     def _add(self, rows: pl.DataFrame) -> None:
         if self._stream.group_by:
-            self._group.append(rows)
+            columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
+            self._group.append(rows.select(columns))
         else:
             self._parts.append(self._placed(rows))
 
@@ -135,8 +136,8 @@ class Census:
             self._group = []
 
     def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        placed = rows.with_columns(pl.lit(len(self._units) - 1, dtype=pl.UInt32).alias(UNIT))
-        return placed.select(pl.col(name).cast(kind) for name, kind in self._schema.items())
+        columns = {name: pl.col(name) for name in self._schema} | {UNIT: pl.lit(len(self._units) - 1)}
+        return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
 
     def _compete(self, tally: Tally) -> None:
         """Keep the last candidate of each key; the others are superseded."""

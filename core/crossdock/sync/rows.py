@@ -32,16 +32,18 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
     """
     text = [name for name in frame.columns if name != LINE]
     _require(stream, source, text)
-    frame = frame.with_columns(repair.expression(name) for name, repair in stream.columns.items())
+    if stream.columns:
+        frame = frame.with_columns(repair.expression(name) for name, repair in stream.columns.items())
     uses = stream.uses if stream.uses is not None else text
     used = [JSON] if JSON in text else sorted({*uses, *stream.key})
-    frame = frame.with_columns(
+    key = _key(frame, stream.key)
+    return frame.with_columns(
         first_match(stream.skip).alias(SKIP),
-        _key([frame[name] for name in stream.key]).alias(KEY),
+        key.alias(KEY),
+        fingerprint.digest(key, "xxh3_128").alias(KEY_HASH),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(stream.order_by).alias(POSITION), _tie(used).alias(TIE)) if stream.order_by else ()),
     )
-    return frame.with_columns(fingerprint.digest(pl.col(KEY), "xxh3_128").alias(KEY_HASH))
 
 
 def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:
@@ -57,16 +59,17 @@ def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:
         )
 
 
-def _key(columns: Sequence[pl.Series]) -> pl.Series:
+def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
     """The columnar form of `crossdock.records.key_text`; null where a part is null or empty."""
-    encoded = pl.DataFrame({str(number): _encoded(column) for number, column in enumerate(columns)})
-    return encoded.select(pl.concat_str(pl.all(), separator="|")).to_series()
+    plain = frame.select(pl.col(names).str.contains(_PLAIN).all()).row(0)
+    parts = [pl.col(name) if each else pl.lit(_encoded(frame[name])) for name, each in zip(names, plain, strict=True)]
+    filled = [pl.when(pl.col(name) != "").then(part) for name, part in zip(names, parts, strict=True)]
+    return pl.concat_str(filled, separator="|")
 
 
 def _encoded(column: pl.Series) -> pl.Series:
-    column = column.set(column == "", None)
     odd = column.filter(~column.str.contains(_PLAIN)).unique().drop_nulls().to_list()
-    return column.replace(odd, [quote(value, safe="") for value in odd]) if odd else column
+    return column.replace(odd, [quote(value, safe="") for value in odd])
 
 
 def _tie(columns: Sequence[str]) -> pl.Expr:

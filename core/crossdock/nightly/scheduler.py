@@ -125,6 +125,9 @@ class Scheduler:
             except CrossdockError as error:
                 self._put_off(job)
                 self._tell(Ended(job, running.due, None, str(error)))
+            except Exception as error:  # noqa: BLE001  a defect in one night must not cost the next
+                self._put_off(job)
+                self._tell(Ended(job, running.due, None, f"unforeseen: {type(error).__name__}"))
             except BaseException as error:
                 self._shift = None
                 self._held.__exit__(type(error), error, error.__traceback__)

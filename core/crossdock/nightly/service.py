@@ -6,15 +6,17 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
 from crossdock.nightly.logs import LOGGER, NightLog
-from crossdock.nightly.notices import Late, NightEnded
+from crossdock.nightly.notices import Late, NightEnded, Status
 from crossdock.nightly.notify import Notifier
 from crossdock.nightly.scheduler import Ended, Scheduler
 from crossdock.nightly.vitals import Vitals
+from crossdock.scheduling.due import Due, due
 from crossdock.state import Occasion
 from crossdock.sync import runner
 from crossdock.sync.course import Course
@@ -53,6 +55,8 @@ class Service:
         self._scheduler = Scheduler(project, clock, self._run, self._ended, executor, at_once=at_once)
         self._logs: dict[str, NightLog] = {}  # by job, of nights that have begun
         self._fresh: Project | None = None  # a config that takes effect once nothing runs
+        self._looked_at = clock.now()
+        self._lost: set[str] = set()  # jobs of which was told that the state is lost
 
     def run(self, reloaded: Callable[[], Project | None]) -> None:
         """Go on until the interrupt; *reloaded* gives another config when somebody asked for it."""
@@ -83,14 +87,25 @@ class Service:
 
     def _look(self) -> None:
         self._vitals.beat()
+        now = self._clock.now()
         try:
             while not self._interrupt.is_set() and self._scheduler.tick(may_start=self._fresh is None):
                 self._vitals.beat()
         except CrossdockError as error:
             self._vitals.found("state", str(error))
             LOGGER.error("cannot look what is due: %s", error)
+            self._tell_of_loss(str(error), now)
         else:
             self._vitals.found("state")
+            self._looked_at, self._lost = now, set()
+
+    def _tell_of_loss(self, error: str, now: datetime) -> None:
+        """Tell of the first night of each job that is due while the state cannot be used."""
+        for name, job in self._project.jobs.items():
+            one = next(due(job.schedule, self._looked_at, now), None)
+            if one is not None and name not in self._lost:
+                self._lost.add(name)
+                self._tell(_failed(name, one, error), NightLog(name, one.business_date))
 
     def _wait_s(self) -> float:
         """Seconds until the next look; when each job is due next is shown meanwhile."""
@@ -100,6 +115,7 @@ class Service:
         return self._scheduler.wait_s(next_due.values())
 
     def _run(self, shift: Shift, occasion: Occasion) -> Report | None:
+        self._vitals.found("state")
         bucket = shift.bucket.take(0, 0).purse.bucket
 
         def show(tokens: int | None) -> None:
@@ -131,10 +147,6 @@ class Service:
     def _ended(self, ended: Ended) -> None:
         report, day = ended.report, ended.due.business_date
         log = self._logs.pop(ended.job, None) or NightLog(ended.job, day)
-        with self._project.look() as tx:
-            before = [night for night in tx.nights.listed(limit=50, job=ended.job) if night.due < ended.due.instant]
-        ends = (night.status for night in before)
-        previous = next((end for end in ends if end == "done" or end == "incomplete" or end == "failed"), None)  # noqa: PLR1714  the type checker narrows these
         error = ended.error or (next(map(str, report.errors.values()), None) if report else None)
         status = report.status if report else "failed"
         seconds, requests = (report.seconds, report.counters.requests) if report else (0.0, 0)
@@ -146,22 +158,44 @@ class Service:
                 self._vitals.counted(name, terms)
         if status == "done":
             self._vitals.succeeded(ended.job, self._clock.now())
-        degraded = report is not None and report.exit_code == 1
         log.ended(report, ended.error)
-        event = NightEnded(
-            job=ended.job,
-            business_date=day,
-            due=ended.due.instant,
+        event = replace(
+            _failed(ended.job, ended.due, error),
             run_id=report.run if report else None,
             status=status,
-            degraded=degraded,
+            degraded=report is not None and report.exit_code == 1,
             seconds=seconds,
             requests=requests,
-            error=error,
-            previous=previous,
+            previous=self._before(ended),
         )
         self._tell(event, log)
+
+    def _before(self, ended: Ended) -> Status | None:
+        """How the night before ended; None where there was none, or nobody can tell."""
+        try:
+            with self._project.look() as tx:
+                nights = tx.nights.listed(limit=50, job=ended.job)
+        except CrossdockError:
+            return None
+        ends = (night.status for night in nights if night.due < ended.due.instant)
+        return next((end for end in ends if end == "done" or end == "incomplete" or end == "failed"), None)  # noqa: PLR1714  the type checker narrows these
 
     def _tell(self, event: NightEnded | Late, log: NightLog) -> None:
         for problem in self._notifier.tell(event) if self._notifier else ():
             LOGGER.error("could not tell anybody: %s", problem, extra=log.facts)
+
+
+def _failed(job: str, one: Due, error: str | None) -> NightEnded:
+    """What is told of a night of which no run began."""
+    return NightEnded(
+        job=job,
+        business_date=one.business_date,
+        due=one.instant,
+        run_id=None,
+        status="failed",
+        degraded=False,
+        seconds=0.0,
+        requests=0,
+        error=error,
+        previous=None,
+    )

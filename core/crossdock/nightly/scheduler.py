@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
-from crossdock.errors import CrossdockError, StateBusyError
+from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.nightly.agenda import Agenda, Plan
 from crossdock.scheduling.due import Due
 from crossdock.state import Occasion, State, Transaction
@@ -66,7 +66,8 @@ class Scheduler:
         self._follow(project)
         self._state: State | None = None
         self._awake_since: dict[str, datetime] = {}  # by job: nothing that was due after it was missed
-        self._not_before: dict[str, datetime] = {}  # by job that could not begin: when it is tried again
+        self._put_off: set[str] = set()  # jobs that could not begin at this look, so that the next one tries again
+        self._told: dict[str, tuple[Due, str]] = {}  # by job: what failed last, and why
         self._running: dict[str, _Running] = {}
         self._shift: Shift | None = None
         self._held = ExitStack()  # what the shift holds
@@ -113,6 +114,7 @@ class Scheduler:
         if started:
             return True
         self._awake_since = {plan.job: plan.awake_since for plan in plans}  # what has to wait stays on time
+        self._put_off.clear()
         return False
 
     def _gather(self) -> bool:
@@ -123,16 +125,15 @@ class Scheduler:
             try:
                 report = running.future.result()
             except CrossdockError as error:
-                self._put_off(job)
-                self._tell(Ended(job, running.due, None, str(error)))
+                self._failed(job, running.due, str(error))
             except Exception as error:  # noqa: BLE001  a defect in one night must not cost the next
-                self._put_off(job)
-                self._tell(Ended(job, running.due, None, f"unforeseen: {type(error).__name__}"))
+                self._failed(job, running.due, f"unforeseen: {type(error).__name__}")
             except BaseException as error:
                 self._shift = None
                 self._held.__exit__(type(error), error, error.__traceback__)
                 raise
             else:
+                self._told.pop(job, None)
                 if report is not None:
                     self._tell(Ended(job, running.due, report))
         if not self._running:
@@ -154,7 +155,7 @@ class Scheduler:
         return plans, self._side_by_side(ready)
 
     def _may_start(self, tx: Transaction, plan: Plan, plans: list[Plan], now: datetime) -> Due | None:
-        if plan.job in self._running or self._not_before.get(plan.job, now) > now:
+        if plan.job in self._running or plan.job in self._put_off:
             return None
         return self._agenda.may_start(tx, plan, plans, now)
 
@@ -195,9 +196,11 @@ class Scheduler:
             taken = self._taken()
         except StateBusyError:
             return False  # another run is at work: a look later it may have done this one
+        except StateError:
+            self._forget()
+            raise
         except CrossdockError as error:
-            self._put_off(plan.job)
-            self._tell(Ended(plan.job, start, None, str(error)))
+            self._failed(plan.job, start, str(error))
             return False
         self._running[plan.job] = _Running(start, self._executor.submit(self._run, taken, occasion))
         return True
@@ -207,9 +210,12 @@ class Scheduler:
             self._shift = self._held.enter_context(shift.opened(self._project, self._clock, width=self._width))
         return self._shift
 
-    def _put_off(self, job: str) -> None:
-        """Until the next look."""
-        self._not_before[job] = self._clock.now() + timedelta(seconds=LOOK_S / 2)
+    def _failed(self, job: str, one: Due, error: str) -> None:
+        """Tell of it once, however often it is tried again."""
+        self._put_off.add(job)
+        if self._told.get(job) != (one, error):
+            self._told[job] = one, error
+            self._tell(Ended(job, one, None, error))
 
     def _leave_out(self, state: State, plans: list[Plan], now: datetime) -> None:
         if not plans:

@@ -22,7 +22,7 @@ from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
 from crossdock.records import Again, Proof, RawBatch
 from crossdock.sources.ahead import ahead
 from crossdock.sources.late import LateError, Lookout, Wait
-from crossdock.sources.workplace import Workplace
+from crossdock.sources.workplace import Workplace, writing
 from crossdock.state import FileFacts
 from crossdock.transport.files import FileStore, RemoteFile, split_pattern
 
@@ -178,7 +178,8 @@ class FileSource:
         return any(at is not None and at >= self._place.patience.since for at in known)
 
     def _take(self) -> list[TakenFile]:
-        self._place.spool.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with writing(self._place.spool):
+            self._place.spool.mkdir(parents=True, exist_ok=True, mode=0o700)
         with self._open_store() as store:
             new = self._new_files(store)
             if self._lookout and self._lookout.early and self._looked_at.issuperset(new):
@@ -220,7 +221,7 @@ class FileSource:
     def _fetch(self, store: FileStore, file: RemoteFile) -> FileFacts:
         self._place.progress.begin(f"fetching {file.name}", file.size)
         partial = self._place.work / "fetched"
-        with partial.open("wb") as sink:
+        with writing(self._place.spool), partial.open("wb") as sink:
             hashing = _Hashing(sink)
             store.fetch(file.path, hashing, self._place.progress.advance)
             sink.flush()
@@ -243,7 +244,8 @@ class FileSource:
             for frame in ahead(read_rows(self._copy(facts), self._layout, name=facts.name)):
                 if len(self._readers) > 1:
                     parts.append(self._place.work / f"{facts.content_hash}-{len(parts)}.arrow")
-                    frame.write_ipc(parts[-1])
+                    with writing(parts[-1].parent):
+                        frame.write_ipc(parts[-1])
                 rows += frame.height
                 yield frame
             if self._snapshot and not rows:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Protocol
 
 from crossdock.clock import Clock
+from crossdock.errors import StateError
 from crossdock.progress import Progress
 from crossdock.state import FileFacts
 
@@ -29,6 +32,20 @@ class IntakeLog(Protocol):
 
     def finish(self, stream: str, version: str) -> None:
         """Remember that every record of the accepted files is settled, or kept in the state."""
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Tell of a disk that is full, or cannot be written, as of something that a person can mend.
+
+    Raises:
+        StateError: Instead of any `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        hint = "make room there, or name a place on another disk with 'spool:'"
+        raise StateError(f"cannot be written: {error.strerror or error}", where=str(place), hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import json
 import secrets
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -129,7 +130,9 @@ class KeyIndex:
             frame = None if frame is None else _merged(frame, journal.changes)
         elif journal is None and self.load(scope, stamp) is not None:
             return
-        self._write(scope, stamp, all_of_them() if frame is None else frame)
+        whole = all_of_them() if frame is None else frame
+        with suppress(OSError):  # a full disk costs the next run time, and nothing else
+            self._write(scope, stamp, whole)
 
     def _write(self, scope: Scope, stamp: int, frame: pl.DataFrame) -> None:
         """First the data under a new name, then the note that names it: a kill leaves the one or the other."""

@@ -17,6 +17,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.errors import RefusedError
 from crossdock.records import LINE, Again, RawBatch, Record
+from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
 from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, TIE, prepare
@@ -117,7 +118,8 @@ class Census:
         if isinstance(rows, Path):
             return rows
         path = self._work / f"{self._name}-{number}.arrow"
-        rows.write_ipc(path)
+        with writing(self._work):
+            rows.write_ipc(path)
         return path
 
     def _add(self, rows: pl.DataFrame) -> None:

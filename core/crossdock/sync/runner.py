@@ -311,7 +311,8 @@ class Run:
                 course=self._progress.as_json(),
                 at=self._clock.now(),
             )
-            if self._occasion:
+            stopped = self._interrupt.is_set() and report.status != "done"
+            if self._occasion and not stopped:  # a night that was asked to end goes on with the next scheduler
                 tx.nights.finish(self._occasion, report.status, report.run, error, at=self._clock.now())
 
         self._state.apply(finish)

@@ -1,0 +1,333 @@
+"""``crossdock schedule`` with a wrong config, a state that is away and a full disk: it is said, and it goes on."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+import httpx
+import pytest
+from tests.e2e.crew import Crew
+from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site, expected
+from tests.integration.nightly.nights_race import Inline
+from tests.servers import require
+
+from crossdock.clock import SystemClock
+from crossdock.nightly.scheduler import Scheduler
+from crossdock.state import Occasion
+from crossdock.sync import project
+from crossdock.testing.postgres import PostgresServer
+
+EVERY_SECOND = "{time_zone: UTC, every: 1s}"
+NIGHTLY = "{time_zone: Europe/Berlin, at: '02:30'}"
+DONE = ": done after"
+UNWELL = re.compile("nightly for [0-9-]+: (failed|incomplete) after")
+MANY = INVOICES + "".join(f"{number};C1;P1;{number};1.50;EUR\n" for number in range(4, 304))
+LARGEST = 6 << 20  # bytes; the state's log must fit
+
+
+# ---- configs that cannot be
+
+
+@pytest.mark.parametrize(
+    ("jobs", "place", "said"),
+    [
+        pytest.param(
+            "  a: {schedule: {time_zone: Europe/Berln, at: '02:30'}}",
+            "time_zone: Europe",
+            "jobs.a.schedule.time_zone: 'Europe/Berln' is no IANA time zone that this machine knows; "
+            "did you mean Europe/Berlin or Europe/Belfast or Europe/Helsinki?",
+            id="unknown zone",
+        ),
+        pytest.param(
+            "  a: {schedule: {time_zone: Europe/Berlin, at: '02:30', holidays: ['2026-02-30']}}",
+            "holidays",
+            "jobs.a.schedule.holidays: '2026-02-30' is no date such as 2026-12-25",
+            id="impossible date",
+        ),
+        pytest.param(
+            "  a: {schedule: {time_zone: Europe/Berlin, at: '02:30', holidays: [2026-02-30]}}",
+            "2026-02-30",
+            "looks like a date or a number, and is none: quote it",
+            id="impossible date without quotes",
+        ),
+        pytest.param(
+            "  a: {schedule: {time_zone: Europe/Berlin, at: '25:30'}}",
+            "at: '25",
+            'jobs.a.schedule.at: \'25:30\' is no time from "00:00" to "23:59" '
+            "(in quotes, or YAML makes the number 870 of 14:30)",
+            id="impossible time",
+        ),
+        pytest.param(
+            f"  a: {{schedule: {NIGHTLY}, after: [b]}}\n  b: {{schedule: {NIGHTLY}, after: [a]}}",
+            "",
+            "jobs wait for each other: a -> b -> a",
+            id="two jobs wait for each other",
+        ),
+        pytest.param(
+            f"  a: {{schedule: {NIGHTLY}, after: [a]}}",
+            "",
+            "jobs wait for each other: a -> a",
+            id="a job waits for itself",
+        ),
+        pytest.param(
+            f"  a: {{schedule: {NIGHTLY}, after: [nightli]}}\n  nightly: {{schedule: {NIGHTLY}}}",
+            "",
+            "job 'a' comes after 'nightli': unknown key; did you mean 'nightly'?",
+            id="after a job that is not there",
+        ),
+        pytest.param(
+            f"  a:\n    schedule: {NIGHTLY}\n    schedule: {EVERY_SECOND}",
+            f"schedule: {EVERY_SECOND}",
+            "the key 'schedule' stands here twice",
+            id="two schedules",
+        ),
+        pytest.param(
+            f"  a: {{schedule: {NIGHTLY}}}\n  a: {{schedule: {EVERY_SECOND}}}",
+            f"a: {{schedule: {EVERY_SECOND}",
+            "the key 'a' stands here twice",
+            id="two jobs of one name",
+        ),
+        pytest.param(
+            f"  a:\n    schedule: [{NIGHTLY}, {EVERY_SECOND}]",
+            "schedule: [",
+            "jobs.a.schedule: must be a section of keys",
+            id="a list of schedules",
+        ),
+        pytest.param(
+            "  a:\n    schedule: {time_zone: Europe/Berlin, at: '02:30', every: 1h}",
+            "schedule: {",
+            "jobs.a.schedule: needs either at or every, and not both",
+            id="at and every",
+        ),
+        pytest.param(
+            f"  a: {{streams: [wms.custmers], schedule: {NIGHTLY}}}",
+            "streams: [wms.",
+            "no stream or connection is called 'wms.custmers'; did you mean 'wms.customers'?",
+            id="unknown stream",
+        ),
+    ],
+)
+def test_what_cannot_be_scheduled_is_refused_at_start(site: Site, jobs: str, place: str, said: str) -> None:
+    """Exit 2 and one sentence with its place, before anything is looked at: there is no state yet, and none is made."""
+    site.config.write_text(f"{site.config.read_text()}jobs:\n{jobs}\n")
+    result = site.run("schedule")
+    assert (result.code, result.out) == (2, "")
+    where = site.place(place, within="\njobs:") if place else f"{site.config}:1:1"
+    assert result.err == f"crossdock: {where}: {said}\n"
+    assert not (site.folder / "state.db").exists()
+
+
+@pytest.mark.parametrize("day", ["2026-02-30", "2026-13-01", "tomorrow", "30.02.2026", ""])
+def test_an_impossible_date_is_refused(site: Site, day: str) -> None:
+    """Exit 2, and what a date looks like."""
+    site.config.write_text(f"{site.config.read_text()}jobs:\n  a: {{schedule: {NIGHTLY}}}\n")
+    site.init()
+    result = site.run("schedule", "--once", day)
+    assert result.code == 2
+    assert result.err == f"crossdock: --once {day!r} is no date\n  for example --once 2026-11-20\n"
+
+
+def test_a_state_that_is_not_there_is_told_at_once(site: Site) -> None:
+    """``--once`` and ``--preview`` end with exit 3 and say how it is made."""
+    site.config.write_text(f"{site.config.read_text()}jobs:\n  a: {{schedule: {EVERY_SECOND}}}\n")
+    for option in (("--once", "2026-11-20"), ("--preview", "1")):
+        result = site.run("schedule", *option)
+        assert result.code == 3
+        assert result.err.startswith(f"crossdock: sqlite:///{site.folder}/state.db: there is no state here\n")
+        assert "'crossdock init' makes it" in result.err
+
+
+# ---- a service that is stopped
+
+
+def test_a_night_that_was_stopped_goes_on_after_the_restart(site: Site) -> None:
+    """SIGTERM in the middle of a load, as at an update: who starts next begins the same night again, not tomorrow's."""
+    due = datetime.now(UTC) - timedelta(hours=1)
+    schedule = f"{{time_zone: UTC, at: '{due:%H:%M}', catch_up: all}}"
+    site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
+    site.init()
+    with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
+        tx.nights.counted_since("nightly", due - timedelta(hours=1))
+    site.export("CUST_1.csv", CUSTOMERS)
+    site.export("PROD_1.csv", PRODUCTS)
+    site.export("INV_1.csv", MANY)
+    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule"]
+    with Crew(command, site.folder / "schedule.log") as crew:
+        crew.start()
+        crew.until(lambda: len(site.effects()) >= 50)
+        assert crew.stop() == [0]
+    assert len(site.effects()) < 4 + expected(MANY).total(), "it had ended before it was stopped"
+    asked: list[Occasion] = []
+    loaded = project.load(site.config)
+    scheduler = Scheduler(loaded, SystemClock(), lambda _, night: asked.append(night), lambda _: None, Inline())
+    scheduler.tick()
+    scheduler.close()
+    assert [night.business_date for night in asked] == [due.date()]
+
+
+# ---- a service in trouble
+
+
+class Watched(Crew):
+    """One scheduler of a site whose job is due every second, with its health page."""
+
+    def __init__(self, site: Site, **facts: object) -> None:
+        command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0"]
+        super().__init__(command, site.folder / "schedule.log", **facts)  # type: ignore[arg-type]  # passed on as they are
+
+    def __enter__(self) -> Self:
+        self.start()
+        self.until(lambda: self.said(DONE) > 0)
+        return self
+
+    def ready(self) -> tuple[int, str]:
+        """What ``/readyz`` says."""
+        base_url = self.log.partition("serving ")[2].split()[0]
+        answer = httpx.get(f"{base_url}/readyz", trust_env=False)
+        return answer.status_code, answer.text.strip()
+
+
+def every_second(site: Site, **edits: str) -> None:
+    """A job that is due every second; *edits* are top-level keys of the config."""
+    for key, value in edits.items():
+        if key == "state":
+            site.edit("sqlite:///state.db", value)
+        else:
+            site.config.write_text(f"{site.config.read_text()}{key}: {value}\n")
+    site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {EVERY_SECOND}}}\n")
+    site.init()
+
+
+def assert_well(site: Site, crew: Watched, invoices: str = INVOICES) -> None:
+    """The next night comes, brings everything there is to the platform, and the service ends in order."""
+    everything = 4 + expected(invoices).total()
+    crew.until(lambda: len(site.effects()) >= everything)
+    crew.says(DONE)
+    crew.until(lambda: crew.ready() == (200, "ready"))
+    assert crew.stop() == [0]
+    site.assert_everything_once(invoices)
+    assert site.sync().json["requests"] == 0
+
+
+def test_a_sqlite_state_that_goes_away_comes_back(site: Site) -> None:
+    """Every look says so, and health too; when the state is back the next night comes, and nothing is done twice."""
+    every_second(site, state="sqlite:///kept/state.db")
+    state, away = site.folder / "kept", site.folder / "away"
+    with Watched(site) as crew:
+        state.rename(away)
+        site.fill()
+        crew.until(lambda: "there is no state here" in crew.log)
+        crew.until(lambda: crew.ready()[0] == 503)
+        assert "state: sqlite:///" in crew.ready()[1]
+        assert site.effects() == []
+        away.rename(state)
+        assert_well(site, crew)
+
+
+class StoppablePostgres(PostgresServer):
+    """A server that can be stopped and started again on its port, with what it holds."""
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(self.end_signal)
+        self._process.wait()
+
+    def go_on(self) -> None:
+        with (self.place / "log").open("ab") as log:
+            self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.place, **self.switch)
+
+
+@pytest.mark.postgres
+def test_a_postgresql_that_is_stopped_comes_back(site: Site) -> None:
+    """Every look says so, and health too; when it runs again the next night comes, and nothing is done twice."""
+    require(PostgresServer.available(), "PostgreSQL")
+    with StoppablePostgres() as server:
+        every_second(site, state=server.create_database())
+        with Watched(site) as crew:
+            server.stop()
+            site.fill()
+            crew.until(lambda: "the state cannot be used" in crew.log)
+            crew.until(lambda: "Connection refused" in crew.ready()[1])
+            assert crew.ready()[0] == 503
+            server.go_on()
+            assert_well(site, crew)
+
+
+@contextmanager
+def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
+    """A disk of its own at *folder*; skips where this machine lets nobody mount one."""
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill_up(disk: Path) -> Path:
+    """Take all that is free; the file that holds it."""
+    filler, size = disk / "filler", 1 << 20
+    with filler.open("wb", buffering=0) as file:
+        while size:
+            try:
+                file.write(b"x" * size)
+            except OSError:
+                size //= 2
+    return filler
+
+
+def test_a_full_disk_under_the_state_fails_the_night(site: Site, tmp_path: Path) -> None:
+    """In the middle of a load: a sentence says so, and when there is room again a night brings the rest, once."""
+    with small_disk(tmp_path / "disk", 24) as disk:
+        every_second(site, state="sqlite:///disk/state.db", spool="spool")
+        with Watched(site) as crew:
+            site.export("INV_1.csv", MANY)
+            site.export("PROD_1.csv", PRODUCTS)
+            site.export("CUST_1.csv", CUSTOMERS)
+            crew.until(lambda: len(site.effects()) >= 50)
+            filler = fill_up(disk)
+            full = f"sqlite:///{disk}/state.db: the state cannot be used: database or disk is full"
+            crew.until(lambda: crew.said(full) > 0)
+            assert UNWELL.search(crew.log)
+            filler.unlink()
+            assert_well(site, crew, MANY)
+
+
+def test_a_full_disk_under_the_spool_fails_the_night(site: Site, tmp_path: Path) -> None:
+    """A sentence says so; when there is room again the next night comes, and nothing is done twice."""
+    with small_disk(tmp_path / "disk", 4) as disk:
+        every_second(site, spool="disk/spool")
+        with Watched(site) as crew:
+            filler = fill_up(disk)
+            site.fill()
+            crew.until(lambda: "No space left on device" in crew.log)
+            assert UNWELL.search(crew.log)
+            filler.unlink()
+            assert_well(site, crew)
+
+
+def test_a_file_that_finds_no_room_fails_the_night(site: Site) -> None:
+    """An export beyond the largest file that may be written: a sentence says so, and the next night takes what fits."""
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
+
+    every_second(site)
+    with Watched(site, limits=limits) as crew:
+        site.export("INV_1.csv", INVOICES + "#" * LARGEST)
+        crew.until(lambda: "File too large" in crew.log)
+        assert UNWELL.search(crew.log)
+        site.fill()
+        assert_well(site, crew)

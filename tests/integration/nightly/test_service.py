@@ -1,0 +1,166 @@
+"""The service round the scheduler: what it says, tells and shows when a night cannot be run as it should."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.conftest import PIN
+from tests.integration.nightly.nights_race import BEGIN, Inline, job, project
+from tests.integration.nightly.test_notify_receivers import Receiver
+from tests.servers import served
+
+from crossdock import wire
+from crossdock.nightly.exposition import exposition
+from crossdock.nightly.logs import LOGGER
+from crossdock.nightly.notify import Notifier, NotifyConfig
+from crossdock.nightly.service import Service
+from crossdock.nightly.vitals import Vitals
+from crossdock.state import create, parse_url
+from crossdock.sync import runner
+from crossdock.sync.project import Project
+from crossdock.sync.report import Report
+from crossdock.testing.clock import ManualClock
+
+Before = Callable[[], object]
+
+
+class Kept(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+
+
+class Served:
+    """A service with one job that is due every second, on a manual clock.
+
+    Attributes:
+        log: What it said.
+    """
+
+    def __init__(self, folder: Path, receiver: Receiver) -> None:
+        self.folder, self.log = folder, list[str]()
+        self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # so soon, by the real clock, is each night due
+        self.url = parse_url("sqlite:///state.db", folder)
+        create(self.url, PIN)
+        self.project: Project = project(
+            self.url, folder, {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
+        )
+        self.vitals, self._interrupt = Vitals(self.clock), threading.Event()
+        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
+        self._service = Service(
+            self.project,
+            self.clock,
+            self._interrupt,
+            self.vitals,
+            notifier=notifier,
+            trace=lambda _: None,
+            executor=Inline(),
+        )
+
+    def looks(self, *before: Before) -> None:
+        """Let it look once after each of these was done and a second has passed, and end."""
+        steps = iter(before)
+
+        def reloaded() -> None:
+            step = next(steps, self._interrupt.set)
+            step()
+            self.clock.advance(1)
+
+        self._service.run(reloaded)
+
+    def lose_state(self) -> None:
+        (self.folder / "state.db").rename(self.folder / "away.db")
+
+    def find_state(self) -> None:
+        (self.folder / "away.db").rename(self.folder / "state.db")
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        families = text_string_to_metric_families(exposition(self.vitals.families()).decode())
+        return {sample.name: sample.value for family in families for sample in family.samples if sample.labels}
+
+
+@pytest.fixture
+def receiver() -> Any:
+    with served(Receiver()) as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def house(tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    monkeypatch.setenv("KEY", "k")
+    served = Served(tmp_path, receiver)
+    handler, level = Kept(served.log), LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    yield served
+    LOGGER.setLevel(level)
+    LOGGER.removeHandler(handler)
+
+
+def told(receiver: Receiver) -> list[tuple[str, str]]:
+    """What programs were told: the kind and the error of each notice."""
+    notices = [wire.loads(post.body) for post in receiver.posts]
+    return [(notice["type"], notice["data"]["error"]) for notice in notices]
+
+
+def nothing() -> None:
+    """Change nothing."""
+
+
+def test_who_finds_another_at_work_shows_no_run_of_its_own(house: Served) -> None:
+    """A second scheduler on the state neither says that a night begins, nor counts itself as running."""
+    with closing(house.project.open_state()) as state, state.exclusive("another"):
+        house.looks(nothing, nothing, nothing)
+    assert house.metrics.get("crossdock_running", 0) == 0
+    assert [line for line in house.log if "begins" in line] == []
+
+
+def test_a_state_that_is_lost_is_told(house: Served, receiver: Receiver) -> None:
+    """When a night is due and the state cannot be used, people hear of it, and not at every look."""
+    house.looks(nothing, house.lose_state, nothing, nothing, house.find_state, nothing)
+    assert any("there is no state here" in line for line in house.log)
+    kinds = [kind for kind, _ in told(receiver)]
+    assert kinds.count("night.failed") == 1
+
+
+def test_what_nobody_foresaw_in_a_night_does_not_end_the_service(
+    house: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The night fails, is told of, and the next one comes."""
+    night = runner.night
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner, "night", broken)
+    house.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "night", night))
+    assert [line for line in house.log if "failed" in line]
+    assert told(receiver)[0][0] == "night.failed"
+    assert house.log[-1].endswith("done after 0 s")
+
+
+def test_a_service_whose_state_is_back_is_ready(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, and not only when all nights that were caught up with are done, which may take hours."""
+    seen, night = list[tuple[bool, str]](), runner.night
+
+    def watched(*arguments: Any, **more: Any) -> Report | None:
+        seen.append(house.vitals.ready())
+        return night(*arguments, **more)
+
+    monkeypatch.setattr(runner, "night", watched)
+    house.looks(nothing, house.lose_state, house.find_state)
+    assert set(seen) == {(True, "ready")}

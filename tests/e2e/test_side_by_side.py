@@ -92,7 +92,7 @@ def test_a_small_job_goes_on_while_a_large_one_waits(site: Site, depot: Path) ->
     assert len(site.effects("product")) == 2 + 8
     assert len(site.effects("invoice")) == 3
     nights_of = site.run("jobs", "list", "--limit", "100", "--json").json["nights"]
-    assert {night["status"] for night in nights_of} <= {"done", "incomplete"}
+    assert {night["status"] for night in nights_of} <= {"done", "running"}  # what was stopped goes on with the next one
     assert site.run("sync").code == 0
     assert len(site.effects()) == 2 + 10 + 3
 

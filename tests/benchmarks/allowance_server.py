@@ -22,9 +22,9 @@ from starlette.types import Message, Receive, Scope, Send
 
 from crossdock.sandbox import SandboxSettings
 from crossdock.sandbox.app import Sandbox
-from crossdock.sandbox.connections import CONNECTION
 from crossdock.sandbox.dialects import Dialect
 from crossdock.sandbox.faults import Fault, FaultSet
+from crossdock.sandbox.server import config
 
 DOOR = "/_seen"
 ENDS_WITHIN_S = 30.0
@@ -171,19 +171,7 @@ def _serve(size: Size, latency_ms: int, dialect: Dialect, folder: Path) -> None:
         host, port = listener.getsockname()
         facts = {"base_url": f"http://{host}:{port}", "tenant": sandbox.tenant, "api_key": sandbox.new_key()}
         print(json.dumps(facts), flush=True)
-        watched = _Watched(sandbox)
-        config = uvicorn.Config(
-            watched.app,
-            interface="asgi3",
-            http=CONNECTION,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=5,
-        )
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(config(_Watched(sandbox).app)).run(sockets=[listener])
 
 
 if __name__ == "__main__":

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.e2e.crew import Crew
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
-from tests.patience import eventually
 
 DEPOT = """\
   depot:
@@ -53,42 +48,39 @@ def bins(folder: Path, night: int, codes: range) -> None:
     part.rename(folder / f"BINS_{night}.csv")
 
 
-@contextmanager
-def scheduling(site: Site) -> Iterator[subprocess.Popen[bytes]]:
+def scheduling(site: Site) -> Crew:
     command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule"]
-    with (site.folder / "log").open("ab") as log:
-        process = subprocess.Popen(command, stderr=log, env=os.environ)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+    return Crew(command, site.folder / "log")
 
 
-def begun(site: Site, job: str) -> int:
-    return (site.folder / "log").read_text().count(f"crossdock: {job} for ") - ended(site, job)
+def begun(crew: Crew, job: str) -> int:
+    return crew.said(f"crossdock: {job} for ") - ended(crew, job)
 
 
-def ended(site: Site, job: str) -> int:
-    lines = (site.folder / "log").read_text().splitlines()
+def ended(crew: Crew, job: str) -> int:
+    lines = crew.log.splitlines()
     return sum(line.startswith(f"crossdock: {job} for ") and ": done after" in line for line in lines)
+
+
+def bins_there(site: Site) -> int:
+    return sum(name.startswith("depot:") for name in site.names("product"))
 
 
 def test_a_small_job_goes_on_while_a_large_one_waits(site: Site, depot: Path) -> None:
     """One job waits for its file; night after night of the other comes and goes. SIGTERM ends both in order."""
     bins(depot, 1, range(3))
-    with scheduling(site) as process:
-        eventually(lambda: begun(site, "large") == 1 and len(site.effects("customer")) == 2)
-        eventually(lambda: sum(name.startswith("depot:") for name in site.names("product")) == 3)
-        nights = ended(site, "small")
+    with scheduling(site) as crew:
+        crew.start()
+        crew.until(lambda: begun(crew, "large") == 1 and len(site.effects("customer")) == 2)
+        crew.until(lambda: bins_there(site) == 3)
+        nights = ended(crew, "small")
         bins(depot, 2, range(3, 8))
-        eventually(lambda: sum(name.startswith("depot:") for name in site.names("product")) == 8)
-        eventually(lambda: ended(site, "small") > nights)
-        assert ended(site, "large") == 0
+        crew.until(lambda: bins_there(site) == 8)
+        crew.until(lambda: ended(crew, "small") > nights)
+        assert ended(crew, "large") == 0
         site.export("INV_1.csv", INVOICES)
-        eventually(lambda: ended(site, "large") >= 1)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+        crew.until(lambda: ended(crew, "large") >= 1)
+        assert crew.stop() == [0]
     assert len(site.effects("product")) == 2 + 8
     assert len(site.effects("invoice")) == 3
     nights_of = site.run("jobs", "list", "--limit", "100", "--json").json["nights"]
@@ -101,14 +93,13 @@ def test_jobs_that_were_killed_side_by_side_are_followed(site: Site, depot: Path
     """Both are in the middle when the process is killed: the next one begins both again, and nothing is there twice."""
     bins(depot, 1, range(200))
     site.export("INV_1.csv", INVOICES)
-    with scheduling(site) as process:
-        eventually(lambda: any(name.startswith("depot:") for name in site.names("product")))
-        process.kill()
-        process.wait()
-    with scheduling(site) as process:
-        eventually(lambda: ended(site, "large") >= 1 and ended(site, "small") >= 1)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=30) == 0
+    with scheduling(site) as crew:
+        crew.start()
+        crew.until(lambda: bins_there(site) > 0)
+        crew.kill(*crew.pids)
+        crew.start()
+        crew.until(lambda: ended(crew, "large") >= 1 and ended(crew, "small") >= 1)
+        assert crew.stop() == [0]
     assert site.run("sync").code == 0
     assert sorted(site.names("product")) == sorted({*site.names("product")})
     assert len(site.effects("product")) == 2 + 200

@@ -39,6 +39,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def warn(text: str) -> None:
+    """Tell of something that a person should look at."""
+    click.echo(f"crossdock: warning: {text}", err=True)
+
+
 def _tell(text: str) -> None:
     click.echo(f"\n{text}", err=True)
 

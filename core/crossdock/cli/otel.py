@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import click
+from crossdock.cli.options import warn
 
 if TYPE_CHECKING:
     from crossdock.sync.course import Course
@@ -15,12 +15,8 @@ if TYPE_CHECKING:
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
-def _warn(text: str) -> None:
-    click.echo(f"crossdock: warning: {text}", err=True)
-
-
 @contextmanager
-def traced(warn: Callable[[str], None] = _warn) -> Iterator[Callable[[Course], None]]:
+def traced(warn: Callable[[str], None] = warn) -> Iterator[Callable[[Course], None]]:
     """Gives what is to be told of each run that ended; nothing of OpenTelemetry is imported unless it is asked for.
 
     No failure here is the run's: it is told as a warning.

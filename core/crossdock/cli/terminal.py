@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crossdock.cli import accounts
-from crossdock.cli.options import counted
+from crossdock.cli.options import counted, warn
 from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
 
@@ -58,7 +58,7 @@ class _Warnings(Silent):
     """Nobody looks on, but warnings are kept in logs."""
 
     def warn(self, text: str) -> None:
-        click.echo(f"crossdock: warning: {text}", err=True)
+        warn(text)
 
 
 class _Bars(_Warnings):

@@ -69,7 +69,8 @@ class Service:
                 self._scheduler.tick(may_start=False)
                 self._clock.sleep(GLANCE_S)
         finally:
-            self._scheduler.close()
+            if not self._scheduler.runs:  # else its threads write still, and must hold the lease to their end
+                self._scheduler.close()
 
     def _pause(self, seconds: float, reloaded: Callable[[], Project | None]) -> None:
         """Wait for what is new; a signal may come to another thread, which does not wake this one."""
@@ -122,7 +123,7 @@ class Service:
             self._vitals.allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
 
         log = self._logs[occasion.job] = NightLog(occasion.job, occasion.business_date, show)
-        self._warn_if_late(shift.project, occasion, log)
+        self._warn_if_late(shift, occasion, log)
         self._vitals.began(occasion.job)
         course = log.course(self._clock)
         try:
@@ -130,12 +131,14 @@ class Service:
         finally:
             self._trace(course)
 
-    def _warn_if_late(self, project: Project, occasion: Occasion, log: NightLog) -> None:
-        job = project.jobs[occasion.job]
+    def _warn_if_late(self, shift: Shift, occasion: Occasion, log: NightLog) -> None:
+        job = shift.project.jobs[occasion.job]
         done_by = job.deadline(occasion.due)
-        with project.look() as tx:
+        if done_by is None:
+            return
+        with shift.state.look() as tx:
             expected = tx.nights.expected(occasion.job)
-        if done_by is None or expected is None:
+        if expected is None:
             return
         ends = self._clock.now() + timedelta(seconds=expected[0])
         if ends > done_by:
@@ -156,8 +159,6 @@ class Service:
             for name, tally in report.tallies.items():
                 terms = {str(term): number for term, number in tally.records.items()}
                 self._vitals.counted(name, terms)
-        if status == "done":
-            self._vitals.succeeded(ended.job, self._clock.now())
         log.ended(report, ended.error)
         event = replace(
             _failed(ended.job, ended.due, error),

@@ -77,12 +77,6 @@ class Vitals:
             if status == "done":
                 self._succeeded[job] = self._clock.now().timestamp()
 
-    def succeeded(self, job: str, at: datetime) -> None:
-        """When *job* was last done, as the state remembers it from before this process."""
-        with self._lock:
-            self._running.setdefault(job, 0)
-            self._succeeded[job] = at.timestamp()
-
     def sent(self, requests: int, throttled: int = 0) -> None:
         """So many more requests have left, and so many of them were answered 429."""
         with self._lock:

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Self
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
@@ -87,23 +88,27 @@ class SandboxServer:
         self._opened.close()
 
 
+def config(app: ASGIApp) -> uvicorn.Config:
+    """How a sandbox is served; *app* is its own, or one around it."""
+    return uvicorn.Config(
+        app,
+        interface="asgi3",
+        http=CONNECTION,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_keep_alive=75,  # long: each idle connection that is closed is a chance of an ambiguous answer
+        timeout_graceful_shutdown=5,
+    )
+
+
 class _Server(uvicorn.Server):
     """uvicorn, telling when it is ready, and ending cleanly where uvicorn would raise the signal once more."""
 
     def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
-        config = uvicorn.Config(
-            sandbox.app,
-            interface="asgi3",
-            http=CONNECTION,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            timeout_keep_alive=75,  # long: each idle connection that is closed is a chance of an ambiguous answer
-            timeout_graceful_shutdown=5,
-        )
-        super().__init__(config)
+        super().__init__(config(sandbox.app))
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -189,7 +189,7 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
     """Insert *rows*, or overwrite those whose primary key is there. All rows name the same columns."""
     if rows:
         names = tuple(rows[0])
-        upserting(table, names).run(connection, {name: [row[name] for row in rows] for name in names}, {})
+        upserting(table, names).run(connection, {name: [row[name] for row in rows] for name in names})
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -32,26 +32,11 @@ from crossdock.testing.clock import ManualClock
 Before = Callable[[], object]
 
 
-class Kept(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__()
-        self._lines = lines
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._lines.append(record.getMessage())
-
-
 class Served:
-    """A service with one job that is due every second, on a manual clock.
+    """A service with one job that is due every second, on a manual clock."""
 
-    Attributes:
-        log: What it said.
-    """
-
-    def __init__(self, folder: Path, receiver: Receiver) -> None:
-        self.folder, self.log = folder, list[str]()
+    def __init__(self, folder: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+        self.folder, self._caplog = folder, caplog
         self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # so soon, by the real clock, is each night due
         self.url = parse_url("sqlite:///state.db", folder)
         create(self.url, PIN)
@@ -81,6 +66,11 @@ class Served:
 
         self._service.run(reloaded)
 
+    @property
+    def log(self) -> list[str]:
+        """What it said."""
+        return self._caplog.messages
+
     def lose_state(self) -> None:
         (self.folder / "state.db").rename(self.folder / "away.db")
 
@@ -100,15 +90,12 @@ def receiver() -> Any:
 
 
 @pytest.fixture
-def house(tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def house(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Served:
     monkeypatch.setenv("KEY", "k")
-    served = Served(tmp_path, receiver)
-    handler, level = Kept(served.log), LOGGER.level
-    LOGGER.addHandler(handler)
-    LOGGER.setLevel(logging.INFO)
-    yield served
-    LOGGER.setLevel(level)
-    LOGGER.removeHandler(handler)
+    caplog.set_level(logging.INFO, LOGGER.name)
+    return Served(tmp_path, receiver, caplog)
 
 
 def told(receiver: Receiver) -> list[tuple[str, str]]:

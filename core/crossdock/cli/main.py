@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import traceback
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import click
 
 from crossdock.errors import CrossdockError, InternalError
 
+_GARBAGE_AT = 200_000  # objects: as many are imported and stay, and from 700 on Python would look through them all
 _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "demo": "demo",
     "sandbox": "sandbox",
@@ -72,7 +74,10 @@ def cli(ctx: click.Context, config: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code; errors of ours are shown as sentences, never as tracebacks."""
-    sys.exit(_run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False)))
+    gc.set_threshold(_GARBAGE_AT)
+    code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
+    gc.freeze()  # nor does it need to look through them once more before they all go
+    sys.exit(code)
 
 
 def _run(command: Callable[[], Any]) -> int:

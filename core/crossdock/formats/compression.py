@@ -5,9 +5,8 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import BinaryIO, Protocol
+from contextlib import AbstractContextManager, contextmanager
+from typing import BinaryIO, Literal, Protocol
 
 from crossdock.errors import RefusedError
 
@@ -26,21 +25,26 @@ class Readable(Protocol):
         """At most *size* bytes; none only at the end."""
 
 
+class Openable(Protocol):
+    """A file that can be read, more than once: a `pathlib.Path`, or one that lies where others write."""
+
+    def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
+        """Its bytes, from the beginning."""
+
+
 @contextmanager
-def open_stream(path: Path, *, name: str | None = None) -> Iterator[Readable]:
+def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
     """The bytes of *path*, unpacked if it begins as gzip does; read in pieces, closed on leaving.
 
     Several gzip members in a row are one file. A gzip that was cut exactly between two members cannot be told from a
     whole one: only a trailer or a count from elsewhere shows what is missing.
 
     Args:
-        path: The local file.
-        name: What errors call it; its own name by default.
+        name: What errors call it.
 
     Raises:
         RefusedError: While reading: truncated or corrupt gzip, bytes after its end, expansion beyond the limits.
     """
-    name = name or path.name
     with path.open("rb") as file:
         magic = file.read(len(_GZIP_MAGIC))
         file.seek(0)

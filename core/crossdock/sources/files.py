@@ -13,18 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import IO
 
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
+from crossdock.formats.compression import Openable
 from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
 from crossdock.records import Again, Proof, RawBatch
-from crossdock.sources.ahead import ahead
 from crossdock.sources.late import LateError, Lookout, Wait
 from crossdock.sources.workplace import Workplace, writing
 from crossdock.state import FileFacts
-from crossdock.transport.files import FileStore, RemoteFile, split_pattern
+from crossdock.transport.files import FileStore, LocalStore, RemoteFile, Sink, split_pattern
 
 UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
 SETTLED_AFTER_S = 60  # a file whose age exceeds this is not looked at twice
@@ -88,6 +87,7 @@ class FileSource:
         self._files: list[TakenFile] | None = None
         self._failure: CrossdockError | None = None
         self._fetched: set[str] = set()
+        self._in_place: dict[str, Openable] = {}  # by content hash: what a plan reads where it lies
         self._looked_at: set[RemoteFile] = set()
         patience = place.patience
         self._lookout = Lookout(wait, files, place, patience) if wait and patience else None
@@ -134,8 +134,8 @@ class FileSource:
 
     def _forget_unaccepted(self) -> None:
         """Leave no copy of a file that was refused, or that every reader has worked through."""
-        if self._place.spool != self._place.kept:
-            return  # a plan accepts nothing, reads its copies again, and removes its folder at the end
+        if not self._keeps:
+            return
         accepted = {facts.content_hash for facts in self._unfinished()}
         for content_hash in self._fetched - accepted:
             done = [content_hash in self._done(reader) for reader in self._readers]
@@ -186,14 +186,17 @@ class FileSource:
                 new = []  # nothing came since the last look
             fetched = [self._fetch(store, file) for file in new]
             self._looked_at.update(new)
-        kept = [facts for facts in self._unfinished() if self._copy(facts).is_file()]
+        kept = [facts for facts in self._unfinished() if self._kept(facts).is_file()]
         files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
         if self._snapshot:
             files = sorted(files, key=lambda facts: facts.stamp)[-1:]
         return [TakenFile(facts) for facts in sorted(files, key=lambda facts: facts.name)]
 
-    def _copy(self, facts: FileFacts) -> Path:
-        """Where the bytes of a file are: fetched in this run, or kept by an earlier one."""
+    def _bytes(self, facts: FileFacts) -> Openable:
+        """The bytes of a file: where it lies, fetched in this run, or kept by an earlier one."""
+        return self._in_place.get(facts.content_hash) or self._kept(facts)
+
+    def _kept(self, facts: FileFacts) -> Path:
         fetched = self._place.spool / facts.content_hash
         return fetched if fetched.is_file() else self._place.kept / facts.content_hash
 
@@ -220,17 +223,30 @@ class FileSource:
 
     def _fetch(self, store: FileStore, file: RemoteFile) -> FileFacts:
         self._place.progress.begin(f"fetching {file.name}", file.size)
-        partial = self._place.work / "fetched"
-        with writing(self._place.spool), partial.open("wb") as sink:
-            hashing = _Hashing(sink)
-            store.fetch(file.path, hashing, self._place.progress.advance)
-            sink.flush()
-            if self._place.spool == self._place.kept:  # a later run may need it, so it must outlast a power cut
-                os.fsync(sink.fileno())
-        content_hash = hashing.sum.hexdigest()
-        partial.replace(self._place.spool / content_hash)
-        self._fetched.add(content_hash)
+        if not self._keeps and isinstance(store, LocalStore):
+            content_hash = self._summed(store, file, _Nowhere())
+            self._in_place[content_hash] = store.in_place(file)
+        else:
+            partial = self._place.work / "fetched"
+            with writing(self._place.spool), partial.open("wb") as sink:
+                content_hash = self._summed(store, file, sink)
+                sink.flush()
+                if self._keeps:  # so it must outlast a power cut
+                    os.fsync(sink.fileno())
+            partial.replace(self._place.spool / content_hash)
+            self._fetched.add(content_hash)
         return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), _stamp(file), rows=0)
+
+    def _summed(self, store: FileStore, file: RemoteFile, sink: Sink) -> str:
+        """Copy *file* to *sink*; its content hash."""
+        hashing = _Hashing(sink)
+        store.fetch(file.path, hashing, self._place.progress.advance)
+        return hashing.sum.hexdigest()
+
+    @property
+    def _keeps(self) -> bool:
+        """Whether a later run may need the copies; a plan accepts nothing, and its folder is removed at its end."""
+        return self._place.spool == self._place.kept
 
     def _unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not get to their end; the source may have removed them since."""
@@ -241,7 +257,7 @@ class FileSource:
         """The rows of *file*, kept for the other readers; a failure is theirs too."""
         facts, parts, rows = file.facts, list[Path](), 0
         try:
-            for frame in ahead(read_rows(self._copy(facts), self._layout, name=facts.name)):
+            for frame in read_rows(self._bytes(facts), self._layout, name=facts.name):
                 if len(self._readers) > 1:
                     parts.append(self._place.work / f"{facts.content_hash}-{len(parts)}.arrow")
                     with writing(parts[-1].parent):
@@ -256,18 +272,18 @@ class FileSource:
         file.facts, file.parts = replace(facts, rows=rows), parts
 
     def _again(self, facts: FileFacts) -> Again:
-        path, layout = self._copy(facts), self._layout
+        file, layout = self._bytes(facts), self._layout
 
         def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             if lines is None:
-                return read_rows(path, layout, name=facts.name)
-            return read_lines(path, layout, lines, name=facts.name)
+                return read_rows(file, layout, name=facts.name)
+            return read_lines(file, layout, lines, name=facts.name)
 
         return again
 
     def _proof(self, facts: FileFacts) -> Proof:
         has_trailer = self._layout.trailer is not None  # which counts the rows, or the file will be refused
-        return Proof(facts.content_hash, counted=has_trailer, cut=not has_trailer and _is_cut(self._copy(facts)))
+        return Proof(facts.content_hash, counted=has_trailer, cut=not has_trailer and _is_cut(self._bytes(facts)))
 
     def _refuse_stale(self, reader: Reader, taken: list[TakenFile]) -> None:
         newest = self._place.intake.newest_stamp(reader.stream)
@@ -283,20 +299,25 @@ class FileSource:
 class _Hashing:
     """Writes to *sink*, and sums up what it writes."""
 
-    def __init__(self, sink: IO[bytes]) -> None:
+    def __init__(self, sink: Sink) -> None:
         self._sink, self.sum = sink, hashlib.sha256()
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes) -> object:
         self.sum.update(data)
         return self._sink.write(data)
 
 
-def _is_cut(path: Path) -> bool:
+class _Nowhere:
+    def write(self, data: bytes) -> None:
+        """Forget it."""
+
+
+def _is_cut(path: Openable) -> bool:
     """True if the last line has no line end, as where a file was cut; gzip has an end mark of its own."""
     with path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":
             return False
-        file.seek(max(0, path.stat().st_size - 4))
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4))
         return not file.read().rstrip(b"\x00\x1a").endswith(b"\n")  # the zeros of UTF-16, the end mark of DOS
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Protocol, Self
+from typing import BinaryIO, Literal, Protocol, Self, runtime_checkable
 
 from crossdock.errors import ConfigError, RefusedError
 
@@ -65,6 +66,25 @@ class FileStore(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
+
+
+class FileInPlace(Protocol):
+    """A file that is read where it lies."""
+
+    def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
+        """Its bytes, from the beginning.
+
+        Raises:
+            RefusedError: On entering or leaving, if it is not any longer as it was described.
+        """
+
+
+@runtime_checkable
+class LocalStore(FileStore, Protocol):
+    """A place whose files can be read where they lie, as often as one likes."""
+
+    def in_place(self, file: RemoteFile) -> FileInPlace:
+        """The file, as long as it is as *file* describes it; it can be read when the store is closed, too."""
 
 
 def split_pattern(files: str) -> tuple[str, str]:

@@ -10,12 +10,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Literal, Self
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.transport.files import MAX_NAMES, RemoteFile, Sink, disagreement, matches, select
+from crossdock.transport.files import MAX_NAMES, FileInPlace, RemoteFile, Sink, disagreement, matches, select
 
 _BLOCK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -66,19 +67,41 @@ class FolderStore:
             return file
 
     def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
-        read, after = 0, None
+        read = 0
         with self._opened(path) as (descriptor, before):
             while read <= before.size and (block := self._read(descriptor, path)):
                 sink.write(block)
                 read += len(block)
                 if progress:
                     progress(len(block))
-            with suppress(_MissingError):
-                after = self.stat(path)  # as long as ours is open, no other file can have its inode
-        if reason := disagreement(before, read, after):
-            hint = "Nothing of it was taken in. Run again when the sender has finished writing it."
-            raise RefusedError(f"file {path!r} {reason}", where=self._where, hint=hint)
+            self._compare(before, self._stat_or_none(path), read)
         return read
+
+    def in_place(self, file: RemoteFile) -> FileInPlace:
+        return _InPlace(self, file)
+
+    @contextmanager
+    def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
+        """The bytes of *file*, as long as it is as described.
+
+        Raises:
+            RefusedError: If it is not, before or after they were read.
+        """
+        with self._opened(file.path) as (descriptor, now):
+            self._compare(file, now)
+            with self._asking(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
+                yield stream
+            self._compare(file, self._stat_or_none(file.path))
+
+    def _stat_or_none(self, path: str) -> RemoteFile | None:
+        with suppress(_MissingError):
+            return self.stat(path)  # as long as ours is open, no other file can have its inode
+        return None
+
+    def _compare(self, before: RemoteFile, after: RemoteFile | None, read: int | None = None) -> None:
+        if reason := disagreement(before, before.size if read is None else read, after):
+            hint = "Nothing of it was taken in. Run again when the sender has finished writing it."
+            raise RefusedError(f"file {before.path!r} {reason}", where=self._where, hint=hint)
 
     def __enter__(self) -> Self:
         return self
@@ -152,6 +175,15 @@ class FolderStore:
                 raise UnavailableError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error
             hint = "Look at the disk or the share that it is on."
             raise RemoteError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _InPlace:
+    store: FolderStore
+    file: RemoteFile
+
+    def open(self, _mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
+        return self.store.reading(self.file)
 
 
 class _MissingError(RemoteError):

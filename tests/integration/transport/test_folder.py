@@ -86,8 +86,7 @@ def write_within(path: Path, content: bytes, later_ns: int | None = None) -> Non
 # ---- what others do
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(
+touched = pytest.mark.parametrize(
     ("meddle", "reason"),
     [
         pytest.param(lambda path: replace(path, b"y" * 300_000), "was written or replaced", id="replaced by its like"),
@@ -107,6 +106,10 @@ def write_within(path: Path, content: bytes, later_ns: int | None = None) -> Non
         ),
     ],
 )
+
+
+@pytest.mark.usefixtures("small_blocks")
+@touched
 def test_a_file_that_others_touch_is_refused(root: Path, meddle: Callable[[Path], object], reason: str) -> None:
     """What happens after the first block is seen, even where name, size and time stay the same."""
     path = root / "out" / "a.txt"
@@ -114,6 +117,42 @@ def test_a_file_that_others_touch_is_refused(root: Path, meddle: Callable[[Path]
         FolderStore(root).fetch("out/a.txt", Meddling(lambda: meddle(path)))
     assert "'out/a.txt'" in refused.value.message
     assert refused.value.where == str(root)
+
+
+@touched
+def test_a_file_that_others_touch_while_it_is_read_in_place_is_refused(
+    root: Path, meddle: Callable[[Path], object], reason: str
+) -> None:
+    """It is seen when the reading ends, and by every reading after that before its first byte."""
+    store = FolderStore(root)
+    (listed,) = store.list("out", "a.txt")
+    lying = store.in_place(listed)
+    with pytest.raises(RefusedError, match=reason), lying.open("rb") as file:
+        assert file.read(10) == b"x" * 10
+        meddle(root / "out" / "a.txt")
+    with pytest.raises((RefusedError, RemoteError)), lying.open("rb") as file:
+        raise AssertionError(file.read())
+
+
+def test_a_file_is_read_in_place_as_often_as_one_likes(root: Path) -> None:
+    """Each reading begins at its first byte, also while another one is under way and after the store is closed."""
+    with FolderStore(root) as store:
+        (listed,) = store.list("out", "a.txt")
+        lying = store.in_place(listed)
+    with lying.open("rb") as one, lying.open("rb") as other:
+        assert one.read(200_000) + one.read() == other.read() == b"x" * 300_000
+    with lying.open("rb") as again:
+        again.seek(-1, os.SEEK_END)
+        assert again.read() == b"x"
+
+
+def test_a_share_that_goes_away_while_a_file_is_read_in_place_is_told(root: Path) -> None:
+    """What the system says in the middle is an error that names the file, as where it is fetched."""
+    store = FolderStore(root)
+    (listed,) = store.list("out", "a.txt")
+    with pytest.raises(UnavailableError, match="reading 'out/a.txt'"), store.in_place(listed).open("rb") as file:
+        file.read(10)
+        raise OSError(errno.ESTALE, "Stale file handle")
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -87,10 +87,3 @@ def test_total_size_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(compression, "MAX_BYTES", 100_000)
     with pytest.raises(RefusedError, match="unpack to"):
         read_all(path, gzip.compress(TEXT))
-
-
-def test_own_name_is_the_default(path: Path) -> None:
-    """Without another name, errors call the file as it is called here."""
-    path.write_bytes(b"\x1f\x8b")
-    with pytest.raises(RefusedError, match="spooled"), open_stream(path) as stream:
-        stream.read(1)

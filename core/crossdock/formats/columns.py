@@ -1,16 +1,19 @@
 """Delimited text to columns at the speed of polars, where it can be proved that polars reads it right.
 
-Quotes are taken off first, in bulk: splitting at the quote character gives what is outside and what is inside of quotes
-in turn, and the places where the two meet tell whether every quote is where it may be. Delimiters and line ends inside
-of cells become marks (control characters, which the text does not hold), so that polars sees one plain line a record.
-Then the delimiters must be as many as rows and columns ask for; polars itself refuses a line that has too many, so no
-line has too few. Whatever fails a proof goes to the referee, which finds the fault and its place.
+Most writers quote every cell, or those that need it. Then what polars has read is written again: if that gives the very
+same bytes, the cells are those that stand there, however lenient polars reads.
+
+Other quotes are taken off first, in bulk: splitting at the quote character gives what is outside and what is inside of
+quotes in turn, and the places where the two meet tell whether every quote is where it may be. Delimiters and line ends
+inside of cells become marks (control characters, which the text does not hold), so that polars sees one plain line a
+record. Then the delimiters must be as many as rows and columns ask for; polars itself refuses a line that has too many,
+so no line has too few. Whatever fails both proofs goes to the referee, which finds the fault and its place.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -25,6 +28,7 @@ _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
 _WINDOW = 128 << 10  # bytes searched at once for each control character: they stay in the processor's cache
 _LONG = 32  # bytes between quotes, on average, from which hashing costs more than looking
+_WRITTEN_AT_ONCE = 16_384  # rows: a piece is some of them, for more than one core, and few calls
 _LOOKED_AT = 200  # marks of each kind that tell which columns hold them; counting proves that no other does
 _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)]
 
@@ -49,7 +53,7 @@ class Shape:
 
 
 class Columns:
-    """Turns whole records of one shape into frames."""
+    """Turns whole records of one shape into frames; several threads may ask at once."""
 
     def __init__(self, shape: Shape) -> None:
         delimiter = shape.delimiter.encode()
@@ -64,6 +68,9 @@ class Columns:
         self._plain_lines = not shape.crlf and self._between == delimiter and len(self._names) > 1
         self._never = shape.never if shape.never is not None and len(shape.never) <= len(self._names) else None
         self._controls = [control for control in _CONTROLS if control != delimiter]
+        # two guesses that save time and decide nothing, so that threads may overwrite each other's
+        self._broken: list[str] = []  # columns whose cells held line ends, the latest first
+        self._failures = 0  # how many more pieces could not be written again than could
 
     def frame(self, piece: Piece) -> pl.DataFrame | None:
         """The rows of *piece*; None if it is not plain that they are in order."""
@@ -72,18 +79,26 @@ class Columns:
             return None
         if not data.endswith(b"\n"):
             data, ends = data + self._end, ends + 1
-        frame = self._all_quoted(data, ends)
-        special = self._names
+        frame = self._written_again(data, ends)
         if frame is None:
-            frame, special = self._some_quoted(data, ends)
+            frame = self._taken_apart(data, ends)
         if frame is None or self._holds_no_row(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
-        if frame.height < ends:  # each line end inside of cells moves the rows that follow
-            inner = pl.sum_horizontal(pl.col(special).str.count_matches("\n", literal=True)).cast(pl.UInt64)
-            counts = frame.select(inner).to_series()
-            lines += counts.cum_sum() - counts
+        for counts in self._inner_ends(frame, ends - frame.height):
+            lines += counts.cum_sum() - counts  # each line end inside of a cell moves the rows that follow
         return frame.insert_column(frame.width, lines.alias(LINE))
+
+    def _inner_ends(self, frame: pl.DataFrame, left: int) -> Iterator[pl.Series]:
+        """How many of *left* line ends stand in each row's cells, column by column until all are found."""
+        for name in dict.fromkeys([*self._broken, *self._names]) if left else ():
+            counts = frame[name].str.count_matches("\n", literal=True)
+            if found := int(counts.sum()):
+                self._broken = [name, *(other for other in self._broken if other != name)]
+                yield counts.cast(pl.UInt64)
+                left -= found
+                if not left:
+                    return
 
     def _is_odd(self, data: bytes) -> bool:
         """Whether it holds characters that no cell may."""
@@ -102,15 +117,17 @@ class Columns:
         *whole, begin = self._never
         return bool(_equal(frame, whole)[self._names[len(whole)]].str.starts_with(begin).any())
 
-    def _all_quoted(self, data: bytes, ends: int) -> pl.DataFrame | None:
-        """Where every cell is quoted, polars must write again, byte by byte, what it has read."""
+    def _written_again(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        """The rows, if what polars makes of them is *data*."""
         quote, width = self._quote, len(self._names)
-        if quote is None or len(self._delimiter) > 1 or not data.startswith(quote) or data.count(quote) < width * ends:
+        if quote is None or len(self._delimiter) > 1 or width == 1 or self._failures > 0 or quote not in data:
             return None
         if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
             return None
+        all_quoted = data.startswith(quote) and data.count(quote) >= width * ends
         frame = self._read(data, quote.decode())
         if frame is None:
+            self._failures += 1
             return None
         again = BytesIO()
         frame.write_csv(
@@ -118,32 +135,36 @@ class Columns:
             include_header=False,
             separator=self._delimiter.decode(),
             quote_char=quote.decode(),
-            quote_style="always",
+            quote_style="always" if all_quoted else "necessary",
             line_terminator=self._end.decode(),
+            batch_size=_WRITTEN_AT_ONCE,
         )
-        return frame if again.getbuffer() == data else None
+        same = again.getvalue() == data
+        self._failures += -1 if same else 1
+        empty = [name for name in self._names if frame[name].null_count()]  # which stand there without quotes
+        return frame.with_columns(pl.col(empty).fill_null("")) if same else None
 
-    def _some_quoted(self, data: bytes, ends: int) -> tuple[pl.DataFrame | None, list[str]]:
-        """The rows, and the columns that hold delimiters or line ends."""
+    def _taken_apart(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        """The rows, if every quote and delimiter is where it may be."""
         found = self._flat(data)
         if found is None:
-            return None, []
+            return None
         flat, counts = found
         rows = ends - counts[b"\n"]
         if flat.count(self._between) != rows * (len(self._names) - 1):
-            return None, []
+            return None
         frame = self._read(flat, None)
         if frame is None or frame.height != rows:
-            return None, []
+            return None
         used = {mark: special for special, mark in self._marks.items() if counts[special]}
         if not used:
-            return frame, []
+            return frame
         names = self._marked(flat, list(used))
         texts = {mark.decode(): special.decode() for mark, special in used.items()}
         number = pl.sum_horizontal(pl.col(names).str.count_matches(f"[{''.join(texts)}]")).sum()
         if frame.select(number).item() != sum(counts.values()):
             names = self._names
-        return frame.with_columns(pl.col(names).str.replace_many(texts)), names
+        return frame.with_columns(pl.col(names).str.replace_many(texts))
 
     def _marked(self, flat: bytes, marks: Sequence[bytes]) -> list[str]:
         """The columns that hold the first of *marks*."""
@@ -202,19 +223,20 @@ class Columns:
         return text if self._between == self._delimiter else text.replace(self._delimiter, self._between)
 
     def _read(self, text: bytes, quote: str | None) -> pl.DataFrame | None:
-        if len(self._names) == 1 and quote is None:  # polars drops a line that is one empty cell
-            return pl.DataFrame({self._names[0]: text.decode().split("\n")[:-1]}, schema={self._names[0]: pl.String})
         try:
+            if len(self._names) == 1 and quote is None:  # polars drops a line that is one empty cell
+                cells = text.decode().split("\n")[:-1]
+                return pl.DataFrame({self._names[0]: cells}, schema={self._names[0]: pl.String})
             return pl.read_csv(
                 text,
                 has_header=False,
                 separator=self._between.decode(),
                 quote_char=quote,
                 schema=dict.fromkeys(self._names, pl.String()),
-                empty_string_is_null=False,
+                empty_string_is_null=quote is not None,  # but not those in quotes
                 truncate_ragged_lines=False,
             )
-        except PolarsError:
+        except (PolarsError, UnicodeDecodeError):
             return None
 
 

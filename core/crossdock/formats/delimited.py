@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
-from pathlib import Path
+from itertools import chain, islice
 from typing import Annotated, Literal, NoReturn, Self
 
 import polars as pl
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from crossdock.errors import RefusedError
+from crossdock.formats.ahead import worked_ahead
 from crossdock.formats.columns import LINE, Columns, Shape
-from crossdock.formats.compression import open_stream
+from crossdock.formats.compression import Openable, Readable, open_stream
 from crossdock.formats.referee import Referee
-from crossdock.formats.text import Piece, pieces, records_at, split_last_record
+from crossdock.formats.text import (
+    NotText,
+    Piece,
+    as_text,
+    other_encoding,
+    pieces,
+    records_at,
+    split_last_record,
+)
 
-_CHUNK_BYTES = 8 << 20  # larger pieces are hardly faster and cost memory
+_CHUNK_BYTES = 4 << 20  # larger pieces are no faster and cost memory: several are worked on at once
 _SMALL_CHUNK_BYTES = 1 << 20  # where each line becomes an object
+_PICKED_AT_ONCE = 10_000  # records that are taken apart together
 _MAX_COLUMNS = 10_000
 _ENCODINGS = (
     "utf-8",
@@ -121,7 +128,7 @@ class DelimitedFormat(_Declared):
 
 
 def read_rows(
-    path: Path, layout: DelimitedFormat, *, name: str, batch_rows: int = 100_000, _chunk: int = _CHUNK_BYTES
+    path: Openable, layout: DelimitedFormat, *, name: str, batch_rows: int = 100_000, _chunk: int = _CHUNK_BYTES
 ) -> Iterator[pl.DataFrame]:
     """Read a delimited text file, plain or gzip, in bounded memory.
 
@@ -129,7 +136,7 @@ def read_rows(
     before the iterator has ended.
 
     Args:
-        path: The local file.
+        path: The file.
         layout: How it must look.
         name: What errors call it: the remote file name.
         batch_rows: The most rows in one frame.
@@ -141,7 +148,8 @@ def read_rows(
     Raises:
         RefusedError: While iterating, at the first deviation in the file, with file, line and often column.
     """
-    with _opened(path, layout, name, _chunk) as (file, rest):
+    with open_stream(path, name=name) as stream:
+        file, rest = _begun(stream, layout, name, _chunk)
         for frame in file.frames(rest):
             yield from frame.iter_slices(batch_rows)
         if not file.rows:
@@ -149,7 +157,7 @@ def read_rows(
 
 
 def read_lines(
-    path: Path,
+    path: Openable,
     layout: DelimitedFormat,
     lines: Sequence[int],
     *,
@@ -165,21 +173,22 @@ def read_lines(
     Returns:
         Frames as those of `read_rows`.
     """
-    with _opened(path, layout, name, _chunk) as (file, rest):
-        for frame in file.picked(rest, lines):
+    with open_stream(path, name=name) as stream:
+        file, _ = _begun(stream, layout, name, _chunk)
+    with open_stream(path, name=name) as stream:
+        found = records_at(stream, layout.encoding, layout.quote, iter(lines), name=name, chunk=_chunk)
+        for frame in file.picked(found, lines):
             yield from frame.iter_slices(batch_rows)
 
 
-@contextmanager
-def _opened(path: Path, layout: DelimitedFormat, name: str, chunk: int) -> Iterator[tuple[_File, Iterator[Piece]]]:
-    """The file, and the pieces that hold its rows."""
-    with open_stream(path, name=name) as stream:
-        cut = pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk)
-        first = next(cut, None)
-        if first is None:
-            hint = "Not even a header stands in it: fetch it again, or ask the sender."
-            raise RefusedError("the file is empty", where=name, hint=hint)
-        yield _File(layout, name, first), cut if layout.header else chain([first], cut)
+def _begun(stream: Readable, layout: DelimitedFormat, name: str, chunk: int) -> tuple[_File, Iterator[Piece]]:
+    """The file, of which the first record is read, and the pieces that hold its rows."""
+    cut = pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk)
+    first = next(cut, None)
+    if first is None:
+        hint = "Not even a header stands in it: fetch it again, or ask the sender."
+        raise RefusedError("the file is empty", where=name, hint=hint)
+    return _File(layout, name, first), cut if layout.header else chain([first], cut)
 
 
 class _File:
@@ -190,50 +199,60 @@ class _File:
         self._trailer = layout.trailer
         self._trailer_cells = layout.trailer.prefix.split(layout.delimiter) if layout.trailer else None
         self._crlf = first.data.endswith(b"\r\n")
-        _, cells = next(self._referee.records(first.data.decode(), first.line))
+        _, cells = next(self._referee.records(self._text(first), first.line))
         self._names = self._header(cells, layout.names) if layout.header else layout.names or ()
         self._columns = Columns(Shape(self._names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells))
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
+        self._tail: Piece | None = None
         self.rows = 0
 
     def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
         """All rows; the last record is taken apart where it must be a trailer."""
-        closed = self._trailer is None
-        for piece in rest:
-            body: Piece | None = piece
-            tail: Piece | None = None
-            if self._trailer and piece.last:
-                body, tail = split_last_record(piece, self._referee.quote)
-            if body:
-                frame = self._frame(body)
-                self.rows += frame.height
-                yield frame
-            if self._trailer and tail:
-                self._check_trailer(self._trailer, tail)
-                closed = True
-        if not closed:
+        for frame in worked_ahead(self._frame, self._bodies(rest)):
+            self.rows += frame.height
+            yield frame
+        if self._trailer and self._tail:
+            self._check_trailer(self._trailer, self._tail)
+        elif self._trailer:
             self._refuse_missing_trailer(1)
 
-    def picked(self, rest: Iterator[Piece], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """The rows that begin at *lines*."""
-        records, begun, done = b"", 0, 0
+    def _bodies(self, rest: Iterator[Piece]) -> Iterator[Piece]:
+        """All that holds rows; the record that must be a trailer is put aside."""
         for piece in rest:
-            end = bisect_left(lines, piece.line + piece.ends + (not piece.data.endswith(b"\n")), done)
-            records += b"".join(records_at(piece, self._referee.quote, lines[done:end]))
-            done = end
-            if records and (len(records) > _SMALL_CHUNK_BYTES or done == len(lines)):
-                frame = self._frame(Piece(piece.line, records, records.count(b"\n")))
-                yield frame.with_columns(pl.Series(LINE, lines[begun:done], pl.UInt64))
-                records, begun = b"", done
-            if done == len(lines):
-                return
+            body: Piece | None = piece
+            if self._trailer and piece.last:
+                body, self._tail = split_last_record(piece, self._referee.quote)
+            if body:
+                yield body
+
+    def picked(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
+        """The rows of *records*, which begin at *lines*."""
+        done = 0
+        while some := list(islice(records, _PICKED_AT_ONCE)):
+            data = b"".join(some)
+            frame = self._frame(Piece(lines[done], data, data.count(b"\n")))
+            yield frame.with_columns(pl.Series(LINE, lines[done : done + len(some)], pl.UInt64))
+            done += len(some)
 
     def _frame(self, piece: Piece) -> pl.DataFrame:
         frame = self._columns.frame(piece)
         if frame is not None:
             return frame
-        rows = list(self._judged(piece.data.decode(), piece.line))
+        text, fault = as_text(piece, self._referee.quote)
+        rows = list(self._judged(text, piece.line))
+        if fault:
+            self._refuse_bytes(fault)
         return pl.DataFrame(rows, schema=self.schema, orient="row")
+
+    def _text(self, record: Piece) -> str:
+        text, fault = as_text(record, self._referee.quote)
+        if fault:
+            self._refuse_bytes(fault)
+        return text
+
+    def _refuse_bytes(self, fault: NotText) -> NoReturn:
+        message = f"byte {fault.byte:02X} is not utf-8"
+        self._referee.refuse(message, fault.line, fault.column, hint=other_encoding("utf-8"))
 
     def _judged(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
         """The rows of *text* as the referee reads them."""
@@ -275,7 +294,7 @@ class _File:
 
     def _check_trailer(self, trailer: Trailer, tail: Piece) -> None:
         line = tail.line
-        _, cells = next(self._referee.records(tail.data.decode(), line, crlf=self._crlf))
+        _, cells = next(self._referee.records(self._text(tail), line, crlf=self._crlf))
         if not self._is_trailer(cells):
             self._refuse_missing_trailer(line)
         told = cells[trailer.count].strip(" ") if trailer.count < len(cells) else ""

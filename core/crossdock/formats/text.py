@@ -1,9 +1,12 @@
-"""Bytes in any encoding to UTF-8 pieces that begin and end where records do, in bounded memory."""
+"""Bytes in any encoding to UTF-8 pieces that begin and end where records do, in bounded memory.
+
+What comes as UTF-8 goes through as it is: whether it is UTF-8 is seen by whoever makes text of it (`as_text`).
+"""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from crossdock.errors import RefusedError
@@ -27,6 +30,15 @@ class _FaultError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class NotText:
+    """A byte that is not UTF-8, and where it stands; the first column is 1."""
+
+    line: int
+    column: int
+    byte: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,7 @@ def pieces(stream: Readable, encoding: str, quote: str | None, *, name: str, chu
 
 def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
     """What is before the last record of *piece*, and that record."""
-    end = _last_end(piece.data, quote.encode() if quote else None, len(piece.data) - 1)
+    end = _last_end(piece.data[:-1], quote.encode() if quote else None)
     if not end:
         return None, piece
     ends = piece.data.count(b"\n", 0, end)
@@ -79,30 +91,60 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
     return body, Piece(piece.line + ends, piece.data[end:], piece.ends - ends, piece.last)
 
 
-def records_at(piece: Piece, quote: str | None, lines: Sequence[int]) -> Iterator[bytes]:
-    """The records of *piece* that begin at *lines*, each with its line end."""
-    found = piece.data.splitlines(keepends=True) if lines else []
-    mark = quote.encode() if quote else None
-    for line in lines:
-        place = line - piece.line
-        record = found[place]
-        while mark and record.count(mark) % 2:  # its line end is inside of quotes
+def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
+    """*piece* as characters; only its records before the first byte that is not UTF-8, if there is one."""
+    try:
+        return piece.data.decode(), None
+    except UnicodeDecodeError as error:
+        data, at = piece.data, error.start
+        begin = data.rfind(b"\n", 0, at) + 1
+        fault = NotText(piece.line + data.count(b"\n", 0, at), len(data[begin:at].decode()) + 1, data[at])
+        return data[: _last_end(data[:at], quote.encode() if quote else None)].decode(), fault
+
+
+def records_at(
+    stream: Readable, encoding: str, quote: str | None, lines: Iterator[int], *, name: str, chunk: int
+) -> Iterator[bytes]:
+    """The records that begin at *lines*, ascending, of a stream that `pieces` has read to its end; with line ends."""
+    mark, number = quote.encode() if quote else None, next(lines, None)
+    begun: list[bytes] = []
+    blocks = _decoded(stream, codecs.lookup(encoding).name, name, chunk)
+    for first, found in _lines(blocks):
+        if number is None:
+            return
+        place = 0 if begun else number - first
+        while number is not None and place < len(found):
+            begun.append(found[place])
             place += 1
-            record += found[place]
-        yield record
+            if not mark or sum(line.count(mark) for line in begun) % 2 == 0:  # else this line end is inside of quotes
+                yield b"".join(begun)
+                begun, number = [], next(lines, None)
+                place = place if number is None else number - first
+
+
+def _lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of *blocks*, with their ends, many at a time; and the number of the first of them."""
+    rest, number = b"", 1
+    for block in blocks:
+        found = (rest + block).splitlines(keepends=True)
+        rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
+        yield number, found
+        number += len(found)
+    yield number, [rest]
 
 
 def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Piece]:
     rest, line, find_end = b"", 1, _first_end
     try:
         for block in blocks:
-            rest += block
-            while end := find_end(rest, quote, len(rest)):
-                piece = Piece(line, rest[:end], rest.count(b"\n", 0, end))
+            left, quotes = block, rest.count(quote) if quote else 0
+            while end := find_end(left, quote, quotes):
+                data = b"".join((rest, memoryview(left)[:end]))
+                piece = Piece(line, data, data.count(b"\n"))
                 yield piece
                 line += piece.ends
-                rest = rest[end:]
-                find_end = _last_end
+                rest, left, quotes, find_end = b"", left[end:], 0, _last_end
+            rest += left
             if len(rest) > MAX_RECORD_BYTES:
                 yield Piece(line, rest, rest.count(b"\n"))
                 message = f"a record of more than {MAX_RECORD_BYTES:,} bytes ends here or never"
@@ -114,10 +156,10 @@ def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Pi
         yield Piece(line, rest, rest.count(b"\n"))
 
 
-def _first_end(data: bytes, quote: bytes | None, size: int) -> int:
-    """Behind the first line end that is outside of quotes; 0 if there is none."""
-    quotes = start = end = 0
-    while end := data.find(b"\n", end, size) + 1:
+def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+    """Behind the first line end that is outside of quotes, of which *quotes* came before; 0 if there is none."""
+    start = end = 0
+    while end := data.find(b"\n", end) + 1:
         quotes += data.count(quote, start, end) if quote else 0
         if quotes % 2 == 0:
             return end
@@ -125,16 +167,17 @@ def _first_end(data: bytes, quote: bytes | None, size: int) -> int:
     return 0
 
 
-def _last_end(data: bytes, quote: bytes | None, size: int) -> int:
-    """Behind the last line end before *size* that is outside of quotes; 0 if there is none."""
+def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+    """Behind the last line end that is outside of quotes, of which *quotes* came before; 0 if there is none."""
+    size = len(data)
     if quote is None:
-        return data.rfind(b"\n", 0, size) + 1
-    quotes = data.count(quote, 0, size)
+        return data.rfind(b"\n") + 1
+    quotes += data.count(quote)
     while end := data.rfind(b"\n", 0, size) + 1:
         quotes -= data.count(quote, end, size)
         if quotes % 2 == 0:
             return end
-        size = data.rfind(quote, 0, end)
+        size = max(0, data.rfind(quote, 0, end))
         quotes -= 1
     return 0
 
@@ -142,6 +185,11 @@ def _last_end(data: bytes, quote: bytes | None, size: int) -> int:
 def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator[bytes]:
     head = stream.read(4)
     mark = _check_mark(head, encoding, name)
+    if encoding == "utf-8":
+        yield head[len(mark) :]
+        while raw := stream.read(chunk):
+            yield raw
+        return
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     offset = 0
     if encoding != "utf-16":  # that codec wants to see the mark, the others would take it for text
@@ -158,11 +206,8 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
             start = error.start - len(state[0])
             yield decoder.decode(raw[: max(0, start)]).encode()
             message = f"byte {offset + start} of the file (from 0) is not {encoding}"
-            raise _FaultError(message, _other_encoding(encoding)) from error
-        if encoding == "utf-8":  # the bytes are good as they are, but for a character that is not complete
-            yield (state[0] + raw).removesuffix(decoder.getstate()[0])
-        else:
-            yield text.encode()
+            raise _FaultError(message, other_encoding(encoding)) from error
+        yield text.encode()
         offset += len(raw)
         raw = b""
 
@@ -184,7 +229,8 @@ def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
     return b""
 
 
-def _other_encoding(encoding: str) -> str:
+def other_encoding(encoding: str) -> str:
+    """What to do about a file that is not in *encoding*."""
     if encoding == "utf-8":
         return "Files from Windows are often in another one: declare encoding: cp1252"
     return "Ask the sender for the encoding and declare it; utf-8 is the most common."

@@ -15,11 +15,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 import polars as pl
 from polars.exceptions import PolarsError
 from sqlalchemy import Connection, select, update
 
+from crossdock.records import read_arrow
 from crossdock.state import sql
 from crossdock.state.schema import bindings, key_stamps
 from crossdock.state.scopes import Scope, within
@@ -29,6 +31,7 @@ HASH = pl.UInt128
 JOURNAL = 200_000  # changes that are remembered in memory; more of them, and the file is made anew
 _FORMAT = 1
 _BATCH = 50_000
+_PART_BYTES = 256 << 10
 
 Change = tuple[int, int | None, str | None]  # key hash, record fingerprint (None: buried), position
 
@@ -114,10 +117,10 @@ class KeyIndex:
         path = self._path(scope)
         try:
             told = json.loads(path.with_suffix(".json").read_bytes())
-            data = path.with_name(told["file"]).read_bytes()
-            if (told["format"], told["stamp"], told["crc32"]) != (_FORMAT, stamp, zlib.crc32(data)) or not stamp:
-                return None
-            return pl.read_ipc(data)
+            with path.with_name(told["file"]).open("rb") as data:
+                if (told["format"], told["stamp"], told["crc32"]) != (_FORMAT, stamp, _crc32(data)) or not stamp:
+                    return None
+                return read_arrow(data)
         except (OSError, ValueError, KeyError, TypeError, PolarsError):
             return None  # whatever it is, it is no index
 
@@ -140,7 +143,9 @@ class KeyIndex:
         note = self._path(scope).with_suffix(".json")
         data = note.with_name(f"{note.stem}-{stamp:x}.arrow")
         frame.write_ipc(data)
-        told = {"format": _FORMAT, "stamp": stamp, "file": data.name, "crc32": zlib.crc32(data.read_bytes())}
+        with data.open("rb") as written:
+            crc32 = _crc32(written)
+        told = {"format": _FORMAT, "stamp": stamp, "file": data.name, "crc32": crc32}
         fresh = note.with_suffix(".new")
         fresh.write_text(json.dumps(told), encoding="ascii")
         fresh.replace(note)
@@ -151,6 +156,14 @@ class KeyIndex:
     def _path(self, scope: Scope) -> Path:
         text = "\0".join(scope.columns.values())
         return self._folder / hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _crc32(file: BinaryIO) -> int:
+    """Of the whole file, a part at a time: memory that is new to the process takes longer to get than to fill."""
+    crc32 = 0
+    while part := file.read(_PART_BYTES):
+        crc32 = zlib.crc32(part, crc32)
+    return crc32
 
 
 def nothing() -> pl.DataFrame:

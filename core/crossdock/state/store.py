@@ -19,7 +19,7 @@ from crossdock.state import lease
 from crossdock.state.backlog import Refused, Waiting
 from crossdock.state.bindings import Bindings
 from crossdock.state.buckets import Buckets
-from crossdock.state.engine import Pin, open_engine, reading, translated
+from crossdock.state.engine import Pin, open_engine, read_ahead, reading, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.key_index import KeyIndex, Stamps, from_bindings, stamp_of
@@ -158,6 +158,10 @@ class State:
         with translated(self._url), reading(self._engine) as connection:
             frame = self._keys.load(scope, stamp_of(connection, scope)) if self._keys else None
             return from_bindings(connection, scope) if frame is None else frame
+
+    def read_ahead(self, rows: int) -> None:
+        """Say that so many bindings are looked at next, wherever they are: it may be faster to fetch them all."""
+        read_ahead(self._url, rows)
 
     def publish(self, scope: Scope) -> None:
         """Bring the key index of *scope* up to date; what fails there costs time in the next run, and nothing else."""

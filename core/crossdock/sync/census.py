@@ -16,7 +16,7 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.errors import RefusedError
-from crossdock.records import LINE, Again, RawBatch, Record
+from crossdock.records import LINE, Again, RawBatch, Record, kept
 from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
@@ -42,7 +42,7 @@ class _Unit:
 
     def rows(self, lines: Sequence[int] | None = None) -> Iterator[pl.DataFrame]:
         """All its rows; of one that is read again those at *lines* alone, if they are given."""
-        return self.again(lines) if self.again else map(pl.read_ipc, self.kept)
+        return self.again(lines) if self.again else map(kept, self.kept)
 
 
 class Census:

@@ -14,7 +14,7 @@ from crossdock.sync.rows import FP, KEY_HASH, POSITION
 
 _REFUSED, _DROPPED, _LETTER = "_refused", "_dropped", "_letter_position"
 _DOUBT, _WAIT = "_doubt", "_wait"
-AT_ONCE = 1_000_000  # keys compared at once: a join holds several times what it joins
+AT_ONCE = 500_000  # keys compared at once: a join holds several times what it joins
 
 
 @dataclass(slots=True)

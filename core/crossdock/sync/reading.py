@@ -61,6 +61,7 @@ class Reading:
         self.accept()
         self._tally.take_rows(counted)
         found = self._delta = self._compared(doubtful)
+        self._state.read_ahead(found.changed.height)
         beside = Found(self._census, self._evidence, counted, self._waiting, doubtful)
         self._gone = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
         self._census.forget()

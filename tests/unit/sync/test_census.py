@@ -76,6 +76,17 @@ def records(counted: Census) -> list[Record]:
     return [record for record, _ in counted.records(counted.winners)]
 
 
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    """What is kept on disk is found again under a path that polars would take for a pattern."""
+    work = tmp_path / "night [1]*?"
+    work.mkdir()
+    rows = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
+    path = work / "kept.arrow"
+    rows.load().write_ipc(path)
+    counted, _ = census(Things(), [RawBatch("a.csv", path), rows], work)
+    assert [record.row for record in records(counted)] == [{"K": "1", "V": "a"}, {"K": "2", "V": "b"}]
+
+
 def test_the_last_row_of_a_key_wins(tmp_path: Path) -> None:
     """Without order_by file and line decide, over all files of a run; the others are superseded."""
     batches = [

@@ -23,6 +23,8 @@ def _exact(value: object) -> Decimal:
         raise ValueError("must be finite")
     _, digits, exponent = number.as_tuple()  # normalize() would round to the context's 28 digits
     assert isinstance(exponent, int)
+    if -MAX_DIGITS_AFTER_POINT <= exponent <= 0 and len(digits) + exponent <= MAX_DIGITS_BEFORE_POINT:
+        return number  # as nearly all are, whatever zeros stand at the end
     significant = "".join(map(str, digits)).rstrip("0")
     exponent += len(digits) - len(significant)
     if significant and -exponent > MAX_DIGITS_AFTER_POINT:

@@ -77,7 +77,9 @@ class ResourceModel(BaseModel):
     def payload(self) -> dict[str, Any]:
         """The members as they go on the wire; what is None is left out, a `Reference` stays one."""
         return {
-            alias: _plain(value) for name, alias in _members(type(self)) if (value := getattr(self, name)) is not None
+            alias: value if type(value) is str else _plain(value)
+            for name, alias in _members(type(self))
+            if (value := getattr(self, name)) is not None
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,10 +46,10 @@ def plan(
     """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
-    from crossdock.sync import planfile, preview, project
+    from crossdock.sync import gone, planfile, preview, project
 
     loaded = project.load(config)
-    listing = _Listing(limit, loaded.masks)
+    listing = _Listing(limit, loaded.masks, gone.verb)
     sink = preview.Sink(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
     )
@@ -81,48 +82,48 @@ def plan(
 class _Listing:
     """The first operations, and everything that would be refused or would wait, as lines."""
 
-    def __init__(self, limit: int, masks: Masks) -> None:
-        self._masks = masks
+    def __init__(self, limit: int, masks: Masks, verb: Callable[[Operation], str]) -> None:
+        self._masks, self._verb = masks, verb
         self._room = {True: limit, False: limit}  # what is held is listed apart, so that all of it can be seen
         self.shown: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
 
     def operation(self, operation: Operation) -> None:
-        from crossdock.sync.gone import verb
+        self._add(self._verb(operation), operation.stream, operation.record.key, lambda: self._changes(operation))
 
+    def _changes(self, operation: Operation) -> dict[str, Any]:
         before = operation.binding.payload if operation.binding else {}
         personal = self._masks.of(operation.stream, operation.resource)
         changes = {
             name: PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()
         }
-        self._add(verb(operation), operation.stream, operation.record.key, {"changes": changes})
+        return {"changes": changes}
 
     def withheld(self, operation: Operation) -> None:
-        from crossdock.sync.gone import verb
-
-        self._add("hold", operation.stream, operation.record.key, {"removal": verb(operation)})
+        self._add("hold", operation.stream, operation.record.key, lambda: {"removal": self._verb(operation)})
 
     def refused(self, letter: DeadLetter) -> None:
         detail = {"code": letter.code, "at": f"{letter.source}:{letter.line}", "pointer": letter.pointer}
-        self._add("reject", letter.stream, letter.key, {**detail, "message": letter.message})
+        self._add("reject", letter.stream, letter.key, lambda: {**detail, "message": letter.message})
 
     def waiting(self, record: WaitingRecord) -> None:
-        self._add("wait", record.stream, record.key, {"waits_for": record.waits_for})
+        self._add("wait", record.stream, record.key, lambda: {"waits_for": record.waits_for})
 
     def resend(self, intent: Intent) -> None:
         kind = "resend" if intent.first_sent_at else "send"
-        self._add(kind, intent.stream, intent.key, {"idempotency_key": intent.idempotency_key})
+        self._add(kind, intent.stream, intent.key, lambda: {"idempotency_key": intent.idempotency_key})
 
     def in_doubt(self, intent: Intent) -> None:
-        self._add("doubt", intent.stream, intent.key, {})
+        self._add("doubt", intent.stream, intent.key, dict)
 
-    def _add(self, kind: str, stream: str, key: str, detail: dict[str, Any]) -> None:
+    def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
+        """Count it, and look into it if there is room to show it."""
         label = f"{kind} {stream}"
         self._counts[label] = self._counts.get(label, 0) + 1
         if self._room[kind == "hold"]:
             self._room[kind == "hold"] -= 1
-            self.shown.append({"do": kind, "stream": stream, "key": key, **detail})
+            self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
 
     def show(self, console: Any, forecast: Forecast, *, unread: int) -> None:
         for item in self.shown:

@@ -211,8 +211,9 @@ class Census:
                 rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
                 for row in found.sort(LINE).iter_rows(named=True):
                     rows[row[KEY_HASH]].append(row)
+                text = [name for name in found.columns if name not in _OURS]
                 for key_hash, group in rows.items():
-                    yield _record(unit.source, group), facts[key_hash]
+                    yield _record(unit.source, group, text), facts[key_hash]
 
     def _parted(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         """*wanted* in parts, each with the prepared rows of its records; a line tells a row, and a key a group."""
@@ -241,14 +242,13 @@ class Census:
             code="key_missing",
             pointer=next((name for name in self._stream.key if not row[name]), None),
             message="is empty, so the row names no record",
-            raw=_record(source, [row]).raw(),
+            raw=_record(source, [row], [name for name in row if name not in _OURS]).raw(),
             mapped=None,
             source=source,
             line=row[LINE],
         )
 
 
-def _record(source: str, rows: list[dict[str, Any]]) -> Record:
-    text = [name for name in rows[0] if name not in _OURS]
+def _record(source: str, rows: list[dict[str, Any]], text: Sequence[str]) -> Record:
     cells = tuple({name: row[name] for name in text} for row in rows)
     return Record(rows[0][KEY] or "", cells, source, tuple(row[LINE] for row in rows))

@@ -249,7 +249,7 @@ class Planner:
         after, write_once = self._after(read, members), RESOURCES[bound.stream.resource].write_once
         if binding is None:
             decided.operations.append(self._operation(read, after, None))
-        elif _holds(binding, after) or (write_once and binding.payload_fp == UNKNOWN_FP):
+        elif binding.payload == after or (write_once and binding.payload_fp == UNKNOWN_FP):
             self._tally.count("suppressed")
             decided.suppressed.append(
                 replace(
@@ -327,11 +327,6 @@ class Planner:
                 position=read.position,
             )
         )
-
-
-def _holds(binding: Binding, after: dict[str, Any]) -> bool:
-    """True if the target has *after* already; by the fingerprint alone another order of members would be a change."""
-    return binding.payload_fp == payload_fp(after) or binding.payload == after
 
 
 def _waiting(stream: str, read: Read, missing: list[dict[str, str]]) -> WaitingRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, get_args
+from typing import Any, Literal, get_args
 from urllib.parse import quote
 
 import polars as pl
@@ -91,13 +91,7 @@ class RawBatch:
 def kept(path: Path) -> pl.DataFrame:
     """The rows of an Arrow file; polars itself would take a star or a bracket in the path for a pattern."""
     with path.open("rb") as file:
-        return read_arrow(file)
-
-
-def read_arrow(file: BinaryIO) -> pl.DataFrame:
-    """The rows that *file* holds, whatever of it was read before."""
-    file.seek(0)
-    return pl.read_ipc(file)
+        return pl.read_ipc(file)
 
 
 def _key_part(value: object) -> str | None:

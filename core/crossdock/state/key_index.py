@@ -21,7 +21,6 @@ import polars as pl
 from polars.exceptions import PolarsError
 from sqlalchemy import Connection, select, update
 
-from crossdock.records import read_arrow
 from crossdock.state import sql
 from crossdock.state.schema import bindings, key_stamps
 from crossdock.state.scopes import Scope, within
@@ -29,7 +28,7 @@ from crossdock.state.scopes import Scope, within
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128
 JOURNAL = 200_000  # changes that are remembered in memory; more of them, and the file is made anew
-_FORMAT = 1
+_FORMAT = 2
 _BATCH = 50_000
 _PART_BYTES = 256 << 10
 
@@ -120,7 +119,8 @@ class KeyIndex:
             with path.with_name(told["file"]).open("rb") as data:
                 if (told["format"], told["stamp"], told["crc32"]) != (_FORMAT, stamp, _crc32(data)) or not stamp:
                     return None
-                return read_arrow(data)
+                data.seek(0)
+                return pl.read_ipc_stream(data)
         except (OSError, ValueError, KeyError, TypeError, PolarsError):
             return None  # whatever it is, it is no index
 
@@ -142,7 +142,7 @@ class KeyIndex:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         note = self._path(scope).with_suffix(".json")
         data = note.with_name(f"{note.stem}-{stamp:x}.arrow")
-        frame.write_ipc(data)
+        _narrow(frame).write_ipc_stream(data)  # which is read without holding the file and the frame at once
         with data.open("rb") as written:
             crc32 = _crc32(written)
         told = {"format": _FORMAT, "stamp": stamp, "file": data.name, "crc32": crc32}
@@ -190,8 +190,15 @@ def _frame(rows: Sequence[tuple[bytes, bytes, str | None]]) -> pl.DataFrame:
     return frame.with_columns(pl.col(KEY_HASH, KNOWN_FP).bin.reinterpret(dtype=HASH, endianness="big"))
 
 
+def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
+    """*frame* with fingerprints of 64 bits, if none has more."""
+    fits = (frame[KNOWN_FP] < 2**64).all()
+    return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
+
+
 def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
     """*frame* after *changes*, of which the latest of each key counts."""
+    frame = frame.cast({KNOWN_FP: HASH})
     latest = {key_hash: (key_hash, fp, position) for key_hash, fp, position in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
     new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")

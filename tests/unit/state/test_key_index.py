@@ -134,7 +134,7 @@ def _odd_note(folder: Path) -> None:
 
 def _newer_format(folder: Path) -> None:
     for note in folder.glob("*.json"):
-        note.write_text(json.dumps({**json.loads(note.read_text()), "format": 2}))
+        note.write_text(json.dumps({**json.loads(note.read_text()), "format": 99}))
 
 
 @pytest.mark.parametrize(
@@ -213,11 +213,14 @@ def test_more_changes_than_are_remembered(state: State, monkeypatch: pytest.Monk
     assert from_file(state, monkeypatch) == {n: (n, None) for n in range(1, 42)}
 
 
+FPS = st.sampled_from([1, 2, 2**64 - 1, 2**64, 2**128 - 1])
+
+
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.just("put"), st.dictionaries(st.integers(0, 9), st.integers(1, 5), min_size=1)),
+            st.tuples(st.just("put"), st.dictionaries(st.integers(0, 9), FPS, min_size=1)),
             st.tuples(st.just("bury"), st.lists(st.integers(0, 9), min_size=1, unique=True)),
             st.tuples(st.just("publish"), st.none()),
             st.tuples(st.just("reopen"), st.none()),  # as after a kill: what was remembered is gone
@@ -256,6 +259,8 @@ def test_it_cannot_hide_a_failing_database(tmp_path: Path) -> None:
 
 
 def test_columns(state: State) -> None:
-    """Hashes of 128 bits; positions only where a stream has them."""
-    put(state, {1: (1, None)})
+    """Hashes of 128 bits, from a file of 64 where that is enough; positions only where a stream has them."""
+    put(state, {1: (2**64 - 1, None)})
     assert state.known(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128}
+    state.publish(SCOPE)
+    assert state.known(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt64}

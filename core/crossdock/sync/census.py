@@ -20,7 +20,7 @@ from crossdock.records import LINE, Again, RawBatch, Record, kept
 from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
-from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, TIE, prepare
+from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, TIE, in_parts, prepare
 from crossdock.sync.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
@@ -147,7 +147,8 @@ class Census:
             return
         candidates = pl.concat(self._parts, rechunk=False)
         self._parts = []
-        if candidates[KEY_HASH].n_unique() == candidates.height:
+        keys = candidates.select(KEY_HASH)
+        if sum(some[KEY_HASH].n_unique() for (some,) in in_parts(keys)) == candidates.height:
             self.winners = candidates
         else:
             several = pl.col(KEY_HASH).is_duplicated()

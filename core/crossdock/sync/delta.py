@@ -10,11 +10,10 @@ import polars as pl
 from crossdock.state import Intent, WaitingRecord
 from crossdock.state.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.sync import fingerprint
-from crossdock.sync.rows import FP, KEY_HASH, POSITION
+from crossdock.sync.rows import FP, KEY_HASH, POSITION, in_parts
 
 _REFUSED, _DROPPED, _LETTER = "_refused", "_dropped", "_letter_position"
 _DOUBT, _WAIT = "_doubt", "_wait"
-AT_ONCE = 500_000  # keys compared at once: a join holds several times what it joins
 
 
 @dataclass(slots=True)
@@ -69,16 +68,7 @@ def compare(
         _frame([(item.key_hash, item.record_fp, None) for item in doubtful], _DOUBT, "___"),
         _frame([(item.key_hash, 0, item.position or "") for item in waiting], "____", _WAIT),
     ]
-    parts = 1 << max(0, (max(winners.height, known.height) // AT_ONCE).bit_length())
-    found = [
-        _sorted_out(_part(winners, number, parts), _part(known, number, parts), beside, snapshot=snapshot)
-        for number in range(parts)
-    ]
-    return _added(found)
-
-
-def _part(frame: pl.DataFrame, number: int, parts: int) -> pl.DataFrame:
-    return frame if parts == 1 else frame.filter((pl.col(KEY_HASH) & (parts - 1)) == number)
+    return _added([_sorted_out(some, same, beside, snapshot=snapshot) for some, same in in_parts(winners, known)])
 
 
 def _sorted_out(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame], *, snapshot: bool) -> Delta:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from crossdock.sync import fingerprint
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, TIE = "_fp", "_position", "_tie"
+AT_ONCE = 500_000  # keys compared at once: that holds several times what is compared
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"  # what percent-encoding leaves alone (RFC 3986, unreserved)
 _BETWEEN = "\x1f"  # sorts below every printable character
 
@@ -44,6 +45,14 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(stream.order_by).alias(POSITION), _tie(used).alias(TIE)) if stream.order_by else ()),
     )
+
+
+def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
+    """*frames* by their `KEY_HASH`, some `AT_ONCE` rows at a time; each key is in one part."""
+    parts = 1 << (max(frame.height for frame in frames) // AT_ONCE).bit_length()
+    last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # no 128 bits on the way
+    for number in range(parts):
+        yield frames if parts == 1 else tuple(frame.filter(last_bits == number) for frame in frames)
 
 
 def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:

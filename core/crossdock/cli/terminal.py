@@ -5,29 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Table
-from rich.text import Text
 
 from crossdock.cli import accounts
 from crossdock.cli.options import counted, warn
 from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
 
+if TYPE_CHECKING:  # scripts ask for JSON, and need not wait for what draws tables and bars
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+    from rich.table import Table
+
 
 def out() -> Console:
+    from rich.console import Console
+
     return Console(highlight=False)
 
 
@@ -37,6 +32,9 @@ def print_json(document: Any) -> None:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> Table:
     """A plain table; *numbers* names the columns that align right. Cells are shown as they are, never as markup."""
+    from rich.table import Table
+    from rich.text import Text
+
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         right = column in numbers
@@ -88,8 +86,21 @@ class _Bars(_Warnings):
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Listener]:
     """Bars with rate and time to go while a person looks on; otherwise warnings only."""
+    if not wanted:
+        yield _Warnings()
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     console = Console(stderr=True)
-    if not (wanted and console.is_terminal):
+    if not console.is_terminal:
         yield _Warnings()
         return
     with Progress(
@@ -116,6 +127,8 @@ def print_errors(errors: Mapping[str, Exception]) -> None:
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
     """The accounts of a run, as `crossdock.sync.report.Report.as_json` gives them; terms that are zero are left out."""
+    from rich.text import Text
+
     for account in accounts.of(report["streams"]):
         console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
         console.print()

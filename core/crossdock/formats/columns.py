@@ -20,7 +20,7 @@ from io import BytesIO
 import polars as pl
 from polars.exceptions import PolarsError
 
-from crossdock.formats.text import Piece
+from crossdock.formats.text import Piece, count
 
 LINE = "_line"
 
@@ -122,8 +122,6 @@ class Columns:
         quote, width = self._quote, len(self._names)
         if quote is None or len(self._delimiter) > 1 or width == 1 or self._failures > 0 or quote not in data:
             return None
-        if b"\r" in data and data.count(b"\r") != data.count(b"\r\n"):
-            return None
         all_quoted = data.startswith(quote) and data.count(quote) >= width * ends
         frame = self._read(data, quote.decode())
         if frame is None:
@@ -141,8 +139,17 @@ class Columns:
         )
         same = again.getvalue() == data
         self._failures += -1 if same else 1
+        if not same or self._has_lone_return(data, ends, frame.height):
+            return None
         empty = [name for name in self._names if frame[name].null_count()]  # which stand there without quotes
-        return frame.with_columns(pl.col(empty).fill_null("")) if same else None
+        return frame.with_columns(pl.col(empty).fill_null(""))
+
+    def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
+        """Whether a CR in *data*, whose *rows* end as the file's do, is not followed by LF."""
+        returns = count(data, b"\r")
+        if self._crlf and returns == ends == rows:
+            return False  # all of them belong to the ends of rows
+        return returns > 0 and returns != data.count(b"\r\n")
 
     def _taken_apart(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if every quote and delimiter is where it may be."""

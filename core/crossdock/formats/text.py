@@ -109,7 +109,7 @@ def records_at(
 ) -> Iterator[bytes]:
     """The records that begin at *lines*, ascending, of a stream that `pieces` has read to its end; with line ends."""
     mark, number = quote.encode() if quote else None, next(lines, None)
-    begun: list[bytes] = []
+    begun, quotes = list[bytes](), 0
     blocks = _decoded(stream, codecs.lookup(encoding).name, name, chunk)
     for first, found in _lines(blocks):
         if number is None:
@@ -117,10 +117,11 @@ def records_at(
         place = 0 if begun else number - first
         while number is not None and place < len(found):
             begun.append(found[place])
+            quotes += found[place].count(mark) if mark else 0
             place += 1
-            if not mark or sum(line.count(mark) for line in begun) % 2 == 0:  # else this line end is inside of quotes
+            if quotes % 2 == 0:  # else this line end is inside of them
                 yield b"".join(begun)
-                begun, number = [], next(lines, None)
+                begun, quotes, number = [], 0, next(lines, None)
                 place = place if number is None else number - first
 
 
@@ -142,7 +143,7 @@ def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Pi
             left, quotes = block, rest.count(quote) if quote else 0
             while end := find_end(left, quote, quotes):
                 data = b"".join((rest, memoryview(left)[:end]))
-                piece = Piece(line, data, _count(data, b"\n"))
+                piece = Piece(line, data, count(data, b"\n"))
                 yield piece
                 line += piece.ends
                 rest, left, quotes, find_end = b"", left[end:], 0, _last_end
@@ -174,7 +175,7 @@ def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     size = len(data)
     if quote is None:
         return data.rfind(b"\n") + 1
-    quotes += _count(data, quote)
+    quotes += count(data, quote)
     while end := data.rfind(b"\n", 0, size) + 1:
         quotes -= data.count(quote, end, size)
         if quotes % 2 == 0:
@@ -184,7 +185,7 @@ def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
     return 0
 
 
-def _count(data: bytes, mark: bytes) -> int:
+def count(data: bytes, mark: bytes) -> int:
     """How often the one byte *mark* stands in *data*: `bytes.count` looks at each byte, `bytes.replace` at many."""
     if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
         return data.count(mark)

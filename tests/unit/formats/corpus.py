@@ -142,6 +142,8 @@ CORPUS = [
     Nasty("lone-cr", b"A,B\n1,2\r3,4\n", (":2:4", "CR without LF")),
     Nasty("mac-line-ends", b"A,B\r1,2\r3,4\r", (":1:4", "CR without LF")),
     Nasty("lone-cr-in-quotes", b'A,B\n1,"2\r3"\n', (":2:5", "CR without LF")),
+    Nasty("lone-cr-and-lone-lf-in-quotes", b'A,B\r\n"1\r","2\n"\r\n', (":2:3", "CR without LF")),
+    Nasty("lone-cr-among-crlf", b'A,B\r\n1,"2\r3"\r\n', (":2:5", "CR without LF")),
     Nasty("lone-cr-at-the-end", b"A,B\n1,2\r", (":2:4", "CR without LF")),
     Nasty("duplicate-name", b"A,B,A\n1,2,3\n", (":1", "columns 1 and 3 have one name")),
     Nasty("empty-name", b"A, ,C\n1,2,3\n", (":1", "column 2 has no name")),

@@ -110,8 +110,7 @@ def records_at(
     """The records that begin at *lines*, ascending, of a stream that `pieces` has read to its end; with line ends."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
-    blocks = _decoded(stream, codecs.lookup(encoding).name, name, chunk)
-    for first, found in _lines(blocks):
+    for first, found in _lines(_decoded(stream, codecs.lookup(encoding).name, name, chunk)):
         if number is None:
             return
         place = 0 if begun else number - first
@@ -133,7 +132,7 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
         rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
         yield number, found
         number += len(found)
-    yield number, [rest]
+    yield number, [rest.removesuffix(_DOS_END)]
 
 
 def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Piece]:

@@ -121,7 +121,7 @@ class KeyIndex:
                     return None
                 data.seek(0)
                 return pl.read_ipc_stream(data)
-        except (OSError, ValueError, KeyError, TypeError, PolarsError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, PolarsError):
             return None  # whatever it is, it is no index
 
     def publish(self, scope: Scope, stamp: int, all_of_them: Callable[[], pl.DataFrame]) -> None:

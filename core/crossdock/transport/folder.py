@@ -89,8 +89,12 @@ class FolderStore:
         """
         with self._opened(file.path) as (descriptor, now):
             self._compare(file, now)
-            with self._asking(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
-                yield stream
+            try:
+                with self._asking(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
+                    yield stream
+            except Exception:
+                self._compare(file, self._stat_or_none(file.path))  # if it changed, that is what went wrong
+                raise
             self._compare(file, self._stat_or_none(file.path))
 
     def _stat_or_none(self, path: str) -> RemoteFile | None:

@@ -134,6 +134,17 @@ def test_a_file_that_others_touch_while_it_is_read_in_place_is_refused(
         raise AssertionError(file.read())
 
 
+def test_whatever_goes_wrong_with_a_file_that_changes_is_that_it_changed(root: Path) -> None:
+    """What was read of it says nothing; of a file that stays as it is, an error is told as it came."""
+    store = FolderStore(root)
+    (listed,) = store.list("out", "a.txt")
+    with pytest.raises(ZeroDivisionError), store.in_place(listed).open("rb"):
+        raise ZeroDivisionError
+    with pytest.raises(RefusedError, match="grew from 300000 to 300001"), store.in_place(listed).open("rb"):
+        grow(root / "out" / "a.txt", b"y")
+        raise ZeroDivisionError
+
+
 def test_a_file_is_read_in_place_as_often_as_one_likes(root: Path) -> None:
     """Each reading begins at its first byte, also while another one is under way and after the store is closed."""
     with FolderStore(root) as store:

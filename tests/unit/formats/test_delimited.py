@@ -91,6 +91,17 @@ def test_some_rows_are_read_again(path: Path, encoding: str, packed: bool) -> No
     assert list(read_lines(path, layout, [], name="f")) == []
 
 
+@pytest.mark.parametrize("cell", ["x", "x^", "x\u0680", "x\u0700", "x\u0680A"])
+@pytest.mark.parametrize("delimiter", [",", "||", "\x01", "\x02"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_text_that_looks_packed_is_text(path: Path, cell: str, delimiter: str, quote: str) -> None:
+    """What begins as zlib's data do is not unpacked, which polars would do unasked."""
+    rows = [(cell, "a"), ("b", f"{quote}c{delimiter if quote else ''}{quote}")]
+    path.write_text("".join(f"{one}{delimiter}{other}\n" for one, other in [("A", "B"), *rows]))
+    (frame,) = read_rows(path, DelimitedFormat(delimiter=delimiter), name="f")
+    assert frame.rows() == [(one, other.replace('"', ""), line) for line, (one, other) in enumerate(rows, 2)]
+
+
 def test_batches_are_no_larger_than_asked(path: Path) -> None:
     """Frames hold at most the asked number of rows, in file order."""
     path.write_bytes(b"A\n" + b"".join(b"%d\n" % n for n in range(1000)))

@@ -19,6 +19,7 @@ SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[Heal
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
 DELIMITERS = st.sampled_from([",", ";", "|", "\t", "+|", "||", "¦", " ", "a", "\x01"])
 QUOTES = st.sampled_from(['"', "'"])
+TAILS = st.sampled_from(["", "cut", "DOS", "cut, DOS"])  # without the last line end, with DOS's end of a file
 QUOTED = st.integers(0, 2)  # only what needs quotes, every column, every other one
 SPECIAL = st.sampled_from([*"\"',;|+a \n\tTRL0", "\r\n", "ü", "€", "🚚", "\u2028"])
 TEXT = st.lists(SPECIAL | st.characters(codec="utf-8"), max_size=6).map("".join)
@@ -77,6 +78,7 @@ def read(data: bytes, layout: DelimitedFormat, chunk: int, batch_rows: int = 50_
     quote=QUOTES,
     end=st.sampled_from(["\n", "\r\n"]),
     each=QUOTED,
+    tail=TAILS,
     sizes=st.tuples(CHUNKS, st.integers(1, 4)),
     wanted=st.sets(st.integers(0, 5)),
 )
@@ -86,6 +88,7 @@ def test_what_is_written_is_read(
     quote: str,
     end: str,
     each: int,
+    tail: str,
     sizes: tuple[int, int],
     wanted: set[int],
 ) -> None:
@@ -96,6 +99,7 @@ def test_what_is_written_is_read(
     header, rows = table
     chunk, batch_rows = sizes
     data = write([header, *rows], delimiter, quote, end, each)
+    data = (data.removesuffix(end.encode()) if "cut" in tail else data) + (b"\x1a" if "DOS" in tail else b"")
     records = parse(data, delimiter=delimiter, quote=quote)
     assert [cells for _, cells in records] == [header, *rows]
     frames = read(data, DelimitedFormat(delimiter=delimiter, quote=quote), chunk, batch_rows)

@@ -91,7 +91,7 @@ def test_some_rows_are_read_again(path: Path, encoding: str, packed: bool) -> No
     assert list(read_lines(path, layout, [], name="f")) == []
 
 
-@pytest.mark.parametrize("cell", ["x", "x^", "x\u0680", "x\u0700", "x\u0680A"])
+@pytest.mark.parametrize("cell", ["x", "x^", "x\u0680", "x\u0700", "x\u0680A", "BZh91AY&SY"])
 @pytest.mark.parametrize("delimiter", [",", "||", "\x01", "\x02"])
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_text_that_looks_packed_is_text(path: Path, cell: str, delimiter: str, quote: str) -> None:

@@ -1,7 +1,7 @@
 """Delimited text to columns at the speed of polars, where it can be proved that polars reads it right.
 
-Most writers quote every cell, or those that need it. Then what polars has read is written again: if that gives the very
-same bytes, the cells are those that stand there, however lenient polars reads.
+Most writers quote some columns, all or none of them, and elsewhere the cells that need it. Then what polars has read is
+written again: if that gives the very same bytes, the cells are those that stand there, however lenient polars reads.
 
 Other quotes are taken off first, in bulk: splitting at the quote character gives what is outside and what is inside of
 quotes in turn, and the places where the two meet tell whether every quote is where it may be. Delimiters and line ends
@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 
 import polars as pl
 from polars.exceptions import PolarsError
 
 from crossdock.formats.text import Piece, count
+from crossdock.formats.writer import Writer
 
 LINE = "_line"
 
@@ -28,7 +28,6 @@ _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
 _WINDOW = 128 << 10  # bytes searched at once for each control character: they stay in the processor's cache
 _LONG = 32  # bytes between quotes, on average, from which hashing costs more than looking
-_WRITTEN_AT_ONCE = 16_384  # rows: a piece is some of them, for more than one core, and few calls
 _LOOKED_AT = 200  # marks of each kind that tell which columns hold them; counting proves that no other does
 _PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")  # gzip, zlib, zstd
 _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)]
@@ -64,13 +63,15 @@ class Columns:
         self._between = delimiter if len(delimiter) == 1 else free[0]
         self._marks = dict(zip((delimiter, b"\n", b"\r"), free[1:], strict=False))
         self._quote = shape.quote.encode() if shape.quote else None
+        self._writer = Writer(self._names, shape.delimiter, shape.quote or "", "\r\n" if shape.crlf else "\n")
         self._crlf = shape.crlf
         self._end = b"\r\n" if shape.crlf else b"\n"
         self._plain_lines = not shape.crlf and self._between == delimiter and len(self._names) > 1
         self._never = shape.never if shape.never is not None and len(shape.never) <= len(self._names) else None
         self._controls = [control for control in _CONTROLS if control != delimiter]
-        # two guesses that save time and decide nothing, so that threads may overwrite each other's
+        # guesses that save time and decide nothing, so that threads may overwrite each other's
         self._broken: list[str] = []  # columns whose cells held line ends, the latest first
+        self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first look
         self._failures = 0  # how many more pieces could not be written again than could
 
     def frame(self, piece: Piece) -> pl.DataFrame | None:
@@ -123,22 +124,13 @@ class Columns:
         quote, width = self._quote, len(self._names)
         if quote is None or len(self._delimiter) > 1 or width == 1 or self._failures > 0 or quote not in data:
             return None
-        all_quoted = data.startswith(quote) and data.count(quote) >= width * ends
         frame = self._read(data, quote.decode())
         if frame is None:
             self._failures += 1
             return None
-        again = BytesIO()
-        frame.write_csv(
-            again,
-            include_header=False,
-            separator=self._delimiter.decode(),
-            quote_char=quote.decode(),
-            quote_style="always" if all_quoted else "necessary",
-            line_terminator=self._end.decode(),
-            batch_size=_WRITTEN_AT_ONCE,
-        )
-        same = again.getvalue() == data
+        if self._always is None:
+            self._always = self._writer.seen_in_quotes(data, frame)
+        same = self._writer.text(frame, self._always) == data
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
             return None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import random
 import tracemalloc
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from crossdock.documented import Documented
 from crossdock.errors import RefusedError
 from crossdock.formats import text
+from crossdock.formats.columns import Columns
 from crossdock.formats.delimited import DelimitedFormat, Trailer, read_lines, read_rows
 
 
@@ -89,6 +91,22 @@ def test_some_rows_are_read_again(path: Path, encoding: str, packed: bool) -> No
     again = read_lines(path, layout, wanted["_line"].to_list(), name="f", _chunk=100)
     assert pl.concat(again).equals(wanted)
     assert list(read_lines(path, layout, [], name="f")) == []
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_usual_writers_are_proved_by_writing_again(
+    path: Path, quoting: Literal[0, 1, 2], end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slower proof is not needed for what a common library writes, whichever cells it quotes."""
+    monkeypatch.delattr(Columns, "_taken_apart")
+    rows = [(f"K{n}", n, "" if n % 3 else "y", f"line\n{n}" if n % 7 == 0 else 'a "b", c') for n in range(500)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=quoting, lineterminator=end)
+        writer.writerows([("A", "B", "C", "D"), *rows])
+    frames = list(read_rows(path, DelimitedFormat(), name="f", _chunk=2_000))
+    assert len(frames) > 5
+    assert [row[:4] for frame in frames for row in frame.rows()] == [(a, str(b), c, d) for a, b, c, d in rows]
 
 
 @pytest.mark.parametrize("cell", ["x", "x^", "x\u0680", "x\u0700", "x\u0680A", "BZh91AY&SY"])

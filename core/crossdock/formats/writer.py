@@ -1,0 +1,74 @@
+"""Columns to delimited text, in the ways of most writers: quotes where they are needed, and around whole columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Literal
+
+import polars as pl
+
+_AT_ONCE = 16_384  # rows: a piece is some of them, for more than one core, and few calls
+_LOOKED_AT = 200  # rows that tell which columns are quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes the rows of one file.
+
+    Attributes:
+        names: The columns.
+        delimiter: One character.
+        quote: One character.
+        end: Of each line.
+    """
+
+    names: Sequence[str]
+    delimiter: str
+    quote: str
+    end: str
+
+    def text(self, frame: pl.DataFrame, always: Sequence[str]) -> bytes:
+        """*frame* with quotes around all cells of the columns *always*, and around others that need them.
+
+        A null is an empty cell without quotes, an empty text one with them.
+        """
+        style: Literal["always", "necessary", "never"] = "always" if len(always) == len(self.names) else "necessary"
+        if 0 < len(always) < len(self.names):
+            style = "never"
+            frame = frame.with_columns(self._in_quotes(name, each=name in always) for name in self.names)
+        text = BytesIO()
+        frame.write_csv(
+            text,
+            include_header=False,
+            separator=self.delimiter,
+            quote_char=self.quote,
+            quote_style=style,
+            line_terminator=self.end,
+            batch_size=_AT_ONCE,
+        )
+        return text.getvalue()
+
+    def _in_quotes(self, name: str, *, each: bool) -> pl.Expr:
+        column, quote = pl.col(name), pl.lit(self.quote)
+        quoted = pl.concat_str(quote, column.str.replace_all(self.quote, self.quote * 2, literal=True), quote)
+        if each:
+            return quoted.alias(name)
+        special = column.str.contains_any([self.quote, self.delimiter, "\n", "\r"])
+        return pl.when(special | (column == "")).then(quoted).otherwise(column).alias(name)
+
+    def seen_in_quotes(self, data: bytes, frame: pl.DataFrame) -> list[str]:
+        """The columns of *data*, read as *frame*, with cells in quotes that need none, as the first rows tell."""
+        quote, found, at = self.quote.encode(), set[str](), 0
+        special = (quote, self.delimiter.encode(), b"\n", b"\r")
+        for row in frame.head(_LOOKED_AT).iter_rows():
+            for name, cell in zip(self.names, row, strict=True):
+                text = (cell or "").encode()
+                quoted = quote + text.replace(quote, quote * 2) + quote
+                in_quotes = data.startswith(quoted, at)
+                if in_quotes and text and not any(mark in text for mark in special):
+                    found.add(name)
+                at += len(quoted if in_quotes else text) + 1
+            at += len(self.end) - 1
+        return [name for name in self.names if name in found]

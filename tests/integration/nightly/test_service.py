@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.integration.nightly.test_notify_receivers import Receiver
 from tests.servers import served
 
 from crossdock import wire
+from crossdock.errors import StateBusyError
 from crossdock.nightly.exposition import exposition
 from crossdock.nightly.logs import LOGGER
 from crossdock.nightly.notify import Notifier, NotifyConfig
@@ -35,7 +37,9 @@ Before = Callable[[], object]
 class Served:
     """A service with one job that is due every second, on a manual clock."""
 
-    def __init__(self, folder: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture) -> None:
+    def __init__(
+        self, folder: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, executor: Executor | None = None
+    ) -> None:
         self.folder, self._caplog = folder, caplog
         self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # so soon, by the real clock, is each night due
         self.url = parse_url("sqlite:///state.db", folder)
@@ -52,7 +56,7 @@ class Served:
             self.vitals,
             notifier=notifier,
             trace=lambda _: None,
-            executor=Inline(),
+            executor=executor or Inline(),
         )
 
     def looks(self, *before: Before) -> None:
@@ -138,6 +142,37 @@ def test_what_nobody_foresaw_in_a_night_does_not_end_the_service(
     assert [line for line in house.log if "failed" in line]
     assert told(receiver)[0][0] == "night.failed"
     assert house.log[-1].endswith("done after 0 s")
+
+
+def test_a_second_signal_leaves_the_lease_to_nights_that_run(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The service ends at once, and nobody else may write as long as a night of it does."""
+    monkeypatch.setenv("KEY", "k")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*_: Any, **__: Any) -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    def signal() -> None:
+        assert begun.wait(30)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "night", slow)
+    with ThreadPoolExecutor(1) as pool:
+        house = Served(tmp_path, receiver, caplog, pool)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                house.looks(nothing, signal)
+            with (
+                closing(house.project.open_state()) as other,
+                pytest.raises(StateBusyError),
+                other.exclusive("another"),
+            ):
+                pass
+        finally:
+            go_on.set()
 
 
 def test_a_service_whose_state_is_back_is_ready(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,13 @@ class Columns:
         self._between = delimiter if len(delimiter) == 1 else free[0]
         self._marks = dict(zip((delimiter, b"\n", b"\r"), free[1:], strict=False))
         self._quote = shape.quote.encode() if shape.quote else None
-        self._writer = Writer(self._names, shape.delimiter, shape.quote or "", "\r\n" if shape.crlf else "\n")
         self._crlf = shape.crlf
         self._end = b"\r\n" if shape.crlf else b"\n"
+        self._writer = (
+            Writer(self._names, shape.delimiter, shape.quote, self._end.decode())
+            if shape.quote and len(delimiter) == 1 and len(self._names) > 1
+            else None
+        )
         self._plain_lines = not shape.crlf and self._between == delimiter and len(self._names) > 1
         self._never = shape.never if shape.never is not None and len(shape.never) <= len(self._names) else None
         self._controls = [control for control in _CONTROLS if control != delimiter]
@@ -121,16 +125,16 @@ class Columns:
 
     def _written_again(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if what polars makes of them is *data*."""
-        quote, width = self._quote, len(self._names)
-        if quote is None or len(self._delimiter) > 1 or width == 1 or self._failures > 0 or quote not in data:
+        writer = self._writer
+        if writer is None or self._failures > 0 or writer.quote.encode() not in data:
             return None
-        frame = self._read(data, quote.decode())
+        frame = self._read(data, writer.quote)
         if frame is None:
             self._failures += 1
             return None
         if self._always is None:
-            self._always = self._writer.seen_in_quotes(data, frame)
-        same = self._writer.text(frame, self._always) == data
+            self._always = writer.seen_in_quotes(data, frame)
+        same = writer.text(frame, self._always) == data
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
             return None
@@ -212,8 +216,8 @@ class Columns:
     def _outside(self, text: bytes) -> bytes | None:
         """Text outside of quotes with one kind of line end and delimiters of one byte; None if lines are odd."""
         if self._crlf:
-            returns = text.count(b"\r")
-            if returns != text.count(b"\r\n") or returns != text.count(b"\n"):
+            returns = count(text, b"\r")
+            if returns != count(text, b"\n") or returns != text.count(b"\r\n"):
                 return None
             text = text.replace(b"\r\n", b"\n")
         elif b"\r" in text:

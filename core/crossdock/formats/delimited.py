@@ -20,7 +20,6 @@ from crossdock.formats.text import (
     NotText,
     Piece,
     as_text,
-    other_encoding,
     pieces,
     records_at,
     split_last_record,
@@ -251,8 +250,8 @@ class _File:
         return text
 
     def _refuse_bytes(self, fault: NotText) -> NoReturn:
-        message = f"byte {fault.byte:02X} is not utf-8"
-        self._referee.refuse(message, fault.line, fault.column, hint=other_encoding("utf-8"))
+        hint = "Files from Windows are often in another one: declare encoding: cp1252"
+        self._referee.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=hint)
 
     def _judged(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
         """The rows of *text* as the referee reads them."""

@@ -216,7 +216,8 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
             start = error.start - len(state[0])
             yield decoder.decode(raw[: max(0, start)]).encode()
             message = f"byte {offset + start} of the file (from 0) is not {encoding}"
-            raise _FaultError(message, other_encoding(encoding)) from error
+            hint = "Ask the sender for the encoding and declare it; utf-8 is the most common."
+            raise _FaultError(message, hint) from error
         yield text.encode()
         offset += len(raw)
         raw = b""
@@ -237,10 +238,3 @@ def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
         hint = "Declare encoding: utf-16-le (what Windows writes) or utf-16-be."
         raise RefusedError("the byte order mark of utf-16 is missing", where=f"{name}:1", hint=hint)
     return b""
-
-
-def other_encoding(encoding: str) -> str:
-    """What to do about a file that is not in *encoding*."""
-    if encoding == "utf-8":
-        return "Files from Windows are often in another one: declare encoding: cp1252"
-    return "Ask the sender for the encoding and declare it; utf-8 is the most common."

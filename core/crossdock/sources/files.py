@@ -224,7 +224,7 @@ class FileSource:
     def _fetch(self, store: FileStore, file: RemoteFile) -> FileFacts:
         self._place.progress.begin(f"fetching {file.name}", file.size)
         if not self._keeps and isinstance(store, LocalStore):
-            content_hash = self._summed(store, file, _Nowhere())
+            content_hash = self._summed(store, file)
             self._in_place[content_hash] = store.in_place(file)
         else:
             partial = self._place.work / "fetched"
@@ -237,9 +237,9 @@ class FileSource:
             self._fetched.add(content_hash)
         return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), _stamp(file), rows=0)
 
-    def _summed(self, store: FileStore, file: RemoteFile, sink: Sink) -> str:
-        """Copy *file* to *sink*; its content hash."""
-        hashing = _Hashing(sink)
+    def _summed(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
+        """Copy *file* to *sinks*; its content hash."""
+        hashing = _Hashing(sinks)
         store.fetch(file.path, hashing, self._place.progress.advance)
         return hashing.sum.hexdigest()
 
@@ -297,19 +297,15 @@ class FileSource:
 
 
 class _Hashing:
-    """Writes to *sink*, and sums up what it writes."""
+    """Sums up what is written, and writes it to *sinks*."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink, self.sum = sink, hashlib.sha256()
+    def __init__(self, sinks: Sequence[Sink]) -> None:
+        self._sinks, self.sum = sinks, hashlib.sha256()
 
-    def write(self, data: bytes) -> object:
-        self.sum.update(data)
-        return self._sink.write(data)
-
-
-class _Nowhere:
     def write(self, data: bytes) -> None:
-        """Forget it."""
+        self.sum.update(data)
+        for sink in self._sinks:
+            sink.write(data)
 
 
 def _is_cut(path: Openable) -> bool:

@@ -16,7 +16,7 @@ from crossdock.sync import fingerprint
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, TIE = "_fp", "_position", "_tie"
-AT_ONCE = 500_000  # keys compared at once: that holds several times what is compared
+_AT_ONCE = 500_000  # keys compared at once: that holds several times what is compared
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"  # what percent-encoding leaves alone (RFC 3986, unreserved)
 _BETWEEN = "\x1f"  # sorts below every printable character
 
@@ -48,8 +48,8 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
 
 
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
-    """*frames* by their `KEY_HASH`, some `AT_ONCE` rows at a time; each key is in one part."""
-    parts = 1 << (max(frame.height for frame in frames) // AT_ONCE).bit_length()
+    """*frames* by their `KEY_HASH`, some hundred thousand rows at a time; each key is in one part."""
+    parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # no 128 bits on the way
     for number in range(parts):
         yield frames if parts == 1 else tuple(frame.filter(last_bits == number) for frame in frames)

@@ -28,7 +28,7 @@ from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Silent
 from crossdock.state import Binding, Intent, State
 from crossdock.sync import project, runner
-from crossdock.transport.http import Answer
+from crossdock.transport.answers import Answer
 
 BOUND_AT_ONCE = 10_000
 

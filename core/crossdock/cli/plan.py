@@ -46,7 +46,7 @@ def plan(
     """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock
-    from crossdock.sync import gone, planfile, preview, project
+    from crossdock.sync import gone, preview, project
 
     loaded = project.load(config)
     listing = _Listing(limit, loaded.masks, gone.verb)
@@ -57,6 +57,8 @@ def plan(
         if out is None:
             planned, kept = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress), None
         else:
+            from crossdock.sync import planfile
+
             planned, kept = planfile.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
     terminal.print_errors(planned.errors)
     if as_json:

@@ -10,7 +10,7 @@ from crossdock.pacing.headers import MAX_WAIT_S, http_date
 from crossdock.platform import problems
 from crossdock.platform.problems import Problem
 from crossdock.records import Reason
-from crossdock.transport.http import AmbiguousError, Answer, NotSentError
+from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
 
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",

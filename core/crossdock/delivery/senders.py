@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
@@ -20,7 +20,10 @@ from crossdock.pacing.allowance import Ticket
 from crossdock.pacing.headers import Told
 from crossdock.platform.target import PlatformTarget, Request
 from crossdock.state import Intent
-from crossdock.transport.http import AmbiguousError, Answer, HttpClient, NotSentError
+from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
+
+if TYPE_CHECKING:
+    from crossdock.transport.http import HttpClient
 
 
 @dataclass(slots=True)

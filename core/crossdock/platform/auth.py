@@ -22,7 +22,7 @@ from crossdock.clock import Clock
 from crossdock.config import Secret
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.platform.profile import ClientCredentials, Profile
-from crossdock.transport.http import Answer, HttpClient, NotSentError, trust
+from crossdock.transport.answers import Answer
 
 ATTEMPTS = 3
 ASSUMED_LIFE_S = 300.0  # of a token that does not say how long it lives
@@ -81,55 +81,6 @@ def credential(profile: Profile, clock: Clock) -> Credential:
     if isinstance(profile.auth, ClientCredentials):
         return TokenCredential(profile, profile.auth, clock)
     return KeyCredential(profile.auth.token)
-
-
-class AuthorizedClient(HttpClient):
-    """A client whose requests are authorized one by one; one with a refused token is sent once more with a new one.
-
-    Args:
-        known: What authorizes it, already prepared.
-        options: Of `HttpClient`.
-    """
-
-    def __init__(self, known: Credential, base_url: str, **options: Any) -> None:
-        super().__init__(base_url, **options)
-        self._credential = known
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        params: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Send one request, as `HttpClient.send` does. A 401 says that it was not carried out, so more may follow.
-
-        Raises:
-            NotSentError: If it surely was not sent, also for want of a token.
-            AmbiguousError: If it may have been carried out.
-            UnauthorizedError: If we get no token; it surely was not sent.
-        """
-        given = self._authorization()
-        answer = super().send(method, path, body=body, headers={**(headers or {}), **given}, params=params)
-        if answer.status == 401 and self._credential.refused(given["authorization"]):
-            given = self._authorization()
-            answer = super().send(method, path, body=body, headers={**(headers or {}), **given}, params=params)
-        return _without(answer, given["authorization"].removeprefix("Bearer "))
-
-    def _authorization(self) -> dict[str, str]:
-        try:
-            return {"authorization": self._credential.authorization()}
-        except UnavailableError as error:
-            raise NotSentError(f"{error.where} {error.message}", where=self._base_url) from error
-
-
-def _without(answer: Answer, secret: str) -> Answer:
-    """*answer*, if it is an error, without the credential that it may repeat."""
-    if answer.status < 400 or len(secret) < 8:  # a shorter one is a test's, and stands in many words
-        return answer
-    return replace(answer, body=answer.body.replace(secret.encode(), b"(secret)"))
 
 
 class KeyCredential:
@@ -235,6 +186,8 @@ class TokenCredential:
         return replace(old, renew_at=min(now + pause_s, old.expires_at))
 
     def _asked(self) -> _Token:
+        from crossdock.transport.http import HttpClient, trust  # noqa: PLC0415  most commands ask for no token
+
         body, headers = self._form()
         http, retry, reason = self._profile.http, self._profile.retry, ""
         client = HttpClient(

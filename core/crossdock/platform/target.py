@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from crossdock import wire
@@ -11,7 +11,10 @@ from crossdock.clock import Clock, SystemClock
 from crossdock.platform import auth
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES, ResourceName
-from crossdock.transport.http import Answer, HttpClient, trust
+from crossdock.transport.answers import Answer
+
+if TYPE_CHECKING:
+    from crossdock.transport.http import HttpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,9 @@ class Request:
     body: bytes | None = None
 
 
+_ABSENT = object()
+
+
 def external_id(namespace: str, key: str) -> str:
     """Our name for a record on the wire. A namespace holds no colon and a key is percent-encoded, so none collide."""
     return f"{namespace}:{key}"
@@ -32,12 +38,11 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """The JSON merge patch (RFC 7396) from *before* to *after*: what changed, and null for what vanished."""
     changes: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
-        known = before.get(name)
-        if isinstance(value, dict) and isinstance(known, dict):
-            if inner := difference(known, value):
-                changes[name] = inner
-        elif name not in before or known != value:
-            changes[name] = value
+        known = before.get(name, _ABSENT)
+        if known == value:
+            continue
+        both = isinstance(value, dict) and isinstance(known, dict)
+        changes[name] = difference(known, value) if both else value
     return changes
 
 
@@ -104,9 +109,12 @@ class PlatformTarget:
         Raises:
             ConfigError: If the credential cannot be read.
         """
+        from crossdock.platform.client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
+        from crossdock.transport.http import trust  # noqa: PLC0415
+
         profile = self.profile
         self.credential.prepare()
-        return auth.AuthorizedClient(
+        return AuthorizedClient(
             self.credential,
             profile.base_url,
             headers={

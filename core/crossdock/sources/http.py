@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 from crossdock import wire
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.sources.workplace import Workplace
-from crossdock.transport.http import Answer, HttpClient
+from crossdock.transport.answers import Answer
+from crossdock.transport.http import HttpClient
 
 ATTEMPTS = 5
 MAX_PAGES = 100_000

@@ -12,7 +12,6 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,13 @@ from urllib.parse import quote, urlencode
 
 import httpcore
 
-from crossdock.errors import ConfigError, UnavailableError
+from crossdock.errors import ConfigError
+from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _IN_ADDRESSES = "%/:?#[]@!$&'()*+,;=~"  # what percent-encoding leaves alone (RFC 3986, reserved)
 _GZIP = 16 + zlib.MAX_WBITS
 KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that we close idle connections first
-
-
-class NotSentError(UnavailableError):
-    """The request never left this machine whole: it can be sent again without harm."""
-
-
-class AmbiguousError(UnavailableError):
-    """The request may or may not have been carried out."""
 
 
 NOT_SENT: tuple[type[Exception], ...] = (
@@ -53,15 +45,6 @@ AMBIGUOUS: tuple[type[Exception], ...] = (
     httpcore.LocalProtocolError,
     zlib.error,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer; header names are in lower case, and lines of one name are joined by commas."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 @cache

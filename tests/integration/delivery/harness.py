@@ -24,7 +24,7 @@ from crossdock.platform.profile import Profile
 from crossdock.platform.target import PlatformTarget, Request, difference
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, Scope, State, Transaction
-from crossdock.transport.http import Answer as HttpAnswer
+from crossdock.transport.answers import Answer as HttpAnswer
 from crossdock.transport.http import HttpClient
 
 SCOPE = Scope("platform", "product", "wms")

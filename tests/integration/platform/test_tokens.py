@@ -22,7 +22,7 @@ from crossdock.platform.auth import ATTEMPTS
 from crossdock.platform.profile import Profile
 from crossdock.platform.target import PlatformTarget, Request
 from crossdock.testing.clock import ManualClock
-from crossdock.transport.http import Answer, NotSentError
+from crossdock.transport.answers import Answer, NotSentError
 
 BODY = b'{"name":"x"}'
 

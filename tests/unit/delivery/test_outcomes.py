@@ -12,7 +12,8 @@ import pytest
 
 from crossdock.delivery import outcomes
 from crossdock.delivery.outcomes import Outcome
-from crossdock.transport.http import AmbiguousError, Answer, HttpClient, NotSentError
+from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
+from crossdock.transport.http import HttpClient
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
 FAMILIES = {"NetworkError", "ProtocolError", "TimeoutException"}  # raised only as one of their members

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import traceback
@@ -15,6 +16,8 @@ import click
 from crossdock.errors import CrossdockError, InternalError
 
 _GARBAGE_AT = 200_000  # objects: as many are imported and stay, and from 700 on Python would look through them all
+_KEPT_BYTES, _AT_ONCE_BYTES = 64 << 20, 16 << 20  # of what is freed; of one request that comes from what is kept
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt(3)
 _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "demo": "demo",
     "sandbox": "sandbox",
@@ -75,9 +78,18 @@ def cli(ctx: click.Context, config: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code; errors of ours are shown as sentences, never as tracebacks."""
     gc.set_threshold(_GARBAGE_AT)
+    _keep_memory()
     code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
     gc.freeze()  # nor does it need to look through them once more before they all go
     sys.exit(code)
+
+
+def _keep_memory() -> None:
+    """Have glibc keep some of what is freed: to get it anew for each piece of a file takes as long as to fill it."""
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if library and hasattr(library, "mallopt"):  # which other C libraries need not have
+        library.mallopt(_MMAP_THRESHOLD, _AT_ONCE_BYTES)
+        library.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _run(command: Callable[[], Any]) -> int:

@@ -115,11 +115,12 @@ def records_at(
             return
         place = 0 if begun else number - first
         while number is not None and place < len(found):
-            begun.append(found[place])
-            quotes += found[place].count(mark) if mark else 0
+            line = found[place]
+            begun.append(line)
+            quotes += line.count(mark) if mark else 0
             place += 1
             if quotes % 2 == 0:  # else this line end is inside of them
-                yield b"".join(begun)
+                yield b"".join(begun) if len(begun) > 1 else line
                 begun, quotes, number = [], 0, next(lines, None)
                 place = place if number is None else number - first
 

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
 _AT_ONCE = 16_384  # rows: a piece is some of them, for more than one core, and few calls
 _LOOKED_AT = 200  # rows that tell which columns are quoted
+
+
+class _Comparing(BytesIO):
+    """Takes what is written as long as it goes on as *data* does, and keeps none of it."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self._data, self.at = data, 0
+
+    def write(self, part: Any, /) -> int:
+        if self.at >= 0 and self._data.startswith(part, self.at):
+            self.at += len(part)
+        else:
+            self.at = -1
+        return len(part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +44,8 @@ class Writer:
     quote: str
     end: str
 
-    def text(self, frame: pl.DataFrame, always: Sequence[str]) -> bytes:
-        """*frame* with quotes around all cells of the columns *always*, and around others that need them.
+    def gives(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
+        """Whether *data* is *frame* with quotes around all cells of the columns *always*, and others that need them.
 
         A null is an empty cell without quotes, an empty text one with them.
         """
@@ -38,9 +53,9 @@ class Writer:
         if 0 < len(always) < len(self.names):
             style = "never"
             frame = frame.with_columns(self._in_quotes(name, each=name in always) for name in self.names)
-        text = BytesIO()
+        comparing = _Comparing(data)
         frame.write_csv(
-            text,
+            comparing,
             include_header=False,
             separator=self.delimiter,
             quote_char=self.quote,
@@ -48,7 +63,7 @@ class Writer:
             line_terminator=self.end,
             batch_size=_AT_ONCE,
         )
-        return text.getvalue()
+        return comparing.at == len(data)
 
     def _in_quotes(self, name: str, *, each: bool) -> pl.Expr:
         column, quote = pl.col(name), pl.lit(self.quote)

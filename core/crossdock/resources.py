@@ -77,10 +77,13 @@ class ResourceModel(BaseModel):
     def payload(self) -> dict[str, Any]:
         """The members as they go on the wire; what is None is left out, a `Reference` stays one."""
         return {
-            alias: value if type(value) is str else _plain(value)
+            alias: value if type(value) in _SCALARS else _plain(value)
             for name, alias in _members(type(self))
             if (value := getattr(self, name)) is not None
         }
+
+
+_SCALARS = frozenset({str, bool, int, Decimal})  # most members are, and asking pydantic what else they are takes time
 
 
 @cache

@@ -15,7 +15,7 @@ from crossdock.state import Binding, Intent, Scope
 Kind = Literal["create", "update", "delete"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # as `Binding` is, and for its reason
 class Operation:
     """A create, an update or a delete, with the record it comes from.
 

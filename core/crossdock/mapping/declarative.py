@@ -65,15 +65,17 @@ class FromColumn(ConfigModel):
 
         def value(row: Row) -> Any:
             cell = row[column]
-            return None if cell is None or cell in {"", empty} else read(row)
+            if not cell or cell == empty:
+                return None
+            return read(row) if read else cell
 
         return value
 
-    def _reader(self) -> Value:
+    def _reader(self) -> Value | None:
         column = self.from_
         match self.as_:
             case "text":
-                return lambda row: row[column]
+                return None
             case "decimal":
                 return lambda row: convert.decimal(row, column, decimal_mark=self.decimal_mark)
             case "integer":

@@ -18,7 +18,7 @@ from crossdock.state.schema import bindings as table
 from crossdock.state.scopes import Scope, within_given
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # a frozen one takes ten times as long to make, and a night makes as many as there are changes
 class Binding:
     """A record and its twin on the target.
 
@@ -83,7 +83,7 @@ class Bindings:
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
         """The live bindings among *key_hashes*, by key hash."""
         found = _GET.rows(self._connection, scope.columns, key_hashes)
-        return {row.key_hash: Binding(*row) for row in found}
+        return {row[0]: Binding(*row) for row in found}
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         """Platform ids of the live bindings among *key_hashes*."""

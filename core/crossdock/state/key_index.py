@@ -124,16 +124,26 @@ class KeyIndex:
         except (OSError, ValueError, KeyError, TypeError, RecursionError, PolarsError):
             return None  # whatever it is, it is no index
 
-    def publish(self, scope: Scope, stamp: int, all_of_them: Callable[[], pl.DataFrame]) -> None:
-        """Bring the file of *scope* up to *stamp*, from the one before and the journal, or from *all_of_them*."""
+    def publish(
+        self, scope: Scope, stamp: int, all_of_them: Callable[[], pl.DataFrame], order: pl.Series | None = None
+    ) -> None:
+        """Bring the file of *scope* up to *stamp*, from the one before and the journal, or from *all_of_them*.
+
+        Args:
+            order: Key hashes, each once, some of which may not be known: the file's order from now on, as what is new
+                is added at its end. Any order is right; the one in which exports list their records saves looking up.
+        """
         journal = self._journals.pop(scope, None)
         frame = None
         if journal is not None and journal.changes is not None and journal.last == stamp:
             frame = self.load(scope, journal.base)
             frame = None if frame is None else _merged(frame, journal.changes)
-        elif journal is None and self.load(scope, stamp) is not None:
-            return
+        elif journal is None:
+            frame = self.load(scope, stamp)
+            if frame is not None and order is None:
+                return
         whole = all_of_them() if frame is None else frame
+        whole = whole if order is None else _ordered(whole, order)
         with suppress(OSError):  # a full disk costs the next run time, and nothing else
             self._write(scope, stamp, whole)
 
@@ -141,7 +151,7 @@ class KeyIndex:
         """First the data under a new name, then the note that names it: a kill leaves the one or the other."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         note = self._path(scope).with_suffix(".json")
-        data = note.with_name(f"{note.stem}-{stamp:x}.arrow")
+        data = note.with_name(f"{note.stem}-{stamp:x}-{secrets.token_hex(4)}.arrow")
         _narrow(frame).write_ipc_stream(data)  # which is read without holding the file and the frame at once
         with data.open("rb") as written:
             crc32 = _crc32(written)
@@ -192,18 +202,27 @@ def _frame(rows: Sequence[tuple[bytes, bytes, str | None]]) -> pl.DataFrame:
 
 def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
     """*frame* with fingerprints of 64 bits, if none has more."""
-    fits = (frame[KNOWN_FP] < 2**64).all()
+    fits = frame.schema[KNOWN_FP] == pl.UInt64 or (frame[KNOWN_FP] < 2**64).all()
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
 
 def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
-    """*frame* after *changes*, of which the latest of each key counts."""
-    frame = frame.cast({KNOWN_FP: HASH})
+    """*frame* after *changes*, of which the latest of each key counts; what is new stands at the end."""
     latest = {key_hash: (key_hash, fp, position) for key_hash, fp, position in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
     new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")
-    kept = frame.join(new, on=KEY_HASH, how="anti", maintain_order="left")
-    new = new.filter(pl.col(KNOWN_FP).is_not_null())
     if KNOWN_POSITION not in frame.columns and new[KNOWN_POSITION].null_count() == new.height:
-        return pl.concat([kept, new.drop(KNOWN_POSITION)], rechunk=True)
-    return pl.concat([kept, new], how="diagonal", rechunk=True)
+        new = new.drop(KNOWN_POSITION)
+    frame = pl.concat([frame.cast({KNOWN_FP: HASH}), new.clear()], how="diagonal")
+    values = [name for name in new.columns if name != KEY_HASH]
+    found = frame.join(new.with_columns(_changed=True), on=KEY_HASH, how="left", maintain_order="left", suffix="_new")
+    updated = found.select(KEY_HASH, *(pl.when("_changed").then(f"{n}_new").otherwise(n).alias(n) for n in values))
+    added = new.join(found.filter("_changed"), on=KEY_HASH, how="anti", maintain_order="left")
+    return pl.concat([updated, added], rechunk=True).filter(pl.col(KNOWN_FP).is_not_null())
+
+
+def _ordered(frame: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
+    """*frame* in the *order* of its key hashes; what is not named there comes last."""
+    named = order.to_frame(KEY_HASH).join(frame, on=KEY_HASH, how="inner", maintain_order="left")
+    others = frame.join(named, on=KEY_HASH, how="anti", maintain_order="left")
+    return pl.concat([named.select(frame.columns), others], rechunk=True)

@@ -163,12 +163,16 @@ class State:
         """Say that so many bindings are looked at next, wherever they are: it may be faster to fetch them all."""
         read_ahead(self._url, rows)
 
-    def publish(self, scope: Scope) -> None:
-        """Bring the key index of *scope* up to date; what fails there costs time in the next run, and nothing else."""
+    def publish(self, scope: Scope, order: pl.Series | None = None) -> None:
+        """Bring the key index of *scope* up to date; what fails there costs time in the next run, and nothing else.
+
+        Args:
+            order: Key hashes as they were listed last, if it is not in this order: see `key_index.KeyIndex.publish`.
+        """
         if self._keys is None:
             return
         with translated(self._url), reading(self._engine) as connection:
-            self._keys.publish(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope))
+            self._keys.publish(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
     def _transaction(self, connection: Connection) -> Transaction:
         stamps = Stamps(connection, self._keys.expected if self._keys else lambda _: 0)

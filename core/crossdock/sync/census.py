@@ -9,23 +9,36 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.errors import RefusedError
+from crossdock.errors import InternalError, RefusedError
 from crossdock.records import LINE, Again, RawBatch, Record, kept
 from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
-from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SKIP, TIE, in_parts, prepare
+from crossdock.sync.alignment import Alignment
+from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SAME, SKIP, TIE, in_parts, named, prepare
 from crossdock.sync.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
 _OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
+_HELD_BYTES = 32 << 20  # of rows that are held until it is known whether they changed
 _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
+
+
+@dataclass(slots=True)
+class Read:
+    """A record to decide on, with its hashes."""
+
+    record: Record
+    key_hash: int
+    record_fp: int
+    position: str | None
 
 
 @dataclass(slots=True)
@@ -34,23 +47,36 @@ class _Unit:
 
     Attributes:
         kept: Arrow files that hold its rows, if it cannot be read again.
+        held: All its rows that may have changed, prepared; None if they were too many.
     """
 
     source: str
     again: Again | None
     kept: list[Path]
+    held: list[pl.DataFrame] | None = None
 
-    def rows(self, lines: Sequence[int] | None = None) -> Iterator[pl.DataFrame]:
-        """All its rows; of one that is read again those at *lines* alone, if they are given."""
-        return self.again(lines) if self.again else map(kept, self.kept)
+    def rows(self) -> Iterator[pl.DataFrame]:
+        """All of them."""
+        return self.again(None) if self.again else map(kept, self.kept)
+
+    def rows_at(self, lines: pl.Series) -> Iterator[pl.DataFrame]:
+        """The rows at *lines*, ascending, of which each is known to be there; some may be prepared."""
+        if self.held is None and self.again:
+            yield from self.again(lines.to_list())
+            return
+        wanted = lines.to_frame(LINE)
+        alike = groupby(self.held or (), key=lambda frame: frame.columns)
+        for frame in self.rows() if self.held is None else (pl.concat(list(frames)) for _, frames in alike):
+            yield frame.join(wanted, on=LINE, how="semi", maintain_order="left")
 
 
 class Census:
     """What one stream read in a run.
 
     Attributes:
-        winners: One row a record: `KEY_HASH`, `FP`, `LINE` (its first), `UNIT` (index of what it was read from);
-            `POSITION` and `TIE` with ``order_by``, `ROWS` (how many) where rows are grouped.
+        winners: One row a record: `KEY_HASH`, `FP`, `SAME` (as it is known; others may be so, too), `LINE` (its first),
+            `UNIT` (index of what it was read from); `POSITION` and `TIE` with ``order_by``, `ROWS` (how many) where
+            rows are grouped.
         cursor: Of the last batch that had one.
         keyless: Rows without a key, as dead letters.
     """
@@ -60,19 +86,28 @@ class Census:
         self._units: list[_Unit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # of the unit under way, where rows are grouped
+        self._alignment: Alignment | None = None
+        self._room = _HELD_BYTES
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
-        self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, **_PLACE, **ordered, **grouped}
+        self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **_PLACE, **ordered, **grouped}
         self.winners = pl.DataFrame(schema=self._schema)
         self.cursor: str | None = None
         self.keyless: list[DeadLetter] = []
 
-    def take(self, batches: Iterable[RawBatch], tally: Tally, read: Callable[[int], None]) -> None:
+    def take(
+        self,
+        batches: Iterable[RawBatch],
+        tally: Tally,
+        read: Callable[[int], None],
+        known: Callable[[], pl.DataFrame] | None = None,
+    ) -> None:
         """Count every row, and find the winner of each key.
 
         Args:
             read: Told how many rows each batch had.
+            known: Gives what is known of the keys, to find out at once of most rows that they are as they are known.
 
         Raises:
             RefusedError: If a column that is used is missing, or rows of a snapshot compete without ``order_by``.
@@ -81,8 +116,11 @@ class Census:
             tally.rows_filtered[name] = 0
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
+            if known and not number and not self._stream.group_by:
+                self._alignment = Alignment(known())
             self._place(number, batch)
             self._add(self._narrow(batch, tally, read))
+        self._alignment = None
         self._end_group()
         self._compete(tally)
         tally.count("read", self.winners.height)
@@ -109,7 +147,7 @@ class Census:
         goes_on = self._stream.group_by if again is None else last and last.again is again  # two files may share a name
         if last is None or last.source != batch.source or not goes_on:
             self._end_group()
-            last = _Unit(batch.source, again, [])
+            last = _Unit(batch.source, again, [], held=[] if self._alignment else None)
             self._units.append(last)
         if again is None:
             last.kept.append(self._kept(number, batch.rows))
@@ -126,8 +164,22 @@ class Census:
         if self._stream.group_by:
             columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
             self._group.append(rows.select(columns))
+        elif self._alignment:
+            same = self._alignment.same(rows)
+            self._parts.append(self._placed(rows, same))
+            self._hold(self._units[-1], rows, same)
         else:
             self._parts.append(self._placed(rows))
+
+    def _hold(self, unit: _Unit, rows: pl.DataFrame, same: pl.Series) -> None:
+        """Hold those of *rows* that may have changed, unless they are too many by now."""
+        if unit.held is None:
+            return
+        few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others, too
+        unit.held.append(few)
+        self._room -= int(few.estimated_size())
+        if self._room < 0:
+            unit.held = None
 
     def _end_group(self) -> None:
         """Rows are grouped within one source."""
@@ -137,8 +189,9 @@ class Census:
             self._parts.append(self._placed(grouped))
             self._group = []
 
-    def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
-        columns = {name: pl.col(name) for name in self._schema} | {UNIT: pl.lit(len(self._units) - 1)}
+    def _placed(self, rows: pl.DataFrame, same: pl.Series | None = None) -> pl.DataFrame:
+        given = {UNIT: pl.lit(len(self._units) - 1), SAME: pl.lit(value=False) if same is None else pl.lit(same)}
+        columns = {name: pl.col(name) for name in self._schema} | given
         return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
 
     def _compete(self, tally: Tally) -> None:
@@ -181,6 +234,16 @@ class Census:
             )
 
     @property
+    def found_by_place(self) -> int:
+        """How many of `winners` were found to be as they are known while they were read."""
+        return int(self.winners[SAME].sum())
+
+    @property
+    def order(self) -> pl.Series | None:
+        """The key hashes as they were listed, None where rows are grouped and so have no place."""
+        return None if self._stream.group_by else self.winners[KEY_HASH]
+
+    @property
     def sources(self) -> list[str]:
         """The names of the files or pages that were read."""
         return list(dict.fromkeys(unit.source for unit in self._units))
@@ -202,34 +265,44 @@ class Census:
                 keyless += left_out[KEY].null_count()
         return pl.concat(found), keyless
 
-    def records(self, chosen: pl.DataFrame) -> Iterator[tuple[Record, dict[str, Any]]]:
-        """Second pass: the records of *chosen*, some of `winners`, each with its row of *chosen*, in source order."""
+    def records(self, chosen: pl.DataFrame) -> Iterator[Read]:
+        """Second pass: the records of *chosen*, some of `winners`, in source order."""
+        find = self._groups if self._stream.group_by else self._rows_at
         for (number,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
             assert isinstance(number, int)
-            unit = self._units[number]
-            for part, found in self._parted(unit, wanted):
-                facts = {row[KEY_HASH]: row for row in part.iter_rows(named=True)}
-                rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
-                for row in found.sort(LINE).iter_rows(named=True):
-                    rows[row[KEY_HASH]].append(row)
-                text = [name for name in found.columns if name not in _OURS]
-                for key_hash, group in rows.items():
-                    yield _record(unit.source, group, text), facts[key_hash]
+            yield from find(self._units[number], wanted)
 
-    def _parted(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """*wanted* in parts, each with the prepared rows of its records; a line tells a row, and a key a group."""
-        if self._stream.group_by:
-            yield wanted, pl.concat([self._found(unit, frame, wanted) for frame in unit.rows()])
-            return
-        lines, done = wanted.select(pl.col(LINE).cast(pl.UInt64)), 0
-        for frame in unit.rows(lines[LINE].to_list()):
-            rows = frame if unit.again else frame.join(lines, on=LINE, how="semi", maintain_order="left")
+    def _rows_at(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[Read]:
+        """Records of one row, which a line tells: column by column, since there may be many."""
+        done = 0
+        for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
             part = wanted.slice(done, rows.height)
             done += rows.height
-            yield part, self._found(unit, rows, part)
+            found = rows if KEY in rows.columns else named(self._stream, rows)
+            if not found[KEY_HASH].equals(part[KEY_HASH]):
+                raise InternalError(f"other rows stand in {unit.source} now", hint="each row needs a line of its own")
+            text = [name for name in found.columns if name not in _OURS]
+            keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
+            positions = part[POSITION].to_list() if self._stream.order_by else repeat(None)
+            hashes = zip(part[KEY_HASH].to_list(), part[FP].to_list(), positions, strict=False)
+            cells = zip(*(found[name].to_list() for name in text), strict=True)
+            for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
+                record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
+                yield Read(record, key_hash, fp, position)
 
-    def _found(self, unit: _Unit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-        """The rows of *wanted* keys in *frame*."""
+    def _groups(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[Read]:
+        """Records of several rows, which a key tells."""
+        facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
+        found = pl.concat([self._of_keys(unit, frame, wanted) for frame in unit.rows()]).sort(LINE)
+        text = [name for name in found.columns if name not in _OURS]
+        rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for row in found.iter_rows(named=True):
+            rows[row[KEY_HASH]].append(row)
+        for key_hash, group in rows.items():
+            fact = facts[key_hash]
+            yield Read(_record(unit.source, group, text), key_hash, fact[FP], fact.get(POSITION))
+
+    def _of_keys(self, unit: _Unit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         rows = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null())
         return rows.join(wanted.select(KEY_HASH), on=KEY_HASH, how="semi", maintain_order="left")
 

@@ -21,22 +21,13 @@ from crossdock.resources import RESOURCES, Reference
 from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
 from crossdock.state.bindings import UNKNOWN_FP
 from crossdock.sync import circles
+from crossdock.sync.census import Read
 from crossdock.sync.gone import Gone, removal
 from crossdock.sync.project import BoundStream
 from crossdock.sync.references import References, found_in, key_hashes
 from crossdock.sync.tally import Tally
 
-CHUNK = 200  # records decided on together: their look-ups share statements
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A record to decide on, with its hashes."""
-
-    record: Record
-    key_hash: int
-    record_fp: int
-    position: str | None
+CHUNK = 200  # records decided on together: their look-ups share statements, what they leave a transaction
 
 
 @dataclass(slots=True)
@@ -88,6 +79,7 @@ class Planner:
 
     Args:
         gone: Of it, what is to be removed, after everything else.
+        at_once: How many records it decides on together.
     """
 
     def __init__(
@@ -100,16 +92,17 @@ class Planner:
         run_id: int,
         target: PlatformTarget,
         gone: Gone,
+        at_once: int = CHUNK,
     ) -> None:
         self._removed, self._listing = deque(gone.removed), gone.source
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
-        self._run_id, self._target = run_id, target
+        self._run_id, self._target, self._at_once = run_id, target, at_once
         self._clock = bound.context.place.clock
         self._held: dict[int, Held] = {}
 
     def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
         """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
-        while chunk := list(islice(reads, CHUNK)):
+        while chunk := list(islice(reads, self._at_once)):
             yield self._decide(chunk)
 
     def next_round(self) -> Iterator[Decided] | None:
@@ -202,10 +195,11 @@ class Planner:
 
     def _decide(self, chunk: Sequence[Read]) -> Decided:
         decided = Decided(self._bound, self._run_id, self._clock.now())
-        drafts: list[tuple[Read, dict[str, Any]]] = []
+        drafts: list[tuple[Read, dict[str, Any], list[Reference]]] = []
         for read in chunk:
             try:
-                drafts.append((read, self._members(read.record)))
+                members = self._members(read.record)
+                drafts.append((read, members, found_in(members)))
             except RecordError as error:
                 self._refuse(decided, read, "mapping", error, None)
             except CrossdockError:
@@ -214,11 +208,12 @@ class Planner:
                 raise self._unforeseen(read.record, error) from error
         namespace = self._bound.namespace
         with self._state.look() as tx:
-            self._references.look_up((r for _, members in drafts for r in found_in(members)), namespace, tx)
-            bindings = tx.bindings.get(self._bound.scope, [read.key_hash for read, _ in drafts])
-        for read, members in drafts:
+            self._references.look_up((each for *_, found in drafts for each in found), namespace, tx)
+            bindings = tx.bindings.get(self._bound.scope, [read.key_hash for read, *_ in drafts])
+        for read, members, found in drafts:
             binding = bindings.get(read.key_hash) or self._references.planned_binding(self._bound.scope, read.key_hash)
-            self._decide_one(decided, read, members, binding)
+            missing = self._references.missing(found, namespace) if found else []
+            self._decide_one(decided, read, members, missing, binding)
         return decided
 
     def _unforeseen(self, record: Record, error: Exception) -> InternalError:
@@ -240,9 +235,16 @@ class Planner:
             pointer = f"/{place}"
             raise RecordError("invalid_draft", finding["msg"].removeprefix("Value error, "), pointer=pointer) from None
 
-    def _decide_one(self, decided: Decided, read: Read, members: dict[str, Any], binding: Binding | None) -> None:
+    def _decide_one(
+        self,
+        decided: Decided,
+        read: Read,
+        members: dict[str, Any],
+        missing: list[dict[str, str]],
+        binding: Binding | None,
+    ) -> None:
         bound = self._bound
-        if missing := self._missing(members):
+        if missing:
             decided.waits.append(_waiting(bound.name, read, missing))
             self._hold(read, members, missing, is_bound=binding is not None)
             return
@@ -280,7 +282,7 @@ class Planner:
         self._held[read.key_hash] = Held(read, members, references, can_open)
 
     def _missing(self, value: Any) -> list[dict[str, str]]:
-        return self._references.missing(value, self._bound.namespace)
+        return self._references.missing(found_in(value), self._bound.namespace)
 
     def _after(self, read: Read, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound

@@ -27,6 +27,8 @@ from crossdock.sync.references import References
 from crossdock.sync.tally import Tally, Term
 from crossdock.sync.work import work_folder
 
+_AT_ONCE = 1000  # records decided on together: nothing is written, so nobody waits for them
+
 _TERMS: Mapping[Kind, Term] = {"create": "created", "update": "updated", "delete": "deleted"}
 
 
@@ -157,7 +159,9 @@ class _Preview:
             self._show_withheld(bound, reading.gone)
 
     def _planner(self, bound: BoundStream, tally: Tally, gone: Gone) -> Planner:
-        return Planner(bound, self._state, self._references, tally, run_id=0, target=self._target, gone=gone)
+        return Planner(
+            bound, self._state, self._references, tally, run_id=0, target=self._target, gone=gone, at_once=_AT_ONCE
+        )
 
     def _show_withheld(self, bound: BoundStream, gone: Gone) -> None:
         if gone.withheld is None:

@@ -7,15 +7,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from itertools import chain
 
+import polars as pl
+
 from crossdock.records import RawBatch, Record
 from crossdock.state import Intent, Past, State, Transaction, WaitingRecord, key_index
 from crossdock.sync import delta
-from crossdock.sync.census import Census
+from crossdock.sync.census import Census, Read
 from crossdock.sync.evidence import Evidence, Found
 from crossdock.sync.gone import Gone, decide
-from crossdock.sync.plan import Read
 from crossdock.sync.project import BoundStream
-from crossdock.sync.rows import FP, KEY_HASH, POSITION
+from crossdock.sync.rows import FP, KEY_HASH
 from crossdock.sync.tally import Tally
 
 
@@ -35,6 +36,8 @@ class Reading:
         self._waiting: list[WaitingRecord] = []
         self._census = Census(bound.stream, bound.name, bound.context.place.work)
         self._delta: delta.Delta | None = None
+        self._index: pl.DataFrame | None = None  # while it is needed
+        self._order: pl.Series | None = None  # the keys as they were listed, if the index has them in another order
         self._evidence, self._gone = Evidence(), Gone()
         self._rows = 0
         self._left_alone: set[int] = set()  # keys that wait, while an operation of theirs is not settled
@@ -56,12 +59,15 @@ class Reading:
         bound.context.place.progress.begin(f"reading {name}", None)
         counted = Tally()
         with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
-            self._census.take(self._evidence.watched(batches), counted, advance)
+            known = self._known if bound.stream.mode == "snapshot" else None
+            self._census.take(self._evidence.watched(batches), counted, advance, known)
         self.digest = self._digest() if self._digested else ""
         self.accept()
         self._tally.take_rows(counted)
         found = self._delta = self._compared(doubtful)
         self._state.read_ahead(found.changed.height)
+        in_order = self._census.found_by_place * 10 >= found.unchanged * 9
+        self._order = self._census.order if self._is_snapshot and not in_order else None
         beside = Found(self._census, self._evidence, counted, self._waiting, doubtful)
         self._gone = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
         self._census.forget()
@@ -75,12 +81,18 @@ class Reading:
     def _compared(self, doubtful: list[Intent]) -> delta.Delta:
         census, snapshot = self._census, self._is_snapshot
         nothing = not census.winners.height and not snapshot
-        known = key_index.nothing() if nothing else self._state.known(self._bound.scope)
+        known = key_index.nothing() if nothing else self._known()
+        self._index = None
         with self._state.look() as tx:
             letters = tx.refused.fingerprints(self._bound.name)
         return delta.compare(
             census.winners, known, letters=letters, waiting=self._waiting, doubtful=doubtful, snapshot=snapshot
         )
+
+    def _known(self) -> pl.DataFrame:
+        if self._index is None:
+            self._index = self._state.known(self._bound.scope)
+        return self._index
 
     def accept(self) -> None:
         """Called once everything is read, before anything of it is counted; may refuse it."""
@@ -134,11 +146,7 @@ class Reading:
             for w in self._waiting
             if w.key_hash not in passed_over
         )
-        changed = (
-            Read(record, facts[KEY_HASH], facts[FP], facts.get(POSITION))
-            for record, facts in self._census.records(self._delta.changed)
-        )
-        return chain(waited, changed)
+        return chain(waited, self._census.records(self._delta.changed))
 
     def finish(self) -> None:
         """Every record is settled or kept: the source need not be read again, and cured records are no dead letters."""
@@ -152,7 +160,7 @@ class Reading:
             done = self._is_done(tx)
             if done and self._census.cursor is not None:
                 tx.cursors.put(bound.name, bound.stream.version, self._census.cursor, run_id=self._run_id)
-        self._state.publish(bound.scope)
+        self._state.publish(bound.scope, self._order)
         if done:
             bound.stream.finished(bound.context)
 

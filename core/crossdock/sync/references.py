@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -91,11 +91,11 @@ class References:
                 elif self._planned and (scope, key_hash) in self._planned:
                     self._ids[scope, key] = _symbol(scope, key)
 
-    def missing(self, value: Any, namespace: str) -> list[dict[str, str]]:
-        """The references in *value* that have no id yet, each once."""
+    def missing(self, references: Iterable[Reference], namespace: str) -> list[dict[str, str]]:
+        """Those of *references* that have no id yet, each once."""
         return [
             {"resource": scope.resource, "namespace": scope.namespace, "key": key}
-            for scope, key in self.unknown(found_in(value), namespace)
+            for scope, key in self.unknown(references, namespace)
         ]
 
     def unknown(self, references: Iterable[Reference], namespace: str) -> list[Target]:
@@ -105,13 +105,13 @@ class References:
 
     def resolved(self, value: Any, namespace: str) -> Any:
         """*value* with an id in place of each reference, all of which must be known, and times as their text."""
-        if isinstance(value, Reference):
-            return self._ids[self.place(value, namespace)]
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return {
                 name: member if type(member) in _PLAIN else self.resolved(member, namespace)
                 for name, member in value.items()
             }
+        if isinstance(value, Reference):
+            return self._ids[self.place(value, namespace)]
         if isinstance(value, list):
             return [self.resolved(item, namespace) for item in value]
         return wire.time_text(value) if isinstance(value, date) else value

@@ -8,8 +8,8 @@ from dataclasses import replace
 from crossdock.records import Record
 from crossdock.state import Choice, DeadLetter, Intent, State
 from crossdock.state.removals import GONE_FP
+from crossdock.sync.census import Read
 from crossdock.sync.gone import Gone
-from crossdock.sync.plan import Read
 from crossdock.sync.project import BoundStream
 from crossdock.sync.tally import Tally
 

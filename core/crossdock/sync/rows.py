@@ -15,7 +15,7 @@ from crossdock.records import JSON, LINE
 from crossdock.sync import fingerprint
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
-FP, POSITION, TIE = "_fp", "_position", "_tie"
+FP, POSITION, TIE, SAME = "_fp", "_position", "_tie", "_same"
 _AT_ONCE = 500_000  # keys compared at once: that holds several times what is compared
 _PLAIN = r"^[A-Za-z0-9_.~-]*$"  # what percent-encoding leaves alone (RFC 3986, unreserved)
 _BETWEEN = "\x1f"  # sorts below every printable character
@@ -33,18 +33,21 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
     """
     text = [name for name in frame.columns if name != LINE]
     _require(stream, source, text)
-    if stream.columns:
-        frame = frame.with_columns(repair.expression(name) for name, repair in stream.columns.items())
+    frame = _repaired(stream, frame)
     uses = stream.uses if stream.uses is not None else text
     used = [JSON] if JSON in text else sorted({*uses, *stream.key})
-    key = _key(frame, stream.key)
     return frame.with_columns(
+        *_names(stream, frame),
         first_match(stream.skip).alias(SKIP),
-        key.alias(KEY),
-        fingerprint.digest(key, "xxh3_128").alias(KEY_HASH),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(stream.order_by).alias(POSITION), _tie(used).alias(TIE)) if stream.order_by else ()),
     )
+
+
+def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows that were prepared before, with their text columns repaired and their records named: `KEY`, `KEY_HASH`."""
+    frame = _repaired(stream, frame)
+    return frame.with_columns(_names(stream, frame))
 
 
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
@@ -53,6 +56,17 @@ def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # no 128 bits on the way
     for number in range(parts):
         yield frames if parts == 1 else tuple(frame.filter(last_bits == number) for frame in frames)
+
+
+def _repaired(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
+    if not stream.columns:
+        return frame
+    return frame.with_columns(repair.expression(name) for name, repair in stream.columns.items())
+
+
+def _names(stream: Stream[Any], frame: pl.DataFrame) -> Sequence[pl.Expr]:
+    key = _key(frame, stream.key)
+    return key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)
 
 
 def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:

@@ -20,10 +20,11 @@ from crossdock.progress import Progress
 from crossdock.sources.late import LateError
 from crossdock.sources.workplace import Patience, Workplace
 from crossdock.state import Choice, Intent, Occasion, Transaction
+from crossdock.sync.census import Read
 from crossdock.sync.course import Course
 from crossdock.sync.gone import Gone
 from crossdock.sync.intake import StateIntake
-from crossdock.sync.plan import Decided, Planner, Read
+from crossdock.sync.plan import Decided, Planner
 from crossdock.sync.project import BoundStream, Project, this_process
 from crossdock.sync.reading import Reading
 from crossdock.sync.references import References

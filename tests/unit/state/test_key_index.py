@@ -83,6 +83,28 @@ def test_it_says_what_the_state_says(state: State, monkeypatch: pytest.MonkeyPat
     assert from_file(state, monkeypatch) == facts_of(state.known(SCOPE)) == expected
 
 
+def keys_of(state: State) -> list[int]:
+    return state.known(SCOPE)[KEY_HASH].to_list()
+
+
+def test_it_keeps_the_order_it_is_told(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is listed in another order is put in that order; changes stay in place, and new keys come last."""
+    put(state, {n: (n + 1, None) for n in range(5)})
+    state.publish(SCOPE)
+    state.publish(SCOPE, pl.Series([3, 8, 1, 0], dtype=key_index.HASH))
+    assert keys_of(state) == [3, 1, 0, 2, 4]
+    put(state, {1: (99, None), 7: (7, None), 3: (5, None)})
+    bury(state, 0)
+    state.publish(SCOPE)
+    assert keys_of(state) == [3, 1, 2, 4, 7]
+    expected = {3: (5, None), 1: (99, None), 2: (3, None), 4: (5, None), 7: (7, None)}
+    assert from_file(state, monkeypatch) == expected
+    put(state, {2: (4, "2026")})
+    state.publish(SCOPE, pl.Series([7, 4], dtype=key_index.HASH))
+    assert keys_of(state) == [7, 4, 3, 1, 2]
+    assert from_file(state, monkeypatch) == {**expected, 2: (4, "2026")}
+
+
 def test_a_rollback_leaves_no_trace(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not committed is in no index, and does not make one old."""
     put(state, {1: (1, None)})

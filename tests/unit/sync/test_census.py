@@ -19,6 +19,7 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.columns import Filter, Repair
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
+from crossdock.state.key_index import KNOWN_FP
 from crossdock.sync import delta
 from crossdock.sync.census import Census
 from crossdock.sync.references import key_hashes
@@ -53,11 +54,13 @@ def batch(rows: Rows, source: str = "a.csv", first_line: int = 2) -> RawBatch:
     )
 
 
-def rereadable(whole: RawBatch, size: int) -> list[RawBatch]:
-    """The rows of *whole* in batches of *size*, of a source that can be read again."""
+def rereadable(whole: RawBatch, size: int, reads: list[Sequence[int] | None] | None = None) -> list[RawBatch]:
+    """The rows of *whole* in batches of *size*, of a source that can be read again, which is noted in *reads*."""
     frame = whole.load()
 
     def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
+        if reads is not None:
+            reads.append(lines)
         return (frame if lines is None else frame.filter(pl.col(LINE).is_in(lines))).iter_slices(size)
 
     return [RawBatch(whole.source, part, again=again) for part in frame.iter_slices(size)]
@@ -73,7 +76,7 @@ def census(stream: Stream[Any], batches: Sequence[RawBatch], work: Path) -> tupl
 
 
 def records(counted: Census) -> list[Record]:
-    return [record for record, _ in counted.records(counted.winners)]
+    return [read.record for read in counted.records(counted.winners)]
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
@@ -195,6 +198,60 @@ def test_it_does_what_a_plain_dict_would(
         assert any(Path(work).iterdir()) == (grouped or not again)
     assert tally.rows_filtered["y"] == sum(flag == "y" for rows in files for _, _, flag in rows)
     assert tally.rows_in_records == sum(len(values) for values in model.values())
+
+
+def known_of(counted: Census) -> pl.DataFrame:
+    """A state that has delivered all that *counted* has read."""
+    return counted.winners.select(KEY_HASH, pl.col(FP).alias(KNOWN_FP))
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> None:
+    """The few that are not known by their place are at hand, repaired once; nothing is read again for them."""
+    stream = Things(columns={"V": Repair(strip_prefix="-")})
+    rows = [{"K": str(n), "V": f"--{n}"} for n in range(1_000)]
+    first, _ = census(stream, [batch(rows)], tmp_path)
+    rows[10]["V"], rows[700]["V"] = "--new", "--newer"
+    whole = batch([*rows, {"K": "more", "V": "--more"}])
+    reads: list[Sequence[int] | None] = []
+    parts = rereadable(whole, 300, reads) if again else [whole]
+    counted, tally = Census(stream, "w.things", tmp_path), Tally()
+    counted.take(parts, tally, lambda _rows: None, lambda: known_of(first))
+    assert counted.found_by_place == 998
+    found = delta.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
+    assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
+    held = {read.record.key: (read.record.row["V"], read.record.lines) for read in counted.records(found.changed)}
+    assert held == {"10": ("-new", (12,)), "700": ("-newer", (702,)), "more": ("-more", (1002,))}
+    assert not reads
+
+
+def test_more_than_is_held_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where much has changed rows are not held, and come from their lines."""
+    monkeypatch.setattr("crossdock.sync.census._HELD_BYTES", 2_000)
+    first, _ = census(Things(), [batch([{"K": str(n), "V": "a"} for n in range(100)])], tmp_path)
+    changed = batch([{"K": str(n), "V": "a" if n < 20 else "b"} for n in range(100)])
+    reads: list[Sequence[int] | None] = []
+    counted, tally = Census(Things(), "w.things", tmp_path), Tally()
+    counted.take(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
+    found = delta.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
+    assert [read.record.row["V"] for read in counted.records(found.changed)] == ["b"] * 80
+    assert reads == [list(range(22, 102))]
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_what_is_gone_or_beside_is_found_though_places_tell_the_rest(tmp_path: Path, grouped: bool) -> None:
+    """A row that is known by its place and is waited for, or is not there any more, has the fate it would have."""
+    stream = Things(group_by=("K",) if grouped else ())
+    first, _ = census(stream, [batch([{"K": str(n), "V": "a"} for n in range(9)])], tmp_path)
+    rows: Rows = [{"K": str(n), "V": "a"} for n in range(9) if n != 4]
+    counted, tally = Census(stream, "w.things", tmp_path), Tally()
+    counted.take([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
+    assert counted.found_by_place == (0 if grouped else 8)
+    hashes = key_hashes(["2", "4"])
+    waits = WaitingRecord("w.things", hashes["2"], "2", 1, None, [], {}, "f", 1)
+    found = delta.compare(counted.winners, known_of(first), waiting=[waits], doubtful=[], snapshot=True)
+    assert (found.unchanged, found.changed.height) == (8, 0)
+    assert (found.gone.to_list(), found.replaced, found.unmoved) == ([hashes["4"]], [hashes["2"]], [hashes["2"]])
 
 
 def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:

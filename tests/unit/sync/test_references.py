@@ -33,11 +33,11 @@ def test_every_reference_is_found_and_resolved(state: State) -> None:
     references = References("platform")
     with state.begin() as tx:
         references.look_up(found_in(MEMBERS), "wms", tx)
-    assert references.missing(MEMBERS, "wms") == [{"resource": "product", "namespace": "site", "key": "B"}]
+    assert references.missing(found_in(MEMBERS), "wms") == [{"resource": "product", "namespace": "site", "key": "B"}]
     bind(state, Scope("platform", "product", "site"), "B", "prd_2")
     with state.begin() as tx:
         references.look_up(found_in(MEMBERS), "wms", tx)
-    assert references.missing(MEMBERS, "wms") == []
+    assert references.missing(found_in(MEMBERS), "wms") == []
     assert references.resolved(MEMBERS, "wms") == {
         "customerId": "cus_1",
         "items": [{"productId": "prd_1", "quantity": Decimal("1.5")}, {"productId": "prd_2", "quantity": 2}],

@@ -22,9 +22,10 @@ values = st.recursive(
 
 @given(values)
 def test_what_is_written_is_read_back_equal(value: Any) -> None:
-    """Any JSON value comes back equal, and its bytes are the same the second time."""
+    """Any JSON value comes back equal, whichever way it is read, and its bytes are the same the second time."""
     body = wire.dumps(value)
     assert wire.loads(body) == value
+    assert repr(wire.loads_own(body.decode())) == repr(wire.loads(body))
     assert wire.dumps(wire.loads(body)) == body
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from typing import Any
 import click
 
 from crossdock.errors import CrossdockError, InternalError
+
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package is asked for one
 
 _GARBAGE_AT = 200_000  # objects: as many are imported and stay, and from 700 on Python would look through them all
 _KEPT_BYTES, _AT_ONCE_BYTES = 64 << 20, 16 << 20  # of what is freed; of one request that comes from what is kept

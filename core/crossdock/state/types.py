@@ -46,7 +46,7 @@ class ExactJson(TypeDecorator[Any]):
         return None if value is None else wire.dumps(value).decode()
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002  a given signature
-        return None if value is None else wire.loads(value)
+        return None if value is None else wire.loads_own(value)
 
 
 class Hash(TypeDecorator[int]):

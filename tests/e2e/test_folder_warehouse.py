@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +17,9 @@ from tests.e2e.silence import contents, tree
 from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
 from crossdock.clock import SystemClock
+from crossdock.state import Scope
+from crossdock.sync import project
+from crossdock.sync.references import key_hashes
 
 GUARD = Path(__file__).with_name("guard.py")
 MORE = "4;C1;P1;7;1.50;EUR\n"
@@ -60,6 +64,19 @@ def test_two_nights(depot: Site) -> None:
     assert depot.invoices() == expected(INVOICES + MORE)
     assert depot.spooled() == []
     assert not depot.sftp.logins
+
+
+def test_the_key_index_keeps_the_order_of_the_exports(depot: Site) -> None:
+    """However a snapshot lists its records, the next night finds them in that order, new ones too."""
+    depot.edit('mode: append\n        files: "out/PROD_*"', 'mode: snapshot\n        files: "out/PROD_*"')
+    header = "SKU;NAME;PRICE\n"
+    for night, skus in enumerate(("CABD", "DCAB", "DECAFB"), 1):
+        depot.export(f"PROD_{night}.csv", header + "".join(f"{sku};Part {sku};1.50\n" for sku in skus))
+        assert depot.sync("wms.products").code == 0
+        with closing(project.load(depot.config).open_state(read_only=True)) as state:
+            known = state.known(Scope("platform", "product", "wms"))
+        hashes = key_hashes(list(skus))
+        assert known["_key_hash"].to_list() == [hashes[sku] for sku in skus]
 
 
 def test_a_warehouse_that_moves_from_a_server_into_a_folder(site: Site) -> None:

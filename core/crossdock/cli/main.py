@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,8 @@ import click
 
 from crossdock.errors import CrossdockError, InternalError
 
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package is asked for one
-
 _GARBAGE_AT = 200_000  # objects: as many are imported and stay, and from 700 on Python would look through them all
-_KEPT_BYTES, _AT_ONCE_BYTES = 64 << 20, 16 << 20  # of what is freed; of one request that comes from what is kept
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # mallopt(3)
+_MEMORY = {-1: 64 << 20, -3: 16 << 20}  # mallopt(3): freed bytes that are kept, and the largest piece taken from them
 _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "demo": "demo",
     "sandbox": "sandbox",
@@ -81,6 +79,7 @@ def cli(ctx: click.Context, config: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code; errors of ours are shown as sentences, never as tracebacks."""
     gc.set_threshold(_GARBAGE_AT)
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package is asked for one
     _keep_memory()
     code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
     gc.freeze()  # nor does it need to look through them once more before they all go
@@ -89,10 +88,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _keep_memory() -> None:
     """Have glibc keep some of what is freed: to get it anew for each piece of a file takes as long as to fill it."""
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if library and hasattr(library, "mallopt"):  # which other C libraries need not have
-        library.mallopt(_MMAP_THRESHOLD, _AT_ONCE_BYTES)
-        library.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    if any(name.startswith("MALLOC_") for name in os.environ):
+        return  # somebody knows better
+    with suppress(OSError, TypeError, AttributeError):  # another C library
+        keep = ctypes.CDLL(None).mallopt
+        for what, value in _MEMORY.items():
+            keep(what, value)
 
 
 def _run(command: Callable[[], Any]) -> int:

@@ -21,7 +21,7 @@ class _Comparing(BytesIO):
         self._data, self.at = data, 0
 
     def write(self, part: Any, /) -> int:
-        if self.at >= 0 and self._data.startswith(part, self.at):
+        if self.at >= 0 and self._data.startswith(bytes(part), self.at):
             self.at += len(part)
         else:
             self.at = -1

@@ -135,7 +135,7 @@ class PlatformTarget:
         """Send once, and once more where a new token may help.
 
         Raises:
-            NotSentError, AmbiguousError: See `crossdock.transport.http`.
+            NotSentError, AmbiguousError: See `crossdock.transport.answers`.
             UnauthorizedError: If we get no token; nothing was sent.
         """
         rule, headers = self.profile.idempotency, {}

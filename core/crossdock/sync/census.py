@@ -1,7 +1,7 @@
 """First pass over what a stream read: which rows make which record, and which record of a key wins.
 
-Only hashes, positions and places are held. The second pass asks for the changed rows: of a source that can be read
-again only their lines are, others are kept on disk.
+Hashes, positions and places are held, and rows that may have changed as long as they are few. The second pass asks for
+the changed rows: of a source that can be read again only their lines are, others are kept on disk.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
 from crossdock.sync.alignment import Alignment
-from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SAME, SKIP, TIE, in_parts, named, prepare
+from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SAME, SKIP, TIE, among, in_parts, named, prepare
 from crossdock.sync.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
 _OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
+_AT_ONCE = 10_000  # records that are made together
 _HELD_BYTES = 32 << 20  # of rows that are held until it is known whether they changed
 _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
 
@@ -64,10 +65,11 @@ class _Unit:
         if self.held is None and self.again:
             yield from self.again(lines.to_list())
             return
-        wanted = lines.to_frame(LINE)
+        wanted = lines.to_frame(LINE)  # in the order of lines, whatever the order of the rows
         alike = groupby(self.held or (), key=lambda frame: frame.columns)
         for frame in self.rows() if self.held is None else (pl.concat(list(frames)) for _, frames in alike):
-            yield frame.join(wanted, on=LINE, how="semi", maintain_order="left")
+            found = wanted.join(frame, on=LINE, how="inner", maintain_order="left").select(frame.columns)
+            yield from found.iter_slices(_AT_ONCE)
 
 
 class Census:
@@ -79,6 +81,7 @@ class Census:
             rows are grouped.
         cursor: Of the last batch that had one.
         keyless: Rows without a key, as dead letters.
+        steps: How often the rows were out of line with what is known: see `Alignment`. None if that was not looked at.
     """
 
     def __init__(self, stream: Stream[Any], name: str, work: Path) -> None:
@@ -88,6 +91,7 @@ class Census:
         self._group: list[pl.DataFrame] = []  # of the unit under way, where rows are grouped
         self._alignment: Alignment | None = None
         self._room = _HELD_BYTES
+        self.steps: int | None = None
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
@@ -120,9 +124,12 @@ class Census:
                 self._alignment = Alignment(known())
             self._place(number, batch)
             self._add(self._narrow(batch, tally, read))
-        self._alignment = None
         self._end_group()
-        self._compete(tally)
+        once = False
+        if self._alignment:
+            self.steps, once = self._alignment.steps, self._alignment.once
+            self._alignment = None
+        self._compete(tally, once=once)
         tally.count("read", self.winners.height)
 
     def _narrow(self, batch: RawBatch, tally: Tally, read: Callable[[int], None]) -> pl.DataFrame:
@@ -147,7 +154,7 @@ class Census:
         goes_on = self._stream.group_by if again is None else last and last.again is again  # two files may share a name
         if last is None or last.source != batch.source or not goes_on:
             self._end_group()
-            last = _Unit(batch.source, again, [], held=[] if self._alignment else None)
+            last = _Unit(batch.source, again, [], held=[] if self._alignment and self._room > 0 else None)
             self._units.append(last)
         if again is None:
             last.kept.append(self._kept(number, batch.rows))
@@ -178,7 +185,7 @@ class Census:
         few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others, too
         unit.held.append(few)
         self._room -= int(few.estimated_size())
-        if self._room < 0:
+        if self._room <= 0:
             unit.held = None
 
     def _end_group(self) -> None:
@@ -194,14 +201,17 @@ class Census:
         columns = {name: pl.col(name) for name in self._schema} | given
         return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
 
-    def _compete(self, tally: Tally) -> None:
-        """Keep the last candidate of each key; the others are superseded."""
+    def _compete(self, tally: Tally, *, once: bool) -> None:
+        """Keep the last candidate of each key; the others are superseded.
+
+        Args:
+            once: No two that are `SAME` have one key.
+        """
         if not self._parts:
             return
         candidates = pl.concat(self._parts, rechunk=False)
         self._parts = []
-        keys = candidates.select(KEY_HASH)
-        if sum(some[KEY_HASH].n_unique() for (some,) in in_parts(keys)) == candidates.height:
+        if _differ(candidates, once=once):
             self.winners = candidates
         else:
             several = pl.col(KEY_HASH).is_duplicated()
@@ -234,16 +244,6 @@ class Census:
             )
 
     @property
-    def found_by_place(self) -> int:
-        """How many of `winners` were found to be as they are known while they were read."""
-        return int(self.winners[SAME].sum())
-
-    @property
-    def order(self) -> pl.Series | None:
-        """The key hashes as they were listed, None where rows are grouped and so have no place."""
-        return None if self._stream.group_by else self.winners[KEY_HASH]
-
-    @property
     def sources(self) -> list[str]:
         """The names of the files or pages that were read."""
         return list(dict.fromkeys(unit.source for unit in self._units))
@@ -267,20 +267,20 @@ class Census:
 
     def records(self, chosen: pl.DataFrame) -> Iterator[Read]:
         """Second pass: the records of *chosen*, some of `winners`, in source order."""
-        find = self._groups if self._stream.group_by else self._rows_at
+        find = self._groups if self._stream.group_by else self._singles
         for (number,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
             assert isinstance(number, int)
             yield from find(self._units[number], wanted)
 
-    def _rows_at(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[Read]:
+    def _singles(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[Read]:
         """Records of one row, which a line tells: column by column, since there may be many."""
-        done = 0
+        done, other = 0, f"other rows stand in {unit.source} than before"
         for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
             part = wanted.slice(done, rows.height)
             done += rows.height
             found = rows if KEY in rows.columns else named(self._stream, rows)
             if not found[KEY_HASH].equals(part[KEY_HASH]):
-                raise InternalError(f"other rows stand in {unit.source} now", hint="each row needs a line of its own")
+                raise InternalError(other, hint="each row needs a line of its own, whatever gives them")
             text = [name for name in found.columns if name not in _OURS]
             keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
             positions = part[POSITION].to_list() if self._stream.order_by else repeat(None)
@@ -289,6 +289,8 @@ class Census:
             for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
                 record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
                 yield Read(record, key_hash, fp, position)
+        if done != wanted.height:
+            raise InternalError(other, hint="a source that is read again gives the rows at all lines it is asked for")
 
     def _groups(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[Read]:
         """Records of several rows, which a key tells."""
@@ -321,6 +323,15 @@ class Census:
             source=source,
             line=row[LINE],
         )
+
+
+def _differ(candidates: pl.DataFrame, *, once: bool) -> bool:
+    """Whether each has a key of its own; where those that are `SAME` do, the others alone are looked at."""
+    keys = candidates[KEY_HASH].to_frame()  # without the copy that select makes of many chunks
+    others = keys.filter(~candidates[SAME])[KEY_HASH]
+    if once and len(others) < keys.height / 10:
+        return others.n_unique() == among(keys, others).height == len(others)
+    return sum(some[KEY_HASH].n_unique() for (some,) in in_parts(keys)) == keys.height
 
 
 def _record(source: str, rows: list[dict[str, Any]], text: Sequence[str]) -> Record:

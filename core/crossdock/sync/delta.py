@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.state import Intent, WaitingRecord
 from crossdock.state.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.sync import fingerprint
-from crossdock.sync.rows import FP, KEY_HASH, POSITION, SAME, in_parts
+from crossdock.sync.rows import FP, KEY_HASH, POSITION, SAME, among, few, in_parts
 
 _REFUSED, _DROPPED, _LETTER = "_refused", "_dropped", "_letter_position"
 _FEW = 10  # times fewer, from which those few are sought first
@@ -72,22 +72,24 @@ def compare(
         _frame([(item.key_hash, 0, item.position or "") for item in waiting], "____", _WAIT),
     ]
     beside = [other for other in beside if other.height]
-    doubted = _to_look_up(winners, beside)
-    asked = known.join(doubted, on=KEY_HASH, how="semi") if doubted.height < known.height / _FEW else known
-    found = _added([_sorted_out(some, theirs, beside) for some, theirs in in_parts(doubted, asked)])
-    same = winners.height - doubted.height
+    sought = _to_look_up(winners, beside)
+    asked = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
+    found = _added([_sorted_out(some, theirs, beside) for some, theirs in in_parts(sought, asked)])
+    same = winners.height - sought.height
     found.unchanged += same
     found.known += same
     if snapshot and found.known < known.height:  # both name a key once
-        parts = in_parts(winners.select(KEY_HASH), known.select(KEY_HASH))
+        parts = in_parts(winners[KEY_HASH].to_frame(), known[KEY_HASH].to_frame())
         found.gone = pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
     return found
 
 
 def _to_look_up(winners: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Those of which it is not known that they are as they are known, or that have something *beside*."""
-    keys = pl.concat([pl.Series(dtype=fingerprint.HASH), *(other[KEY_HASH] for other in beside)])
-    return winners.filter(~pl.col(SAME) | pl.col(KEY_HASH).is_in(keys.implode()))
+    """Those that are not `SAME`, or have something *beside*; all of them where that would save little but a copy."""
+    if int(winners[SAME].sum()) * 2 < winners.height:
+        return winners
+    others = (among(winners, other[KEY_HASH]) for other in beside)
+    return pl.concat([few(winners, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
 def _sorted_out(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> Delta:

@@ -19,6 +19,8 @@ from crossdock.sync.project import BoundStream
 from crossdock.sync.rows import FP, KEY_HASH
 from crossdock.sync.tally import Tally
 
+_IN_LINE = 10_000  # rows for each one that is out of line with the key index, which then keeps its order
+
 
 class Reading:
     """One stream's turn in a run.
@@ -66,8 +68,7 @@ class Reading:
         self._tally.take_rows(counted)
         found = self._delta = self._compared(doubtful)
         self._state.read_ahead(found.changed.height)
-        in_order = self._census.found_by_place * 10 >= found.unchanged * 9
-        self._order = self._census.order if self._is_snapshot and not in_order else None
+        self._order = self._new_order(found)
         beside = Found(self._census, self._evidence, counted, self._waiting, doubtful)
         self._gone = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
         self._census.forget()
@@ -88,6 +89,13 @@ class Reading:
         return delta.compare(
             census.winners, known, letters=letters, waiting=self._waiting, doubtful=doubtful, snapshot=snapshot
         )
+
+    def _new_order(self, found: delta.Delta) -> pl.Series | None:
+        """The keys as they were listed, if so many are elsewhere in the key index that the next night would suffer."""
+        steps, winners = self._census.steps, self._census.winners
+        if steps is None or (steps + winners.height - found.known) * _IN_LINE <= winners.height:
+            return None
+        return winners[KEY_HASH]
 
     def _known(self) -> pl.DataFrame:
         if self._index is None:

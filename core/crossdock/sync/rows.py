@@ -58,6 +58,16 @@ def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
         yield frames if parts == 1 else tuple(frame.filter(last_bits == number) for frame in frames)
 
 
+def few(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
+    """The rows of *frame* that meet *condition*, part after part: of many chunks polars would copy the whole first."""
+    return pl.concat([frame.clear(), *(part.filter(condition) for part in frame.iter_slices(_AT_ONCE))])
+
+
+def among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
+    """The rows of *frame* whose `KEY_HASH` is one of *keys*; few of many."""
+    return few(frame, pl.col(KEY_HASH).is_in(keys.implode()))
+
+
 def _repaired(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     if not stream.columns:
         return frame

@@ -52,14 +52,32 @@ def test_a_file_that_keeps_its_order_is_found() -> None:
     assert same(known, rows, 700) == [pair in whole for pair in rows]
 
 
+PLACES = st.sets(st.integers(0, 199), max_size=3)
+
+
+@given(size=st.integers(1, 40), new=PLACES, gone=PLACES)
+def test_it_stays_in_line_wherever_a_batch_ends(size: int, new: set[int], gone: set[int]) -> None:
+    """New and gone rows, at the edges of batches too, cost a search each at most, and what is in line costs none."""
+    known = [(key, key) for key in range(200)]
+    rows = [pair for key in range(200) for pair in [(1000 + key, 0)] * (key in new) + [(key, key)] * (key not in gone)]
+    alignment = Alignment(frame(known, KNOWN_FP, pl.UInt64))
+    parts = [rows[start : start + size] for start in range(0, len(rows), size)]
+    found = [one for part in parts for one in alignment.same(frame(part, FP, HASH)).to_list()]
+    assert found == [key < 200 for key, _ in rows]
+    assert alignment.steps <= 11 * (len(new) + len(gone))
+
+
 def test_files_may_come_in_another_order() -> None:
-    """A batch begins where its first row is known, so that parts may change places."""
+    """What is out of line is searched for in all that is known, so that parts may change places, even come twice."""
     known = [(key, key) for key in range(1_000)]
-    assert all(same(known, [*known[600:], *known[:600]], 200))
+    assert all(same(known, [*known[600:], *known[:700]], 200))
 
 
 def test_an_order_at_random_is_given_up() -> None:
-    """Where nearly every row is out of step, what is found is little, but right, and all rows get an answer."""
+    """Where nearly every row is out of line there is an end to searching; all rows get an answer."""
     known = [(key, key) for key in range(30_000)]
-    rows = random.Random(7).sample(known, len(known))
-    assert sum(same(known, rows, 10_000)) < 1_000
+    alignment = Alignment(frame(known, KNOWN_FP, pl.UInt64))
+    rows = frame(random.Random(7).sample(known, len(known)), FP, HASH)
+    found = [alignment.same(part).sum() for part in rows.iter_slices(50)]
+    assert sum(found) < 200
+    assert alignment.steps < 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossdock.connector import Context, Stream
-from crossdock.errors import RefusedError
+from crossdock.errors import InternalError, RefusedError
 from crossdock.mapping.columns import Filter, Repair
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
@@ -23,7 +23,7 @@ from crossdock.state.key_index import KNOWN_FP
 from crossdock.sync import delta
 from crossdock.sync.census import Census
 from crossdock.sync.references import key_hashes
-from crossdock.sync.rows import FP, KEY_HASH
+from crossdock.sync.rows import FP, KEY_HASH, SAME
 from crossdock.sync.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -217,7 +217,7 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     parts = rereadable(whole, 300, reads) if again else [whole]
     counted, tally = Census(stream, "w.things", tmp_path), Tally()
     counted.take(parts, tally, lambda _rows: None, lambda: known_of(first))
-    assert counted.found_by_place == 998
+    assert counted.winners[SAME].sum() == 998
     found = delta.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
     assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
     held = {read.record.key: (read.record.row["V"], read.record.lines) for read in counted.records(found.changed)}
@@ -238,6 +238,62 @@ def test_more_than_is_held_is_read_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert reads == [list(range(22, 102))]
 
 
+def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some rows held and others not, in any order of lines: each key has its own row, repaired once, and its hashes."""
+    monkeypatch.setattr("crossdock.sync.census._HELD_BYTES", 3_000)
+    stream = Things(columns={"V": Repair(strip_prefix="-")}, order_by=("T",))
+    rows = [[{"K": f"{part}{n}", "V": f"--{n}", "T": f"{n:03}"} for n in range(60)] for part in "abc"]
+    first, _ = census(stream, [batch(part, name) for part, name in zip(rows, "abc", strict=True)], tmp_path)
+    for number, part in enumerate(rows):
+        for row in part[5 : 10 + 20 * number]:
+            row["V"] += "!"
+    upside_down = RawBatch("c", batch(rows[2], "c").load().reverse())
+    parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), upside_down]
+    counted, tally = Census(stream, "w.things", tmp_path), Tally()
+    counted.take(parts, tally, lambda _rows: None, lambda: known_of(first))
+    found = delta.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
+    expected = {
+        row["K"]: (row["V"][1:], row["T"], row["T"], (number + 2,))
+        for part in rows
+        for number, row in enumerate(part)
+        if row["V"].endswith("!")
+    }
+    reads = list(counted.records(found.changed))
+    assert {
+        read.record.key: (read.record.row["V"], read.record.row["T"], read.position, read.record.lines)
+        for read in reads
+    } == expected
+    fps = dict(counted.winners.select(KEY_HASH, FP).iter_rows())
+    assert {read.key_hash: read.record_fp for read in reads} == {
+        key_hash: fps[key_hash] for key_hash in key_hashes(list(expected)).values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [
+        (lambda frame: frame.reverse(), "other rows"),
+        (lambda frame: frame.head(1), "all lines"),
+        (None, "line of its own"),
+    ],
+)
+def test_a_source_that_gives_other_rows_is_a_defect(
+    tmp_path: Path, again: Callable[[pl.DataFrame], pl.DataFrame] | None, told: str
+) -> None:
+    """Rows that are not those of before, too few, or of one line in common end the run: none is taken for another."""
+    whole = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
+    frame = whole.load()
+    if again is None:
+        whole = RawBatch("a.csv", frame.with_columns(pl.lit(2, pl.UInt64).alias(LINE)))
+    else:
+        change = again
+        whole = RawBatch("a.csv", frame, again=lambda _lines: iter([change(frame)]))
+    counted, _ = census(Things(), [whole], tmp_path)
+    with pytest.raises(InternalError) as caught:
+        records(counted)
+    assert told in f"{caught.value}"
+
+
 @pytest.mark.parametrize("grouped", [True, False])
 def test_what_is_gone_or_beside_is_found_though_places_tell_the_rest(tmp_path: Path, grouped: bool) -> None:
     """A row that is known by its place and is waited for, or is not there any more, has the fate it would have."""
@@ -246,7 +302,7 @@ def test_what_is_gone_or_beside_is_found_though_places_tell_the_rest(tmp_path: P
     rows: Rows = [{"K": str(n), "V": "a"} for n in range(9) if n != 4]
     counted, tally = Census(stream, "w.things", tmp_path), Tally()
     counted.take([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
-    assert counted.found_by_place == (0 if grouped else 8)
+    assert counted.winners[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
     waits = WaitingRecord("w.things", hashes["2"], "2", 1, None, [], {}, "f", 1)
     found = delta.compare(counted.winners, known_of(first), waiting=[waits], doubtful=[], snapshot=True)

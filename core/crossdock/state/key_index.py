@@ -27,6 +27,8 @@ from crossdock.state.scopes import Scope, within
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128
+_MERGED = 500_000  # keys at once that changes are looked for in
+_ORDERED = 2_000_000  # keys at most that are put in order: it takes some 100 bytes of memory for each
 JOURNAL = 200_000  # changes that are remembered in memory; more of them, and the file is made anew
 _FORMAT = 2
 _BATCH = 50_000
@@ -132,6 +134,7 @@ class KeyIndex:
         Args:
             order: Key hashes, each once, some of which may not be known: the file's order from now on, as what is new
                 is added at its end. Any order is right; the one in which exports list their records saves looking up.
+                Where there are too many keys to put them in order within a run's memory, they stay as they are.
         """
         journal = self._journals.pop(scope, None)
         frame = None
@@ -143,7 +146,7 @@ class KeyIndex:
             if frame is not None and order is None:
                 return
         whole = all_of_them() if frame is None else frame
-        whole = whole if order is None else _ordered(whole, order)
+        whole = whole if order is None or whole.height > _ORDERED else _ordered(whole, order)
         with suppress(OSError):  # a full disk costs the next run time, and nothing else
             self._write(scope, stamp, whole)
 
@@ -213,12 +216,21 @@ def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
     new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")
     if KNOWN_POSITION not in frame.columns and new[KNOWN_POSITION].null_count() == new.height:
         new = new.drop(KNOWN_POSITION)
-    frame = pl.concat([frame.cast({KNOWN_FP: HASH}), new.clear()], how="diagonal")
-    values = [name for name in new.columns if name != KEY_HASH]
-    found = frame.join(new.with_columns(_changed=True), on=KEY_HASH, how="left", maintain_order="left", suffix="_new")
-    updated = found.select(KEY_HASH, *(pl.when("_changed").then(f"{n}_new").otherwise(n).alias(n) for n in values))
-    added = new.join(found.filter("_changed"), on=KEY_HASH, how="anti", maintain_order="left")
-    return pl.concat([updated, added], rechunk=True).filter(pl.col(KNOWN_FP).is_not_null())
+    given = new.with_columns(_changed=True)
+    parts = [_updated(part, given) for part in frame.iter_slices(_MERGED)]
+    known = pl.concat([given.clear(), *(part.filter("_changed") for part in parts)])
+    added = given.join(known, on=KEY_HASH, how="anti", maintain_order="left")
+    there = pl.col(KNOWN_FP).is_not_null()
+    return pl.concat([part.filter(there).select(new.columns) for part in (*parts, added)])
+
+
+def _updated(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """*part* with the columns of *new*, and its values where it has any; ``_changed`` tells where, else it is null."""
+    part = pl.concat([new.clear().drop("_changed"), part.cast({KNOWN_FP: HASH})], how="diagonal")
+    found = part.join(new, on=KEY_HASH, how="left", maintain_order="left", suffix="_new")
+    values = [name for name in part.columns if name != KEY_HASH]
+    chosen = (pl.when("_changed").then(f"{name}_new").otherwise(name).alias(name) for name in values)
+    return found.select(KEY_HASH, *chosen, "_changed")
 
 
 def _ordered(frame: pl.DataFrame, order: pl.Series) -> pl.DataFrame:

@@ -20,35 +20,39 @@ class Alignment:
         known: `KEY_HASH` and `KNOWN_FP`; best in the order in which an earlier snapshot listed them.
 
     Attributes:
-        steps: How often rows and what is known were out of line, more or less; there is an end to it.
+        known: As it was given; None once more is out of line than is worth searching, so that it need not be held.
+        steps: How often rows and what is known were out of line, more or less.
         once: Whether no key was found to be the same more than once.
     """
 
     def __init__(self, known: pl.DataFrame) -> None:
-        self._known, self._place, self._found = known, 0, 0
+        self.known: pl.DataFrame | None = known
+        self._place = self._found = 0
         self.steps, self.once = 0, True
 
     def same(self, rows: pl.DataFrame) -> pl.Series:
         """True for each of *rows* (`KEY_HASH`, `FP`) that is found to be as it is known; others may be so, too."""
         rows = rows.select(KEY_HASH, FP)
         found, done = [pl.Series(dtype=pl.Boolean)], 0
-        while done < rows.height and self.steps <= _PATIENCE + self._found // _EARNED:
-            ours, theirs = rows.slice(done), self._known.slice(self._place)
+        while self.known is not None and done < rows.height:
+            ours, theirs = rows.slice(done), self.known.slice(self._place)
             length = _in_line(ours, theirs)
             found.append(ours[FP].head(length).cast(HASH) == theirs[KNOWN_FP].head(length).cast(HASH))
             done += length
             self._place += length
             self._found += length
             if done < rows.height:
-                found.append(_false(self._step(rows.slice(done))))
+                found.append(_false(self._step(rows.slice(done), self.known[KEY_HASH])))
                 done += len(found[-1])
+            if self.steps > _PATIENCE + self._found // _EARNED:
+                self.known = None
         found.append(_false(rows.height - done))
         return pl.concat(found)
 
-    def _step(self, rows: pl.DataFrame) -> int:
+    def _step(self, rows: pl.DataFrame, known: pl.Series) -> int:
         """Go to where one of the first of *rows* is known; how many of them come before it."""
         keys = rows[KEY_HASH].head(_AHEAD).to_list()
-        near = self._known[KEY_HASH].slice(self._place, _AHEAD).to_list()
+        near = known.slice(self._place, _AHEAD).to_list()
         places = {key: place for place, key in enumerate(near)}
         self.steps += 1
         for number, key in enumerate(keys):
@@ -56,7 +60,7 @@ class Alignment:
                 self._place += places[key]
                 return number
         self.steps += _SEARCH
-        here = self._known[KEY_HASH] == rows[KEY_HASH].head(1)
+        here = known == rows[KEY_HASH].head(1)
         if not here.any():
             return len(keys)
         place = here.arg_max() or 0

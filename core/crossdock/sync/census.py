@@ -81,7 +81,7 @@ class Census:
             rows are grouped.
         cursor: Of the last batch that had one.
         keyless: Rows without a key, as dead letters.
-        steps: How often the rows were out of line with what is known: see `Alignment`. None if that was not looked at.
+        alignment: Of the rows with what is known, if it was given and rows are not grouped.
     """
 
     def __init__(self, stream: Stream[Any], name: str, work: Path) -> None:
@@ -89,9 +89,8 @@ class Census:
         self._units: list[_Unit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # of the unit under way, where rows are grouped
-        self._alignment: Alignment | None = None
         self._room = _HELD_BYTES
-        self.steps: int | None = None
+        self.alignment: Alignment | None = None
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
@@ -121,15 +120,11 @@ class Census:
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
             if known and not number and not self._stream.group_by:
-                self._alignment = Alignment(known())
+                self.alignment = Alignment(known())
             self._place(number, batch)
             self._add(self._narrow(batch, tally, read))
         self._end_group()
-        once = False
-        if self._alignment:
-            self.steps, once = self._alignment.steps, self._alignment.once
-            self._alignment = None
-        self._compete(tally, once=once)
+        self._compete(tally)
         tally.count("read", self.winners.height)
 
     def _narrow(self, batch: RawBatch, tally: Tally, read: Callable[[int], None]) -> pl.DataFrame:
@@ -154,7 +149,7 @@ class Census:
         goes_on = self._stream.group_by if again is None else last and last.again is again  # two files may share a name
         if last is None or last.source != batch.source or not goes_on:
             self._end_group()
-            last = _Unit(batch.source, again, [], held=[] if self._alignment and self._room > 0 else None)
+            last = _Unit(batch.source, again, [], held=[] if self.alignment and self._room > 0 else None)
             self._units.append(last)
         if again is None:
             last.kept.append(self._kept(number, batch.rows))
@@ -171,8 +166,8 @@ class Census:
         if self._stream.group_by:
             columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
             self._group.append(rows.select(columns))
-        elif self._alignment:
-            same = self._alignment.same(rows)
+        elif self.alignment:
+            same = self.alignment.same(rows)
             self._parts.append(self._placed(rows, same))
             self._hold(self._units[-1], rows, same)
         else:
@@ -201,17 +196,13 @@ class Census:
         columns = {name: pl.col(name) for name in self._schema} | given
         return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
 
-    def _compete(self, tally: Tally, *, once: bool) -> None:
-        """Keep the last candidate of each key; the others are superseded.
-
-        Args:
-            once: No two that are `SAME` have one key.
-        """
+    def _compete(self, tally: Tally) -> None:
+        """Keep the last candidate of each key; the others are superseded."""
         if not self._parts:
             return
         candidates = pl.concat(self._parts, rechunk=False)
         self._parts = []
-        if _differ(candidates, once=once):
+        if _differ(candidates, once=self.alignment is not None and self.alignment.once):
             self.winners = candidates
         else:
             several = pl.col(KEY_HASH).is_duplicated()
@@ -250,7 +241,7 @@ class Census:
 
     def forget(self) -> None:
         """Hold no hashes any longer: they are compared."""
-        self.winners = self.winners.clear()
+        self.winners, self.alignment = self.winners.clear(), None
 
     def filtered(self, keys: pl.Series) -> tuple[pl.Series, int]:
         """Of the rows that a filter left out: which of *keys* (hashes) they hold, and how many have no key at all.
@@ -326,7 +317,7 @@ class Census:
 
 
 def _differ(candidates: pl.DataFrame, *, once: bool) -> bool:
-    """Whether each has a key of its own; where those that are `SAME` do, the others alone are looked at."""
+    """Whether each has a key of its own; where those that are `SAME` do (*once*), the others alone are looked at."""
     keys = candidates[KEY_HASH].to_frame()  # without the copy that select makes of many chunks
     others = keys.filter(~candidates[SAME])[KEY_HASH]
     if once and len(others) < keys.height / 10:

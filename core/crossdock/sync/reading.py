@@ -38,7 +38,6 @@ class Reading:
         self._waiting: list[WaitingRecord] = []
         self._census = Census(bound.stream, bound.name, bound.context.place.work)
         self._delta: delta.Delta | None = None
-        self._index: pl.DataFrame | None = None  # while it is needed
         self._order: pl.Series | None = None  # the keys as they were listed, if the index has them in another order
         self._evidence, self._gone = Evidence(), Gone()
         self._rows = 0
@@ -83,7 +82,6 @@ class Reading:
         census, snapshot = self._census, self._is_snapshot
         nothing = not census.winners.height and not snapshot
         known = key_index.nothing() if nothing else self._known()
-        self._index = None
         with self._state.look() as tx:
             letters = tx.refused.fingerprints(self._bound.name)
         return delta.compare(
@@ -91,16 +89,21 @@ class Reading:
         )
 
     def _new_order(self, found: delta.Delta) -> pl.Series | None:
-        """The keys as they were listed, if so many are elsewhere in the key index that the next night would suffer."""
-        steps, winners = self._census.steps, self._census.winners
-        if steps is None or (steps + winners.height - found.known) * _IN_LINE <= winners.height:
+        """The keys as they were listed, if so many are elsewhere in the key index that the next night would suffer.
+
+        None after a first load, which has enough to do: the night after it puts them in order.
+        """
+        alignment, winners = self._census.alignment, self._census.winners
+        new = winners.height - found.known
+        if alignment is None or new > found.known or (alignment.steps + new) * _IN_LINE <= winners.height:
             return None
         return winners[KEY_HASH]
 
     def _known(self) -> pl.DataFrame:
-        if self._index is None:
-            self._index = self._state.known(self._bound.scope)
-        return self._index
+        """What the state knows of the scope, unless it is held since the first row was read."""
+        alignment = self._census.alignment
+        held = alignment.known if alignment else None
+        return self._state.known(self._bound.scope) if held is None else held
 
     def accept(self) -> None:
         """Called once everything is read, before anything of it is counted; may refuse it."""

@@ -81,3 +81,4 @@ def test_an_order_at_random_is_given_up() -> None:
     found = [alignment.same(part).sum() for part in rows.iter_slices(50)]
     assert sum(found) < 200
     assert alignment.steps < 200
+    assert alignment.known is None

@@ -25,7 +25,7 @@ from crossdock.formats.text import (
     split_last_record,
 )
 
-_CHUNK_BYTES = 5 << 20  # larger pieces are no faster and cost memory: several are worked on at once
+_CHUNK_BYTES = 4 << 20  # larger pieces are no faster and cost memory: several are worked on at once
 _SMALL_CHUNK_BYTES = 256 << 10  # where each line becomes an object: what the cores keep close
 _PICKED_AT_ONCE = 10_000  # records that are taken apart together
 _MAX_COLUMNS = 10_000

@@ -8,6 +8,7 @@ from crossdock.state.key_index import KNOWN_FP
 from crossdock.sync.fingerprint import HASH
 from crossdock.sync.rows import FP, KEY_HASH
 
+AT_MOST = 2_000_000  # keys that are held while rows are read: of more there is no room beside what is read
 _AHEAD = 100  # rows that are searched for the next one in common
 _PATIENCE, _EARNED = 100, 1_000  # steps at first, and rows found for each one more: beyond them looking up is faster
 _SEARCH = 10  # steps that looking through all that is known counts for
@@ -26,7 +27,7 @@ class Alignment:
     """
 
     def __init__(self, known: pl.DataFrame) -> None:
-        self.known: pl.DataFrame | None = known
+        self.known = known if known.height <= AT_MOST else None
         self._place = self._found = 0
         self.steps, self.once = 0, True
 

@@ -55,7 +55,7 @@ def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # no 128 bits on the way
     for number in range(parts):
-        yield frames if parts == 1 else tuple(frame.filter(last_bits == number) for frame in frames)
+        yield frames if parts == 1 else tuple(few(frame, last_bits == number) for frame in frames)
 
 
 def few(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:

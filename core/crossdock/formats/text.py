@@ -120,7 +120,7 @@ def records_at(
             quotes += line.count(mark) if mark else 0
             place += 1
             if quotes % 2 == 0:  # else this line end is inside of them
-                yield b"".join(begun) if len(begun) > 1 else line
+                yield b"".join(begun)
                 begun, quotes, number = [], 0, next(lines, None)
                 place = place if number is None else number - first
 

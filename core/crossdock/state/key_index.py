@@ -28,7 +28,8 @@ from crossdock.state.scopes import Scope, within
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128
 _MERGED = 500_000  # keys at once that changes are looked for in
-_ORDERED = 2_000_000  # keys at most that are put in order: it takes some 100 bytes of memory for each
+ORDERED = 2_000_000
+"""Keys at most that are put in order, which takes some 100 bytes for each, and held while rows are read."""
 JOURNAL = 200_000  # changes that are remembered in memory; more of them, and the file is made anew
 _FORMAT = 2
 _BATCH = 50_000
@@ -146,7 +147,7 @@ class KeyIndex:
             if frame is not None and order is None:
                 return
         whole = all_of_them() if frame is None else frame
-        whole = whole if order is None or whole.height > _ORDERED else _ordered(whole, order)
+        whole = whole if order is None or whole.height > ORDERED else _ordered(whole, order)
         with suppress(OSError):  # a full disk costs the next run time, and nothing else
             self._write(scope, stamp, whole)
 

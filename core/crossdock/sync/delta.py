@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.state import Intent, WaitingRecord
 from crossdock.state.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.sync import fingerprint
-from crossdock.sync.rows import FP, KEY_HASH, POSITION, SAME, among, few, in_parts
+from crossdock.sync.rows import FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 
 _REFUSED, _DROPPED, _LETTER = "_refused", "_dropped", "_letter_position"
 _FEW = 10  # times fewer, from which those few are sought first
@@ -89,7 +89,7 @@ def _to_look_up(winners: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.Dat
     if int(winners[SAME].sum()) * 2 < winners.height:
         return winners
     others = (among(winners, other[KEY_HASH]) for other in beside)
-    return pl.concat([few(winners, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
+    return pl.concat([where(winners, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
 def _sorted_out(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> Delta:

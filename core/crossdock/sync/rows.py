@@ -55,17 +55,17 @@ def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # no 128 bits on the way
     for number in range(parts):
-        yield frames if parts == 1 else tuple(few(frame, last_bits == number) for frame in frames)
+        yield frames if parts == 1 else tuple(where(frame, last_bits == number) for frame in frames)
 
 
-def few(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
+def where(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
     """The rows of *frame* that meet *condition*, part after part: of many chunks polars would copy the whole first."""
     return pl.concat([frame.clear(), *(part.filter(condition) for part in frame.iter_slices(_AT_ONCE))])
 
 
 def among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
     """The rows of *frame* whose `KEY_HASH` is one of *keys*; few of many."""
-    return few(frame, pl.col(KEY_HASH).is_in(keys.implode()))
+    return where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
 
 
 def _repaired(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:

@@ -125,13 +125,11 @@ def first_load(ssh: OpenSshServer, rows: int, *, profile: bool = False) -> tuple
     try:
         spent = run(stage.load(), limit_s=60 + 2 * rows / LOAD_GOAL)
     except TooSlowError as error:
-        return rows, str(error), "", "", LOAD_GOAL, ""
-    took = json.loads(spent.told)
-    assert took["records"] == rows
+        return rows, str(error), "", LOAD_GOAL, ""
+    assert found(spent.told) == (rows, 0)
     if profile:
         print_profile(Stage(ssh, "profiled load", rows, nights=("first",)).load())
-    whole, delivering = (f"{rows / took[name]:,.0f}" for name in ("run_s", "delivering_s"))
-    return f"{rows:,}", f"{took['run_s']:.1f}", whole, delivering, f"{LOAD_GOAL:,}", spent.peak_mib
+    return f"{rows:,}", f"{spent.seconds:.1f}", f"{rows / spent.seconds:,.0f}", f"{LOAD_GOAL:,}", spent.peak_mib
 
 
 def main() -> None:
@@ -163,8 +161,8 @@ def main() -> None:
     columns = ("what", "best runs", "medians", "goal")
     tell(f"Delta, {rows:,} rows, runs compared", columns, list(ratios(rivals, rows)))
     tell(
-        "First load, an empty SQLite state, stubbed at the sender",
-        ("records", "run, s", "records a second, whole run", "after reading", "goal", "peak, MiB"),
+        "First load, an empty SQLite state, stubbed at the sender, a whole process",
+        ("records", "seconds", "records a second", "goal, at least", "peak, MiB"),
         [loaded],
     )
 

@@ -1,22 +1,19 @@
-"""The first load, into an empty state and without a platform: a process of its own, which tells its figures as JSON.
+"""``crossdock`` without a platform: everything is real but the senders, which answer 201 with an id at once.
 
-By default everything is real but the senders, which answer 201 with an id at once. With ``--fill`` the dispatcher is
-replaced too, by one that binds what it is given in large transactions and writes no intents: a quick way to a state in
-which everything was delivered, for benchmarks of what comes after.
+With ``--fill`` before its arguments the dispatcher is replaced too, by one that binds what it is given in large
+transactions and writes no intents: a quick way to a state in which everything was delivered, for benchmarks of what
+comes after.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import count
-from pathlib import Path
 from unittest import mock
 
+from crossdock.cli import main as command
 from crossdock.clock import SystemClock
 from crossdock.delivery import outcomes
 from crossdock.delivery.dispatcher import Chunk, Counters
@@ -25,9 +22,8 @@ from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Returned, Senders
 from crossdock.delivery.settling import Settled
 from crossdock.platform.target import PlatformTarget
-from crossdock.progress import Silent
 from crossdock.state import Binding, Intent, State
-from crossdock.sync import project, runner
+from crossdock.sync import runner
 from crossdock.transport.answers import Answer
 
 BOUND_AT_ONCE = 10_000
@@ -96,39 +92,13 @@ class Filling:
         )
 
 
-class Stages(Silent):
-    """Remembers when each stage began."""
-
-    def __init__(self) -> None:
-        self.began: dict[str, float] = {}
-
-    def begin(self, stage: str, total: int | None) -> None:
-        self.began[stage] = time.perf_counter()
-
-
-def load(config: Path, *, fill: bool = False) -> dict[str, float]:
-    """Load what the one stream of *config* lists; seconds of the whole run, and of what follows the reading."""
-    loaded, stages = project.load(config), Stages()
-    loaded.init()
-    ((stream,),) = ([f"{each.name}.{stream.name}" for stream in each.streams] for each in loaded.connections)
-    replaced = mock.patch.object(runner, "Dispatcher", Filling) if fill else nullcontext()
-    began = time.perf_counter()
-    with mock.patch.object(runner, "Senders", Answering), replaced:
-        report = runner.sync(loaded, [], clock=SystemClock(), progress=stages, interrupt=threading.Event())
-    ended = time.perf_counter()
-    assert (report.exit_code, report.errors) == (0, {}), report.as_json()
-    records = report.tallies[stream].records
-    assert records["read"] == records["created"]
-    sending = stages.began[f"sending {stream}"]
-    return {"records": records["created"], "run_s": ended - began, "delivering_s": ended - sending}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("config", type=Path)
     parser.add_argument("--fill", action="store_true")
-    given = parser.parse_args()
-    print(json.dumps(load(given.config, fill=given.fill)))
+    given, arguments = parser.parse_known_args()
+    replaced = mock.patch.object(runner, "Dispatcher", Filling) if given.fill else nullcontext()
+    with mock.patch.object(runner, "Senders", Answering), replaced:
+        command.main(arguments)
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ class Stage:
             self.config(night).write_text(CONFIG.format(where=FOLDER, files=night))
             by_sftp = CONFIG.format(where=SFTP.format(ssh=ssh), files=f"{name}/{night}")
             self.config(night, by_sftp=True).write_text(by_sftp)
+        run(self.crossdock(nights[0], "init"))
 
     def _write(self, night: str) -> None:
         export = self.export(night)
@@ -98,8 +99,8 @@ class Stage:
         return python("-m", "crossdock", "-C", self.config(night, by_sftp=by_sftp), *arguments)
 
     def load(self, *arguments: str) -> list[str]:
-        """A first load of the first night, without a platform."""
-        return python("-m", "tests.benchmarks.delta_load", self.config("first"), *arguments)
+        """A sync of the first night, without a platform."""
+        return python("-m", "tests.benchmarks.delta_load", *arguments, "-C", self.config("first"), "sync", "--json")
 
     def fetch(self, night: str) -> list[str]:
         """Nothing but the log-in and the fetch, by crossdock's own transport."""

@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delta, delta_files, delta_load
+from tests.benchmarks import bench_delta, delta_files
+from tests.benchmarks.delta_processes import run
 from tests.benchmarks.delta_stage import Stage
 from tests.servers import require
 
@@ -29,15 +30,14 @@ def test_delta_finds_what_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.openssh
-def test_a_filled_state_is_as_a_loaded_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filled_state_is_as_a_loaded_one(tmp_path: Path) -> None:
     """The quick fill leaves the bindings that a first load leaves, but for the platform's ids."""
     require(OpenSshServer.available(), "OpenSSH")
-    monkeypatch.setenv("BENCH_KEY", "k")
     facts = []
     with OpenSshServer(tmp_path) as ssh:
-        for fill in (True, False):
-            stage = Stage(ssh, f"fill-{fill}", 500, nights=("first",))
-            assert delta_load.load(stage.config("first"), fill=fill)["records"] == 500
+        for way in (["--fill"], []):
+            stage = Stage(ssh, f"load{way}", 500, nights=("first",))
+            assert bench_delta.found(run(stage.load(*way)).told) == (500, 0)
             with closing(sqlite3.connect(stage.folder / "state.db")) as database:
                 facts.append(database.execute(FACTS).fetchall())
     assert facts[0] == facts[1]

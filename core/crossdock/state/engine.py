@@ -24,7 +24,7 @@ from crossdock.state import migrations, schema
 
 StateUrl = URL
 BUSY_S = 5.0  # how long a writer waits for another
-LOG_PAGES = 8_000  # of SQLite's write-ahead log; after its 1,000 a first load copies the same index pages eight times
+LOG_PAGES = 32_000  # of SQLite's write-ahead log: the longer, the fewer times a first load copies the same index pages
 _SEEK_BYTES = 100_000  # what a disk reads in order while it fetches one page from somewhere
 _ADVISED_BYTES = 128 << 10  # Linux may leave the rest of a larger request alone
 CACHE_KIB = 32_768  # of pages in memory; hashes land anywhere in an index, and 2 MiB are soon too few

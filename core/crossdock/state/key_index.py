@@ -19,11 +19,11 @@ from typing import BinaryIO
 
 import polars as pl
 from polars.exceptions import PolarsError
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from crossdock.state import sql
 from crossdock.state.schema import bindings, key_stamps
-from crossdock.state.scopes import Scope, within
+from crossdock.state.scopes import Scope, within, within_given
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128
@@ -36,6 +36,11 @@ _BATCH = 50_000
 _PART_BYTES = 256 << 10
 
 Change = tuple[int, int | None, str | None]  # key hash, record fingerprint (None: buried), position
+_RENEW = sql.Bulk(
+    update(key_stamps)
+    .where(within_given(key_stamps), key_stamps.c.stamp == bindparam("before"))
+    .values(stamp=bindparam("after"))
+)
 
 
 @dataclass(slots=True)
@@ -73,9 +78,8 @@ class Stamps:
 
     def _renew(self, scope: Scope) -> Touched:
         after, before = secrets.randbits(62) + 1, self._expected(scope)
-        place = within(key_stamps, scope)
-        known = update(key_stamps).where(place, key_stamps.c.stamp == before).values(stamp=after)
-        if not before or not self._connection.execute(known).rowcount:
+        stamps = {"before": [before], "after": [after]}
+        if not before or not _RENEW.run(self._connection, stamps, scope.columns):
             before = stamp_of(self._connection, scope)
             sql.upsert(self._connection, key_stamps, [{**scope.columns, "stamp": after}])
         return Touched(before, after)

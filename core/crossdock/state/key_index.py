@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -31,7 +31,7 @@ _MERGED = 500_000  # keys at once that changes are looked for in
 ORDERED = 2_000_000
 """Keys at most that are put in order, which takes some 100 bytes for each, and held while rows are read."""
 JOURNAL = 200_000  # changes that are remembered in memory; more of them, and the file is made anew
-_FORMAT = 2
+_FORMAT = 3
 _BATCH = 50_000
 _PART_BYTES = 256 << 10
 
@@ -120,16 +120,29 @@ class KeyIndex:
 
     def load(self, scope: Scope, stamp: int) -> pl.DataFrame | None:
         """The file of *scope* if it is whole and bears *stamp*."""
-        path = self._path(scope)
+        told = self._told(scope, stamp)
         try:
-            told = json.loads(path.with_suffix(".json").read_bytes())
-            with path.with_name(told["file"]).open("rb") as data:
-                if (told["format"], told["stamp"], told["crc32"]) != (_FORMAT, stamp, _crc32(data)) or not stamp:
+            with self._path(scope).with_name(told["file"]).open("rb") as data:
+                if told["crc32"] != _crc32(data):
                     return None
                 data.seek(0)
                 return pl.read_ipc_stream(data)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError, PolarsError):
+        except (OSError, ValueError, KeyError, TypeError, PolarsError):
             return None  # whatever it is, it is no index
+
+    def height(self, scope: Scope, stamp: int) -> int:
+        """How many keys the file of *scope* says that it has, if it bears *stamp*; else 0."""
+        keys = self._told(scope, stamp).get("keys")
+        return keys if isinstance(keys, int) else 0
+
+    def _told(self, scope: Scope, stamp: int) -> dict[str, Any]:
+        """The note of *scope*, if it bears *stamp*."""
+        try:
+            told = json.loads(self._path(scope).with_suffix(".json").read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        current = isinstance(told, dict) and stamp and (told.get("format"), told.get("stamp")) == (_FORMAT, stamp)
+        return told if current else {}
 
     def publish(
         self, scope: Scope, stamp: int, all_of_them: Callable[[], pl.DataFrame], order: pl.Series | None = None
@@ -163,7 +176,7 @@ class KeyIndex:
         _narrow(frame).write_ipc_stream(data)  # which is read without holding the file and the frame at once
         with data.open("rb") as written:
             crc32 = _crc32(written)
-        told = {"format": _FORMAT, "stamp": stamp, "file": data.name, "crc32": crc32}
+        told = {"format": _FORMAT, "stamp": stamp, "keys": frame.height, "file": data.name, "crc32": crc32}
         fresh = note.with_suffix(".new")
         fresh.write_text(json.dumps(told), encoding="ascii")
         fresh.replace(note)

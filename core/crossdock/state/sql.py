@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from itertools import repeat
 from operator import attrgetter
@@ -161,18 +161,25 @@ class ByKey:
     def __init__(self, query: Select[Any], key: Column[int]) -> None:
         columns = list(query.selected_columns)
         self._kinds = [column.type if isinstance(column.type, TypeDecorator) else None for column in columns]
-        query = query.with_only_columns(*(as_stored(column).label(column.name) for column in columns))
+        self._query = query.with_only_columns(*(as_stored(column).label(column.name) for column in columns))
+        self._key = key
+
+    @cached_property
+    def _at_once(self) -> Select[Any]:
         joined = bindparam("keys", type_=LargeBinary)
         place = select(literal(1).label("place")).cte("places", recursive=True)
         place = place.union_all(
             select(place.c.place + _HASH_BYTES).where(place.c.place + _HASH_BYTES < func.length(joined))
         )
-        self._at_once = query.where(key.in_(select(func.substr(joined, place.c.place, _HASH_BYTES, type_=key.type))))
-        wanted = (
-            func.unnest(bindparam("keys", type_=ARRAY(key.type))).table_valued("key", name="wanted").render_derived()
-        )
-        found = query.where(key == wanted.c.key).offset(literal_column("0")).lateral("found")
-        self._each = select(*found.c).select_from(wanted.join(found, true()))
+        each = func.substr(joined, place.c.place, _HASH_BYTES, type_=self._key.type)
+        return self._query.where(self._key.in_(select(each)))
+
+    @cached_property
+    def _each(self) -> Select[Any]:
+        keys = bindparam("keys", type_=ARRAY(self._key.type))
+        wanted = func.unnest(keys).table_valued("key", name="wanted").render_derived()
+        found = self._query.where(self._key == wanted.c.key).offset(literal_column("0")).lateral("found")
+        return select(*found.c).select_from(wanted.join(found, true()))
 
     def rows(
         self, connection: Connection, place: Mapping[str, str], key_hashes: Sequence[int]

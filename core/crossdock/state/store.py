@@ -22,7 +22,7 @@ from crossdock.state.buckets import Buckets
 from crossdock.state.engine import Pin, open_engine, read_ahead, reading, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
-from crossdock.state.key_index import KeyIndex, Stamps, from_bindings, stamp_of
+from crossdock.state.key_index import ORDERED, KeyIndex, Stamps, from_bindings, stamp_of
 from crossdock.state.nights import Nights
 from crossdock.state.removals import Removals
 from crossdock.state.reporting import Reporting
@@ -156,8 +156,18 @@ class State:
     def known(self, scope: Scope) -> pl.DataFrame:
         """What the state knows of each key of *scope*: see `crossdock.state.key_index.from_bindings`."""
         with translated(self._url), reading(self._engine) as connection:
-            frame = self._keys.load(scope, stamp_of(connection, scope)) if self._keys else None
-            return from_bindings(connection, scope) if frame is None else frame
+            return self._known(connection, scope, stamp_of(connection, scope))
+
+    def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
+        """As `known`; None, at once, where the key index has more keys than it puts in order."""
+        with translated(self._url), reading(self._engine) as connection:
+            stamp = stamp_of(connection, scope)
+            too_many = self._keys is not None and self._keys.height(scope, stamp) > ORDERED
+            return None if too_many else self._known(connection, scope, stamp)
+
+    def _known(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
+        frame = self._keys.load(scope, stamp) if self._keys else None
+        return from_bindings(connection, scope) if frame is None else frame
 
     def read_ahead(self, rows: int) -> None:
         """Say that so many bindings are looked at next, wherever they are: it may be faster to fetch them all."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from crossdock.state.key_index import KNOWN_FP, ORDERED
-from crossdock.sync.fingerprint import HASH
 from crossdock.sync.rows import FP, KEY_HASH
 
 _AHEAD = 100  # rows that are searched for the next one in common
@@ -38,7 +37,7 @@ class Alignment:
         while self.known is not None and done < rows.height:
             ours, theirs = rows.slice(done), self.known.slice(self._place)
             length = _in_line(ours, theirs)
-            found.append(ours[FP].head(length).cast(HASH) == theirs[KNOWN_FP].head(length).cast(HASH))
+            found.append(ours[FP].head(length) == theirs[KNOWN_FP].head(length))
             done += length
             self._place += length
             self._found += length
@@ -78,4 +77,4 @@ def _in_line(ours: pl.DataFrame, theirs: pl.DataFrame) -> int:
 
 
 def _false(length: int) -> pl.Series:
-    return pl.repeat(value=False, n=length, dtype=pl.Boolean, eager=True)
+    return pl.Series([False]).new_from_index(0, length)

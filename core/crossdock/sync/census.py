@@ -104,13 +104,14 @@ class Census:
         batches: Iterable[RawBatch],
         tally: Tally,
         read: Callable[[int], None],
-        known: Callable[[], pl.DataFrame] | None = None,
+        known: Callable[[], pl.DataFrame | None] | None = None,
     ) -> None:
         """Count every row, and find the winner of each key.
 
         Args:
             read: Told how many rows each batch had.
-            known: Gives what is known of the keys, to find out at once of most rows that they are as they are known.
+            known: Gives what is known of the keys, to find out at once of most rows that they are as they are known;
+                None if that is not worth while.
 
         Raises:
             RefusedError: If a column that is used is missing, or rows of a snapshot compete without ``order_by``.
@@ -119,8 +120,8 @@ class Census:
             tally.rows_filtered[name] = 0
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
-            if known and not number and not self._stream.group_by:
-                self.alignment = Alignment(known())
+            if known and not number and not self._stream.group_by and (frame := known()) is not None:
+                self.alignment = Alignment(frame)
             self._place(number, batch)
             self._add(self._narrow(batch, tally, read))
         self._end_group()
@@ -177,7 +178,7 @@ class Census:
         """Hold those of *rows* that may have changed, unless they are too many by now."""
         if unit.held is None:
             return
-        few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others, too
+        few = rows[(~same).arg_true()].with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others
         unit.held.append(few)
         self._room -= int(few.estimated_size())
         if self._room <= 0:

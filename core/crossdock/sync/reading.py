@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import chain
 
 import polars as pl
@@ -60,7 +61,7 @@ class Reading:
         bound.context.place.progress.begin(f"reading {name}", None)
         counted = Tally()
         with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
-            known = self._known if bound.stream.mode == "snapshot" else None
+            known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
             self._census.take(self._evidence.watched(batches), counted, advance, known)
         self.digest = self._digest() if self._digested else ""
         self.accept()

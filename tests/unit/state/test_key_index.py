@@ -127,6 +127,18 @@ def test_scopes_are_apart(state: State, monkeypatch: pytest.MonkeyPatch) -> None
     assert from_file(state, monkeypatch, OTHER) is None
 
 
+def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index of more keys than are put in order is read when it is compared, and not before."""
+    put(state, {1: (1, None), 2: (2, None)})
+    state.publish(SCOPE)
+    in_order = state.known_in_order(SCOPE)
+    assert in_order is not None
+    assert facts_of(in_order) == {1: (1, None), 2: (2, None)}
+    monkeypatch.setattr("crossdock.state.store.ORDERED", 1)
+    assert state.known_in_order(SCOPE) is None
+    assert facts_of(state.known(SCOPE)) == {1: (1, None), 2: (2, None)}
+
+
 def _damage_data(folder: Path) -> None:
     (data,) = folder.glob("*.arrow")
     raw = bytearray(data.read_bytes())

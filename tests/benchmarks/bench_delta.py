@@ -20,7 +20,7 @@ from tests.benchmarks.delta_stage import STREAM, Stage
 from crossdock.testing.openssh import OpenSshServer
 
 HERE = Path(__file__).parent
-ROUNDS = 3
+ROUNDS = 5
 PREPARING_S = 3600.0
 KEPT_FROM = 100_000  # rows; a smaller run shows that it works, and is not kept
 LOAD_ROWS = 200_000

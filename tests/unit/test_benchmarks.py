@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery, bench_sandbox
+from tests.benchmarks import bench_delivery, bench_sandbox, results
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,3 +30,21 @@ def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:
     seconds, cpu_s = bench_sandbox.measure(tmp_path, 100)
     assert seconds > 0
     assert cpu_s >= 0
+
+
+def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the same command told under the same title before is replaced; all else stays as it is."""
+    path = tmp_path / "RESULTS.md"
+    path.write_text("# Results\n\nTrust ratios.\n")
+    monkeypatch.setattr(results, "RESULTS", path)
+    for arguments, title, figure in (
+        ("--rows 1", "A", 1),
+        ("--rows 10", "A", 2),
+        ("--rows 1", "B", 3),
+        ("--rows 1", "A", 4),
+    ):
+        monkeypatch.setattr("sys.argv", ["bench_x.py", *arguments.split()])
+        results.write(title, ("what", "how much"), [("x", figure)])
+    text = path.read_text()
+    assert text.startswith("# Results\n\nTrust ratios.\n\n## A, ")
+    assert [line for line in text.splitlines() if line.startswith("| x")] == ["| x | 2 |", "| x | 3 |", "| x | 4 |"]

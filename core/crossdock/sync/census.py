@@ -178,7 +178,7 @@ class Census:
         """Hold those of *rows* that may have changed, unless they are too many by now."""
         if unit.held is None:
             return
-        few = rows[(~same).arg_true()].with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others
+        few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others, too
         unit.held.append(few)
         self._room -= int(few.estimated_size())
         if self._room <= 0:

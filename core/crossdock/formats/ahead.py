@@ -12,7 +12,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _AT_ONCE = 2  # each is worked on by more than one core at times; more of them cost memory
-_AHEAD = _AT_ONCE + 1  # one waits, so that a thread that has done its own need not
 
 
 def worked_ahead(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
@@ -32,7 +31,7 @@ def worked_ahead(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, Non
                 yield failed
 
         more = begun()
-        coming = deque(islice(more, _AHEAD))
+        coming = deque(islice(more, _AT_ONCE))
         while coming:
             result = coming.popleft().result()
             coming.extend(islice(more, 1))

@@ -73,4 +73,4 @@ def test_no_more_is_drawn_than_is_worked_on() -> None:
     found = worked_ahead(lambda number: number, source())
     for _ in range(10):
         next(found)
-    assert len(drawn) <= 10 + 3
+    assert len(drawn) <= 10 + 2

@@ -159,11 +159,13 @@ class State:
             return self._known(connection, scope, stamp_of(connection, scope))
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
-        """As `known`; None, at once, where the key index has more keys than it puts in order."""
+        """As `known`; None where there are more keys than are put in order, at once if the key index tells."""
         with translated(self._url), reading(self._engine) as connection:
             stamp = stamp_of(connection, scope)
-            too_many = self._keys is not None and self._keys.height(scope, stamp) > ORDERED
-            return None if too_many else self._known(connection, scope, stamp)
+            if self._keys and self._keys.height(scope, stamp) > ORDERED:
+                return None
+            frame = self._known(connection, scope, stamp)
+            return frame if frame.height <= ORDERED else None
 
     def _known(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
         frame = self._keys.load(scope, stamp) if self._keys else None

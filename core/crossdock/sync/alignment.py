@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from crossdock.state.key_index import KNOWN_FP, ORDERED
+from crossdock.state.key_index import KNOWN_FP
 from crossdock.sync.rows import FP, KEY_HASH
 
 _AHEAD = 100  # rows that are searched for the next one in common
@@ -19,14 +19,13 @@ class Alignment:
         known: `KEY_HASH` and `KNOWN_FP`; best in the order in which an earlier snapshot listed them.
 
     Attributes:
-        known: As it was given; None if it has more keys than are put in order, and once more is out of line than is
-            worth searching, so that it need not be held.
+        known: As it was given; None once more is out of line than is worth searching, so that it need not be held.
         steps: How often rows and what is known were out of line, more or less.
         once: Whether no key was found to be the same more than once.
     """
 
     def __init__(self, known: pl.DataFrame) -> None:
-        self.known = known if known.height <= ORDERED else None
+        self.known: pl.DataFrame | None = known
         self._place = self._found = 0
         self.steps, self.once = 0, True
 

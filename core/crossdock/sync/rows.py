@@ -101,7 +101,7 @@ def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
 
 
 def _is_plain(column: pl.Series) -> bool:
-    text: str = column.str.join("").item()  # all at once, since a pattern costs a hundred times as much for each
+    text: str = column.str.join("").item()  # a pattern that looks at each takes five times as long
     return not text.encode().translate(None, _PLAIN)
 
 

@@ -137,6 +137,8 @@ def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch:
     monkeypatch.setattr("crossdock.state.store.ORDERED", 1)
     assert state.known_in_order(SCOPE) is None
     assert facts_of(state.known(SCOPE)) == {1: (1, None), 2: (2, None)}
+    put(state, {3: (3, None)})  # now the index is behind, and the bindings tell
+    assert state.known_in_order(SCOPE) is None
 
 
 def _damage_data(folder: Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, insert, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -28,6 +29,7 @@ LOG_PAGES = 32_000  # of SQLite's write-ahead log: the longer, the fewer times a
 _SEEK_BYTES = 100_000  # what a disk reads in order while it fetches one page from somewhere
 _ADVISED_BYTES = 128 << 10  # Linux may leave the rest of a larger request alone
 CACHE_KIB = 32_768  # of pages in memory; hashes land anywhere in an index, and 2 MiB are soon too few
+_MAKING = 0x6D616B65  # any number but the one of runs
 _READONLY = "postgresql_readonly"  # the option of that dialect, which ours for SQLite heeds too
 
 
@@ -73,7 +75,7 @@ def create(url: URL, pin: Pin) -> bool:
         Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
     engine = _engine(url, read_only=False)
     try:
-        with translated(url), engine.begin() as connection:
+        with translated(url), making(engine) as connection:
             made = not inspect(connection).has_table(schema.meta.name)
             if made:
                 schema.metadata.create_all(connection)
@@ -195,7 +197,7 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
     def _configure(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves
         if not read_only:
-            connection.execute("PRAGMA journal_mode=WAL")
+            _write_ahead(connection)
             connection.execute(f"PRAGMA synchronous={synchronous}")
             connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
             connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
@@ -207,6 +209,29 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
         connection.exec_driver_sql("BEGIN" if only_reads else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch a new file to its log. While another does SQLite refuses at once, however long it would wait elsewhere."""
+    refused_until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > refused_until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+@contextmanager
+def making(engine: Engine) -> Iterator[Connection]:
+    """A transaction that makes or changes tables, one at a time: PostgreSQL lets two find that one is missing."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
+        yield connection
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -140,6 +141,19 @@ def test_a_database_that_is_away_gives_nothing_and_ends_in_an_error(tmp_path: Pa
         clock.advance(61)
         with pytest.raises(StateError, match="cannot be used"):
             store.take(1, 0)
+
+
+def test_a_bucket_may_be_new_to_many(state_url: StateUrl) -> None:
+    """Those who open it first at the same time all get the same one."""
+    begin = threading.Barrier(8)
+
+    def take(_: int) -> int:
+        begin.wait()
+        with closing(SharedBucket(state_url, SystemClock(), "b", lambda known: known or SLOW)) as store:
+            return store.take(100, 0).count
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(take, range(8))) == 500
 
 
 def test_processes_share_a_bucket(state_url: StateUrl, tmp_path: Path) -> None:

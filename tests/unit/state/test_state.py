@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
@@ -254,6 +256,19 @@ def test_a_state_of_another_platform_is_refused(state_url: StateUrl, pin: Pin) -
         State(state_url, pin)
     with pytest.raises(StateError, match="belongs to tenant 'acme'"):
         create(state_url, pin)
+
+
+def test_many_may_make_a_state_at_once(state_url: StateUrl) -> None:
+    """One of them makes it, the others find it made."""
+    begin = threading.Barrier(8)
+
+    def make(_: int) -> bool:
+        begin.wait()
+        return create(state_url, PIN)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(make, range(8))) == [False] * 7 + [True]
+    State(state_url, PIN).close()
 
 
 def test_a_missing_state_is_not_made_by_opening_it(state_url: StateUrl) -> None:

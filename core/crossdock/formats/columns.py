@@ -1,13 +1,17 @@
 """Delimited text to columns at the speed of polars, where it can be proved that polars reads it right.
 
-Most writers quote some columns, all or none of them, and elsewhere the cells that need it. Then what polars has read is
-written again: if that gives the very same bytes, the cells are those that stand there, however lenient polars reads.
+Where quotes are few, each is looked at: if all of them stand where they may, there is nothing for polars to be lenient
+about, and counts show that it has missed nothing.
+
+Where they are many, they mostly are around all cells of some columns, and elsewhere around the cells that need it. Then
+what polars has read is written again: if that gives the very same bytes, the cells are those that stand there, however
+lenient polars reads.
 
 Other quotes are taken off first, in bulk: splitting at the quote character gives what is outside and what is inside of
 quotes in turn, and the places where the two meet tell whether every quote is where it may be. Delimiters and line ends
 inside of cells become marks (control characters, which the text does not hold), so that polars sees one plain line a
 record. Then the delimiters must be as many as rows and columns ask for; polars itself refuses a line that has too many,
-so no line has too few. Whatever fails both proofs goes to the referee, which finds the fault and its place.
+so no line has too few. Whatever fails all three proofs goes to the referee, which finds the fault and its place.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ LINE = "_line"
 _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
 _WINDOW = 128 << 10  # bytes searched at once for each control character: they stay in the processor's cache
+_FEW = 64  # bytes for each quote, on average, from which looking at all of them is faster than writing again
 _LONG = 32  # bytes between quotes, on average, from which hashing costs more than looking
 _LOOKED_AT = 200  # marks of each kind that tell which columns hold them; counting proves that no other does
 _PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")  # gzip, zlib, zstd
@@ -70,6 +75,7 @@ class Columns:
             if shape.quote and len(delimiter) == 1 and len(self._names) > 1
             else None
         )
+        self._quoted = _quoted(self._writer.quote.encode(), delimiter, self._end) if self._writer else None
         self._plain_lines = not shape.crlf and self._between == delimiter and len(self._names) > 1
         self._never = shape.never if shape.never is not None and len(shape.never) <= len(self._names) else None
         self._controls = [control for control in _CONTROLS if control != delimiter]
@@ -85,7 +91,9 @@ class Columns:
             return None
         if not data.endswith(b"\n"):
             data, ends = data + self._end, ends + 1
-        frame = self._written_again(data, ends)
+        frame = self._as_it_stands(data, ends)
+        if frame is None:
+            frame = self._written_again(data, ends)
         if frame is None:
             frame = self._taken_apart(data, ends)
         if frame is None or self._holds_no_row(frame):
@@ -123,12 +131,36 @@ class Columns:
         *whole, begin = self._never
         return bool(_equal(frame, whole)[self._names[len(whole)]].str.starts_with(begin).any())
 
+    def _as_it_stands(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        """The rows, if quotes are few and all of them where they may be.
+
+        Of such text polars refuses a row with too many cells, and gives nulls for those that another lacks: so each row
+        is one, as two parts of one would have a cell too many. That nothing is left out shows in the sum of lengths.
+        """
+        quote, quoted = self._quote, self._quoted
+        if quote is None or quoted is None or data.count(quote, 0, _WINDOW) * _FEW > min(len(data), _WINDOW):
+            return None
+        found = quoted.findall(data)
+        inside = b"".join(found)
+        rows = ends - inside.count(b"\n")
+        returns = count(data, b"\r")
+        pairs = data.count(b"\r\n") if returns else 0
+        if quote in found or returns != pairs or pairs - inside.count(b"\r\n") != (rows if self._crlf else 0):
+            return None
+        frame = self._read(data, quote.decode(), nulls=False)
+        if frame is None or frame.height != rows or any(column.null_count() for column in frame):
+            return None
+        cells = sum(frame.select(pl.all().str.len_bytes().sum()).row(0))
+        marks = len(found) + inside.count(quote) // 2  # of two that stand for one, one is in the cell
+        between = rows * (len(self._names) - 1 + len(self._end))
+        return frame if cells + marks + between == len(data) else None
+
     def _written_again(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if what polars makes of them is *data*."""
         writer = self._writer
         if writer is None or self._failures > 0 or writer.quote.encode() not in data:
             return None
-        frame = self._read(data, writer.quote)
+        frame = self._read(data, writer.quote, nulls=True)
         if frame is None:
             self._failures += 1
             return None
@@ -157,7 +189,7 @@ class Columns:
         rows = ends - counts[b"\n"]
         if flat.count(self._between) != rows * (len(self._names) - 1):
             return None
-        frame = self._read(flat, None)
+        frame = self._read(flat, None, nulls=False)
         if frame is None or frame.height != rows:
             return None
         used = {mark: special for special, mark in self._marks.items() if counts[special]}
@@ -226,7 +258,8 @@ class Columns:
             return None  # a blank line; where there are more columns, it lacks delimiters
         return text if self._between == self._delimiter else text.replace(self._delimiter, self._between)
 
-    def _read(self, text: bytes, quote: str | None) -> pl.DataFrame | None:
+    def _read(self, text: bytes, quote: str | None, *, nulls: bool) -> pl.DataFrame | None:
+        """What polars makes of *text*. A missing cell is a null; so are empty ones without quotes, if *nulls*."""
         if text.startswith(_PACKED):  # which polars would unpack without being asked
             return None
         try:
@@ -239,11 +272,18 @@ class Columns:
                 separator=self._between.decode(),
                 quote_char=quote,
                 schema=dict.fromkeys(self._names, pl.String()),
-                empty_string_is_null=quote is not None,  # but not those in quotes
+                empty_string_is_null=nulls,
                 truncate_ragged_lines=False,
             )
         except (PolarsError, UnicodeDecodeError):
             return None
+
+
+def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
+    """Finds cells in quotes, and a quote alone where it may not be."""
+    mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
+    inside = b"[^%b]*(?:%b%b[^%b]*)*" % (mark, mark, mark, mark)
+    return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
 
 
 def _equal(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:

@@ -109,6 +109,20 @@ def test_usual_writers_are_proved_by_writing_again(
     assert [row[:4] for frame in frames for row in frame.rows()] == [(a, str(b), c, d) for a, b, c, d in rows]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_few_quotes_are_looked_at(path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other proof is needed where they are few, whatever they enclose."""
+    for other in ("_written_again", "_taken_apart"):
+        monkeypatch.delattr(Columns, other)
+    cells = [f"two{end}lines", "a,b", '"', '""', "", "plain"]
+    rows = [(f"K{n}", cells[n // 50 % 6] if n % 50 == 0 else "x" * 20, "y" * 20) for n in range(3000)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator=end).writerows([("A", "B", "C"), *rows])
+    frames = list(read_rows(path, DelimitedFormat(), name="f", _chunk=20_000))
+    assert len(frames) > 5
+    assert [row[:3] for frame in frames for row in frame.rows()] == rows
+
+
 @pytest.mark.parametrize("cell", ["x", "x^", "x\u0680", "x\u0700", "x\u0680A", "BZh91AY&SY"])
 @pytest.mark.parametrize("delimiter", [",", "||", "\x01", "\x02"])
 @pytest.mark.parametrize("quote", ["", '"'])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from itertools import chain, product
 from pathlib import Path
+from unittest import mock
 
 import polars as pl
 import pytest
@@ -13,11 +16,14 @@ from hypothesis import strategies as st
 from tests.unit.formats.oracle import OracleRefusalError, parse, table
 
 from crossdock.errors import RefusedError
+from crossdock.formats import columns
+from crossdock.formats.columns import Columns, Shape
 from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
 
 SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
 DELIMITERS = st.sampled_from([",", ";", "|", "\t", "+|", "||", "¦", " ", "a", "\x01"])
+ENDS = st.sampled_from(["\n", "\r\n"])
 QUOTES = st.sampled_from(['"', "'"])
 TAILS = st.sampled_from(["", "cut", "DOS", "cut, DOS"])  # without the last line end, with DOS's end of a file
 QUOTED = st.integers(0, 2)  # only what needs quotes, every column, every other one
@@ -57,6 +63,11 @@ def write(records: Sequence[Sequence[str]], delimiter: str, quote: str, end: str
     return "".join(line + end for line in lines).encode()
 
 
+def looked_at(few: bool) -> AbstractContextManager[object]:
+    """Takes small files for those in which quotes are few, so that each is looked at."""
+    return mock.patch.object(columns, "_FEW", 0 if few else columns._FEW)
+
+
 def read_some(data: bytes, layout: DelimitedFormat, chunk: int, lines: list[int]) -> list[pl.DataFrame]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
@@ -64,8 +75,10 @@ def read_some(data: bytes, layout: DelimitedFormat, chunk: int, lines: list[int]
         return list(read_lines(path, layout, lines, name="file", batch_rows=2, _chunk=chunk))
 
 
-def read(data: bytes, layout: DelimitedFormat, chunk: int, batch_rows: int = 50_000) -> list[pl.DataFrame]:
-    with tempfile.TemporaryDirectory() as folder:
+def read(
+    data: bytes, layout: DelimitedFormat, chunk: int, batch_rows: int = 50_000, *, few: bool
+) -> list[pl.DataFrame]:
+    with tempfile.TemporaryDirectory() as folder, looked_at(few):
         path = Path(folder) / "file"
         path.write_bytes(data)
         return list(read_rows(path, layout, name="file", batch_rows=batch_rows, _chunk=chunk))
@@ -76,11 +89,12 @@ def read(data: bytes, layout: DelimitedFormat, chunk: int, batch_rows: int = 50_
     table=tables(),
     delimiter=DELIMITERS,
     quote=QUOTES,
-    end=st.sampled_from(["\n", "\r\n"]),
+    end=ENDS,
     each=QUOTED,
     tail=TAILS,
     sizes=st.tuples(CHUNKS, st.integers(1, 4)),
     wanted=st.sets(st.integers(0, 5)),
+    few=st.booleans(),
 )
 def test_what_is_written_is_read(
     table: tuple[list[str], list[list[str]]],
@@ -91,6 +105,7 @@ def test_what_is_written_is_read(
     tail: str,
     sizes: tuple[int, int],
     wanted: set[int],
+    few: bool,
 ) -> None:
     """Any table of text comes back cell by cell, with the lines that the oracle counts, in batches as asked.
 
@@ -102,7 +117,7 @@ def test_what_is_written_is_read(
     data = (data.removesuffix(end.encode()) if "cut" in tail else data) + (b"\x1a" if "DOS" in tail else b"")
     records = parse(data, delimiter=delimiter, quote=quote)
     assert [cells for _, cells in records] == [header, *rows]
-    frames = read(data, DelimitedFormat(delimiter=delimiter, quote=quote), chunk, batch_rows)
+    frames = read(data, DelimitedFormat(delimiter=delimiter, quote=quote), chunk, batch_rows, few=few)
     assert [row for frame in frames for row in frame.rows()] == [(*cells, line) for line, cells in records[1:]]
     assert all(frame.height <= batch_rows for frame in frames)
     some = [record for number, record in enumerate(records[1:]) if number in wanted]
@@ -116,7 +131,7 @@ def test_what_is_written_is_read(
 def damaged(draw: st.DrawFn) -> bytes:
     """A good file with some bytes cut out, put in or moved."""
     header, rows = draw(tables())
-    data = write([header, *rows], ",", '"', draw(st.sampled_from(["\n", "\r\n"])), draw(QUOTED))
+    data = write([header, *rows], ",", '"', draw(ENDS), draw(QUOTED))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(data)))
         end = draw(st.integers(at, min(len(data), at + 3)))
@@ -125,29 +140,50 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 
 @SETTINGS
-@given(data=damaged(), chunk=CHUNKS)
-def test_damage_is_never_misread(data: bytes, chunk: int) -> None:
+@given(data=damaged(), chunk=CHUNKS, few=st.booleans())
+def test_damage_is_never_misread(data: bytes, chunk: int, few: bool) -> None:
     """A damaged file gives what the oracle reads in it, or both refuse it."""
     assume(not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")))
     try:
         _, expected = table(data)
     except OracleRefusalError:
         with pytest.raises(RefusedError):
-            read(data, DelimitedFormat(), chunk)
+            read(data, DelimitedFormat(), chunk, few=few)
     else:
-        assert [row for frame in read(data, DelimitedFormat(), chunk) for row in frame.rows()] == expected
+        assert [row for frame in read(data, DelimitedFormat(), chunk, few=few) for row in frame.rows()] == expected
+
+
+@pytest.mark.parametrize(("end", "special", "most"), [("\n", ["\n"], 6), ("\r\n", ["\r\n", "\r", "\n"], 5)])
+def test_every_short_text_is_looked_at_right(end: str, special: list[str], most: int) -> None:
+    """Of all texts of some marks those are taken that the oracle reads as two columns, and as it reads them."""
+    marks, shape = ["a", ",", '"', *special], Shape(["A", "B"], ",", '"', end == "\r\n", None)
+    proof, taken = Columns(shape)._as_it_stands, 0
+    with looked_at(few=True):
+        for text in chain.from_iterable(product(marks, repeat=length) for length in range(1, most + 1)):
+            data = ("".join(text).removesuffix(end) + end).encode()
+            frame = proof(data, data.count(b"\n"))
+            taken += frame is not None
+            assert (frame.rows() if frame is not None else None) == _two_columns(data), data
+    assert taken > 30
+
+
+def _two_columns(data: bytes) -> list[tuple[str, ...]] | None:
+    try:
+        records = [tuple(cells) for _, cells in parse(data)]
+    except OracleRefusalError:
+        return None
+    return records if all(len(cells) == 2 for cells in records) else None
 
 
 @SETTINGS
-@given(
-    data=st.text(st.sampled_from(list('ab,"\n')), max_size=24).map(lambda text: b"A,B\n" + text.encode()), chunk=CHUNKS
-)
-def test_short_alphabet_is_never_misread(data: bytes, chunk: int) -> None:
+@given(text=st.text(st.sampled_from(list('ab,"\n')), max_size=24), end=ENDS, chunk=CHUNKS, few=st.booleans())
+def test_short_alphabet_is_never_misread(text: str, end: str, chunk: int, few: bool) -> None:
     """Files of hardly anything but quotes, delimiters and line ends are read as the oracle reads them, or refused."""
+    data = f"A,B\n{text}".replace("\n", end).encode()
     try:
         _, expected = table(data)
     except OracleRefusalError:
         with pytest.raises(RefusedError):
-            read(data, DelimitedFormat(), chunk)
+            read(data, DelimitedFormat(), chunk, few=few)
     else:
-        assert [row for frame in read(data, DelimitedFormat(), chunk) for row in frame.rows()] == expected
+        assert [row for frame in read(data, DelimitedFormat(), chunk, few=few) for row in frame.rows()] == expected

@@ -44,12 +44,13 @@ class Proof:
     """What a source knows of a snapshot's wholeness.
 
     Attributes:
-        content_hash: Names what was read: the same hash on another day is the same snapshot again.
+        content: Names what was read: the same name on another day is the same snapshot again. Only asked when something
+            may be removed, and when a run remembers the snapshot.
         counted: The source told how many rows there must be, and so many there are.
         cut: It ends as what was cut ends: in the middle of a line.
     """
 
-    content_hash: str
+    content: Callable[[], str]
     counted: bool = False
     cut: bool = False
 

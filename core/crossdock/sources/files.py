@@ -6,12 +6,13 @@ A file is taken in as a whole: it is fetched into the spool, checked to its last
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -20,10 +21,11 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.compression import Openable
 from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
 from crossdock.records import Again, Proof, RawBatch
+from crossdock.sources.copies import Copies
 from crossdock.sources.late import LateError, Lookout, Wait
 from crossdock.sources.workplace import Workplace, writing
 from crossdock.state import FileFacts
-from crossdock.transport.files import FileStore, LocalStore, RemoteFile, Sink, split_pattern
+from crossdock.transport.files import FileStore, RemoteFile, split_pattern
 
 UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
 SETTLED_AFTER_S = 60  # a file whose age exceeds this is not looked at twice
@@ -46,7 +48,8 @@ class TakenFile:
     """A file of this run.
 
     Attributes:
-        facts: Its number of rows is known once it has been read to its end.
+        facts: Its number of rows is known once it has been read to its end; in a plan, a name may stand for its content
+            hash (`crossdock.sources.copies`).
         parts: Arrow files with its rows, in order, where several streams read it and one has done so; else empty.
     """
 
@@ -86,8 +89,7 @@ class FileSource:
         self._snapshot, self._readers = snapshot, readers
         self._files: list[TakenFile] | None = None
         self._failure: CrossdockError | None = None
-        self._fetched: set[str] = set()
-        self._in_place: dict[str, Openable] = {}  # by content hash: what a plan reads where it lies
+        self._copies = Copies(place)
         self._looked_at: set[RemoteFile] = set()
         patience = place.patience
         self._lookout = Lookout(wait, files, place, patience) if wait and patience else None
@@ -117,7 +119,7 @@ class FileSource:
         done = [self._done(other) for other in self._readers]
         for file in self._files or ():
             if all(file.facts.content_hash in files for files in done):
-                (self._place.spool / file.facts.content_hash).unlink(missing_ok=True)
+                self._copies.forget(file.facts.content_hash)
 
     def _done(self, reader: Reader) -> dict[str, FileFacts]:
         """What need not be read again: every file done, but of snapshots only the last, since an older may return."""
@@ -134,13 +136,13 @@ class FileSource:
 
     def _forget_unaccepted(self) -> None:
         """Leave no copy of a file that was refused, or that every reader has worked through."""
-        if not self._keeps:
+        if not self._copies.lasting:
             return
         accepted = {facts.content_hash for facts in self._unfinished()}
-        for content_hash in self._fetched - accepted:
+        for content_hash in self._copies.fetched - accepted:
             done = [content_hash in self._done(reader) for reader in self._readers]
             if not any(done) or all(done):
-                (self._place.spool / content_hash).unlink(missing_ok=True)
+                self._copies.forget(content_hash)
 
     def _taken(self, reader: Reader) -> list[TakenFile]:
         """The files of this run; a failure is remembered too, so that a login is refused once and not per stream."""
@@ -184,21 +186,20 @@ class FileSource:
             new = self._new_files(store)
             if self._lookout and self._lookout.early and self._looked_at.issuperset(new):
                 new = []  # nothing came since the last look
-            fetched = [self._fetch(store, file) for file in new]
+            sizes = self._sizes(new)
+            fetched = [self._fetch(store, file, sizes) for file in new]
             self._looked_at.update(new)
-        kept = [facts for facts in self._unfinished() if self._kept(facts).is_file()]
+        kept = [facts for facts in self._unfinished() if self._copies.are_here(facts.content_hash)]
         files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
         if self._snapshot:
             files = sorted(files, key=lambda facts: facts.stamp)[-1:]
         return [TakenFile(facts) for facts in sorted(files, key=lambda facts: facts.name)]
 
-    def _bytes(self, facts: FileFacts) -> Openable:
-        """The bytes of a file: where it lies, fetched in this run, or kept by an earlier one."""
-        return self._in_place.get(facts.content_hash) or self._kept(facts)
-
-    def _kept(self, facts: FileFacts) -> Path:
-        fetched = self._place.spool / facts.content_hash
-        return fetched if fetched.is_file() else self._place.kept / facts.content_hash
+    def _sizes(self, new: Sequence[RemoteFile]) -> set[int]:
+        """The sizes of all that a new file may repeat: what any reader knows, and other new files."""
+        known = (facts.size for reader in self._readers for facts in self._done(reader).values())
+        several = (size for size, number in Counter(file.size for file in new).items() if number > 1)
+        return {*known, *several, *(facts.size for facts in self._unfinished())}
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
@@ -221,32 +222,9 @@ class FileSource:
         found = store.list(self._folder, self._pattern)
         return [file for file in found if not file.name.lower().endswith(UNFINISHED_SUFFIXES)]
 
-    def _fetch(self, store: FileStore, file: RemoteFile) -> FileFacts:
-        self._place.progress.begin(f"fetching {file.name}", file.size)
-        if not self._keeps and isinstance(store, LocalStore):
-            content_hash = self._summed(store, file)
-            self._in_place[content_hash] = store.in_place(file)
-        else:
-            partial = self._place.work / "fetched"
-            with writing(self._place.spool), partial.open("wb") as sink:
-                content_hash = self._summed(store, file, sink)
-                sink.flush()
-                if self._keeps:  # so it must outlast a power cut
-                    os.fsync(sink.fileno())
-            partial.replace(self._place.spool / content_hash)
-            self._fetched.add(content_hash)
-        return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), _stamp(file), rows=0)
-
-    def _summed(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
-        """Copy *file* to *sinks*; its content hash."""
-        hashing = _Hashing(sinks)
-        store.fetch(file.path, hashing, self._place.progress.advance)
-        return hashing.sum.hexdigest()
-
-    @property
-    def _keeps(self) -> bool:
-        """Whether a later run may need the copies; a plan accepts nothing, and its folder is removed at its end."""
-        return self._place.spool == self._place.kept
+    def _fetch(self, store: FileStore, file: RemoteFile, sizes: set[int]) -> FileFacts:
+        name = self._copies.take(store, file, sizes)
+        return FileFacts(file.name, name, file.size, _instant(file.mtime), _stamp(file), rows=0)
 
     def _unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not get to their end; the source may have removed them since."""
@@ -257,7 +235,7 @@ class FileSource:
         """The rows of *file*, kept for the other readers; a failure is theirs too."""
         facts, parts, rows = file.facts, list[Path](), 0
         try:
-            for frame in read_rows(self._bytes(facts), self._layout, name=facts.name):
+            for frame in read_rows(self._copies.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._readers) > 1:
                     parts.append(self._place.work / f"{facts.content_hash}-{len(parts)}.arrow")
                     with writing(parts[-1].parent):
@@ -272,7 +250,7 @@ class FileSource:
         file.facts, file.parts = replace(facts, rows=rows), parts
 
     def _again(self, facts: FileFacts) -> Again:
-        file, layout = self._bytes(facts), self._layout
+        file, layout = self._copies.bytes_of(facts.content_hash), self._layout
 
         def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             if lines is None:
@@ -283,7 +261,8 @@ class FileSource:
 
     def _proof(self, facts: FileFacts) -> Proof:
         has_trailer = self._layout.trailer is not None  # which counts the rows, or the file will be refused
-        return Proof(facts.content_hash, counted=has_trailer, cut=not has_trailer and _is_cut(self._bytes(facts)))
+        cut = not has_trailer and _is_cut(self._copies.bytes_of(facts.content_hash))
+        return Proof(partial(self._copies.content_hash, facts.content_hash), counted=has_trailer, cut=cut)
 
     def _refuse_stale(self, reader: Reader, taken: list[TakenFile]) -> None:
         newest = self._place.intake.newest_stamp(reader.stream)
@@ -294,18 +273,6 @@ class FileSource:
                     where=file.facts.name,
                     hint="ask the sender for a fresh one",
                 )
-
-
-class _Hashing:
-    """Sums up what is written, and writes it to *sinks*."""
-
-    def __init__(self, sinks: Sequence[Sink]) -> None:
-        self._sinks, self.sum = sinks, hashlib.sha256()
-
-    def write(self, data: bytes) -> None:
-        self.sum.update(data)
-        for sink in self._sinks:
-            sink.write(data)
 
 
 def _is_cut(path: Openable) -> bool:

@@ -33,11 +33,10 @@ class Evidence:
     def cut(self) -> bool:
         return any(proof is not None and proof.cut for proof in self._proofs)
 
-    @property
     def content(self) -> str | None:
         """What names the snapshot's content; None where it is not of one piece that has a name."""
         proof = next(iter(self._proofs)) if len(self._proofs) == 1 else None
-        return proof.content_hash if proof else None
+        return proof.content() if proof else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,8 @@ def objection(tx: Transaction, bound: BoundStream, found: Found, nameless: int) 
     if keyless:
         rows = "1 row has" if keyless == 1 else f"{keyless:,} rows have"
         return Objection(f"{rows} no key, and may be theirs", "have the sender mend them")
-    if evidence.content is not None and tx.removals.knows(bound.name, evidence.content):
+    content = evidence.content()
+    if content is not None and tx.removals.knows(bound.name, content):
         said = "the same bytes were worked through on an earlier day"
         return Objection(said, "ask the sender whether it is tonight's")
     latest = tx.removals.latest(bound.name, NIGHTS)

@@ -195,7 +195,7 @@ class Reading:
         bound = self._bound
         counts = bound.stream.on_gone != "nothing"  # which takes its time where there are many
         past = Past(self._rows, tx.removals.present(bound.scope) if counts else None)
-        content = self._evidence.content or f"run-{self._run_id}"
+        content = self._evidence.content() or f"run-{self._run_id}"
         tx.removals.remember(bound.name, content, past, at=bound.context.place.clock.now())
 
 

@@ -1,0 +1,87 @@
+"""What a plan reads of files that lie where they can be read in place, and which of them it takes for known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from crossdock.progress import Silent
+from crossdock.sources import DelimitedFormat, FileSource, Reader
+from crossdock.sources.workplace import Workplace
+from crossdock.state import FileFacts
+from crossdock.sync.intake import NoIntake
+from crossdock.testing.clock import ManualClock
+from crossdock.transport.files import Sink
+from crossdock.transport.folder import FolderStore
+
+KNOWN = b"SKU\nP1\n"
+LOTS = Reader("wms.lots", "1")
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Noting(FolderStore):
+    """Notes which files are read from their beginning to their end before they are parsed."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.fetched: list[str] = []
+
+    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
+        self.fetched.append(path)
+        return super().fetch(path, sink, progress)
+
+
+class Intake(NoIntake):
+    """Knows one file, by its content."""
+
+    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+        content_hash = hashlib.sha256(KNOWN).hexdigest()
+        return {content_hash: FileFacts("LOT_0.csv", content_hash, len(KNOWN), LONG_AGO, "2026-01-01", 1, LONG_AGO)}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Noting:
+    (tmp_path / "exports").mkdir()
+    return Noting(tmp_path / "exports")
+
+
+@pytest.fixture
+def source(store: Noting, tmp_path: Path) -> FileSource:
+    (tmp_path / "work").mkdir()
+    clock = ManualClock(datetime(2030, 1, 1, tzinfo=UTC))
+    work, kept = tmp_path / "work", tmp_path / "kept"
+    place = Workplace(clock, Silent(), Intake(), work / "spool", work, kept)
+    return FileSource("LOT_*.csv", DelimitedFormat(), lambda: store, place, settle_s=0, snapshot=False, readers=[LOTS])
+
+
+def put(tmp_path: Path, **contents: bytes) -> None:
+    for name, content in contents.items():
+        (tmp_path / "exports" / f"{name}.csv").write_bytes(content)
+
+
+def test_a_file_of_another_size_is_read_once(source: FileSource, store: Noting, tmp_path: Path) -> None:
+    """It cannot have the content of a known one, so it is not summed up; who asks gets its hash all the same."""
+    put(tmp_path, LOT_1=b"SKU\nP22\n", LOT_2=b"SKU\nP333\n")
+    batches = list(source.read(LOTS))
+    assert [batch.load()["SKU"].to_list() for batch in batches] == [["P22"], ["P333"]]
+    assert store.fetched == []
+    assert [batch.proof and batch.proof.content() for batch in batches] == [
+        hashlib.sha256(content).hexdigest() for content in (b"SKU\nP22\n", b"SKU\nP333\n")
+    ]
+
+
+def test_known_content_under_another_name_is_not_read_again(source: FileSource, store: Noting, tmp_path: Path) -> None:
+    """One of the size of a known file is compared by its content."""
+    put(tmp_path, LOT_1=KNOWN, LOT_2=KNOWN.replace(b"1", b"2"))
+    assert [batch.source for batch in source.read(LOTS)] == ["LOT_2.csv"]
+    assert store.fetched == ["LOT_1.csv", "LOT_2.csv"]
+
+
+def test_the_same_content_twice_is_read_once(source: FileSource, tmp_path: Path) -> None:
+    """Two new files of one size are compared with each other."""
+    put(tmp_path, LOT_1=b"SKU\nP22\n", LOT_2=b"SKU\nP22\n", LOT_3=b"SKU\nP33\n")
+    assert [batch.load()["SKU"].item() for batch in source.read(LOTS)] == ["P22", "P33"]

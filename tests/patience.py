@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+WITHIN_S = 60.0
 
-def eventually(holds: Callable[[], bool], within_s: float = 60.0) -> None:
+
+def eventually(holds: Callable[[], bool], within_s: float = WITHIN_S) -> None:
     """Wait until something is true, or fail."""
     deadline = time.monotonic() + within_s
     while not holds():

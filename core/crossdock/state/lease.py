@@ -3,30 +3,36 @@
 The lock frees the state at once when its holder is killed. A holder that is only paused (a suspended machine, a lost
 network) keeps it; its lease runs out all the same, whoever comes next takes over under a higher fence, and from then on
 every write of the paused one is refused. So nothing is written by two.
+
+Of several that come at the same moment the one with the lock stays, so that it is followed at once if it is killed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import IO, Any
 
-from sqlalchemy import Connection, Engine, Interval, bindparam, func, select, text, update
+from sqlalchemy import Connection, Engine, Interval, Row, bindparam, func, select, update
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state import sql
+from crossdock.state.engine import reading
 from crossdock.state.schema import leases as table
 
 LEASE_S = 60.0
 NAME = "run"  # one lease for all runs of a state
+_MEET_S = 1.0  # whoever has the lock and no lease after so long is paused, and did not come at the same moment
 _ADVISORY = 0x63726F7373  # any number will do, as long as every crossdock uses it
 _HELD = update(table).where(table.c.name == NAME, table.c.fence == bindparam("held"))
+_LAST = select(table).where(table.c.name == NAME)
 _RENEW = {
     "sqlite": sql.Bulk(_HELD.values(until=bindparam("later"))),
     "postgresql": sql.Bulk(_HELD.values(until=func.clock_timestamp() + bindparam("length", type_=Interval))),
@@ -67,9 +73,8 @@ def held(engine: Engine, url: URL, owner: str) -> Iterator[Lease]:
     Raises:
         StateError: If another run is at work on it.
     """
-    with _lock(engine, url) as alone:
-        with engine.begin() as connection:
-            lease = Lease(url, _take(connection, url, owner, alone=alone))
+    with _lock(engine, url) as try_lock:
+        lease = Lease(url, _taken(engine, url, owner, try_lock))
         with _kept_alive(engine, lease):
             yield lease
         with engine.begin() as connection:
@@ -77,17 +82,25 @@ def held(engine: Engine, url: URL, owner: str) -> Iterator[Lease]:
             connection.execute(held.values(until=_now(connection), locked=False))
 
 
+def _taken(engine: Engine, url: URL, owner: str, try_lock: Callable[[], bool]) -> int:
+    """Take the lease; the new fence. Whoever has the lock and no lease is about to take it, to leave, or is paused."""
+    paused_from = time.monotonic() + _MEET_S
+    while True:
+        alone = try_lock()
+        if alone or time.monotonic() >= paused_from:
+            with engine.begin() as connection:
+                return _take(connection, url, owner, alone=alone)
+        with reading(engine) as connection:
+            _refuse_if_held(connection.execute(_LAST).one(), _now(connection), url)
+        time.sleep(0.02)
+
+
 def _take(connection: Connection, url: URL, owner: str, *, alone: bool) -> int:
     """Take over from whoever had it last, if that one is gone or asleep; the new fence."""
-    last = connection.execute(select(table).where(table.c.name == NAME).with_for_update()).one()
+    last = connection.execute(_LAST.with_for_update()).one()
     now = _now(connection)
-    gone = alone and last.locked  # its lock is ours now, so its process has ended
-    if last.until > now and not gone:
-        raise StateBusyError(
-            f"another run is at work on this state ({last.owner})",
-            where=_place(url),
-            hint="wait for its end; 'crossdock runs' shows it",
-        )
+    if not (alone and last.locked):  # else its lock is ours now, so its process has ended
+        _refuse_if_held(last, now, url)
     facts: dict[str, Any] = {
         "fence": last.fence + 1,
         "owner": owner,
@@ -96,6 +109,15 @@ def _take(connection: Connection, url: URL, owner: str, *, alone: bool) -> int:
     }
     connection.execute(update(table).where(table.c.name == NAME).values(facts))
     return int(facts["fence"])
+
+
+def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
+    if last.until > now:
+        raise StateBusyError(
+            f"another run is at work on this state ({last.owner})",
+            where=_place(url),
+            hint="wait for its end; 'crossdock runs' shows it",
+        )
 
 
 @contextmanager
@@ -123,24 +145,27 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 
 
 @contextmanager
-def _lock(engine: Engine, url: URL) -> Iterator[bool]:
-    """Try for the lock; False if another process has it."""
+def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
+    """What tries for the lock, and tells whether it has it; it is free again at the end."""
     if url.drivername == "sqlite":
         with open(f"{url.database}.lock", "w", encoding="ascii") as file:  # noqa: PTH123  a path made of a URL
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
+            yield lambda: _locked(file)
         return
     # a connection of its own in autocommit: the lock belongs to its session, and no transaction stays open all night
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        alone = bool(connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY}).scalar())
-        yield alone
-        if alone:
+        try:
+            yield lambda: bool(connection.execute(select(func.pg_try_advisory_lock(_ADVISORY))).scalar())
+        finally:
             with suppress(DBAPIError):  # a session that broke off meanwhile has lost its lock with itself
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY})
+                connection.execute(select(func.pg_advisory_unlock_all()))
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _now(connection: Connection) -> datetime:

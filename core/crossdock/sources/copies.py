@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from collections.abc import Container
 from pathlib import Path
 
@@ -18,7 +19,8 @@ _BLOCK_BYTES = 1 << 20
 class Copies:
     """Of the files of one source, in one run.
 
-    Each has a name: its content hash (SHA-256, hex), or one that stands for it as long as nobody asks.
+    Each has a name: its content hash (SHA-256, hex), or one that stands for it as long as nobody asks, and that no
+    other file of the run has.
 
     Attributes:
         fetched: The names of those that this run has put into the spool.
@@ -43,7 +45,7 @@ class Copies:
         """
         if self.lasting or not isinstance(store, LocalStore):
             return self._fetch(store, file)
-        name = self._summed(store, file) if file.size in sizes else f"{_UNSUMMED}{len(self._in_place)}"
+        name = self._summed(store, file) if file.size in sizes else f"{_UNSUMMED}{secrets.token_hex(16)}"
         self._in_place[name] = store.in_place(file)
         return name
 

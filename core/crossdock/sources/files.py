@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -237,7 +238,7 @@ class FileSource:
         try:
             for frame in read_rows(self._copies.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._readers) > 1:
-                    parts.append(self._place.work / f"{facts.content_hash}-{len(parts)}.arrow")
+                    parts.append(self._place.work / f"{secrets.token_hex(16)}.arrow")  # other sources put theirs there
                     with writing(parts[-1].parent):
                         frame.write_ipc(parts[-1])
                 rows += frame.height

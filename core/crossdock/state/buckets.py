@@ -17,6 +17,7 @@ from sqlalchemy import (
     cast,
     func,
     insert,
+    inspect,
     literal,
     select,
     update,
@@ -30,7 +31,7 @@ from crossdock.pacing.bucket import Bucket
 from crossdock.pacing.known import Known
 from crossdock.pacing.store import Grant, Purse
 from crossdock.state import sql
-from crossdock.state.engine import StateUrl, making, open_shared, translated
+from crossdock.state.engine import StateUrl, making, open_shared, reading, translated
 from crossdock.state.schema import buckets
 
 AWAY_AT_MOST_S = 60.0  # a database that restarts is back by then; nothing is sent meanwhile
@@ -73,8 +74,11 @@ class SharedBucket:
         self._url, self._clock, self._name = url, clock, name
         self._engine = open_shared(url)
         self._away_since: float | None = None
-        with translated(url), making(self._engine) as connection:
-            buckets.create(connection, checkfirst=True)
+        with translated(url), reading(self._engine) as connection:
+            is_there = inspect(connection).has_table(buckets.name)
+        if not is_there:
+            with translated(url), making(self._engine) as connection:
+                buckets.create(connection, checkfirst=True)
         with translated(url):
             self._ensure(Purse.of(known(None)))
         with translated(url), self._engine.begin() as connection:

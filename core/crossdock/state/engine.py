@@ -29,7 +29,7 @@ LOG_PAGES = 32_000  # of SQLite's write-ahead log: the longer, the fewer times a
 _SEEK_BYTES = 100_000  # what a disk reads in order while it fetches one page from somewhere
 _ADVISED_BYTES = 128 << 10  # Linux may leave the rest of a larger request alone
 CACHE_KIB = 32_768  # of pages in memory; hashes land anywhere in an index, and 2 MiB are soon too few
-_MAKING = 0x6D616B65  # any number but the one of runs
+_MAKING = 0x6D616B65  # any number but the one that `crossdock.state.lease` has for runs
 _READONLY = "postgresql_readonly"  # the option of that dialect, which ours for SQLite heeds too
 
 
@@ -212,7 +212,7 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch a new file to its log. While another does SQLite refuses at once, however long it would wait elsewhere."""
+    """Switch a new file to its log. While another does so, SQLite refuses at once, however long it waits elsewhere."""
     refused_until = time.monotonic() + BUSY_S
     while True:
         try:

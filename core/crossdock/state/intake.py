@@ -16,7 +16,7 @@ class FileFacts:
     """One version of one file.
 
     Attributes:
-        content_hash: SHA-256 of its bytes as they came, hex.
+        content_hash: SHA-256 of its bytes as they came, hex; in a plan, which keeps nothing, perhaps a name instead.
         stamp: What orders snapshots: the date in the name, or else the time of modification; text that sorts.
         rows: Data rows in it.
     """

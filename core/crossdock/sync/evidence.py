@@ -35,8 +35,8 @@ class Evidence:
 
     def content(self) -> str | None:
         """What names the snapshot's content; None where it is not of one piece that has a name."""
-        proof = next(iter(self._proofs)) if len(self._proofs) == 1 else None
-        return proof.content() if proof else None
+        names = {proof.content() if proof else None for proof in self._proofs}
+        return names.pop() if len(names) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
 
 SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
-DELIMITERS = st.sampled_from([",", ";", "|", "\t", "+|", "||", "¦", " ", "a", "\x01"])
+DELIMITERS = st.sampled_from([",", ";", "|", "\t", "+|", "||", "¦", " ", "a", "\x01", "^", "]", "-", "\\"])
 ENDS = st.sampled_from(["\n", "\r\n"])
 QUOTES = st.sampled_from(['"', "'"])
 TAILS = st.sampled_from(["", "cut", "DOS", "cut, DOS"])  # without the last line end, with DOS's end of a file
 QUOTED = st.integers(0, 2)  # only what needs quotes, every column, every other one
-SPECIAL = st.sampled_from([*"\"',;|+a \n\tTRL0", "\r\n", "ü", "€", "🚚", "\u2028"])
+SPECIAL = st.sampled_from([*"\"',;|+a^]-\\ \n\tTRL0", "\r\n", "ü", "€", "🚚", "\u2028"])
 TEXT = st.lists(SPECIAL | st.characters(codec="utf-8"), max_size=6).map("".join)
 ODD_BYTES = st.sampled_from(
     [b'"', b",", b"\n", b"\r", b"\r\n", b"\x00", b"\x1a", b"\xff", b"\xef\xbb\xbf", b'""', b"x"]

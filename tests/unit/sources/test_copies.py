@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -50,12 +51,20 @@ def store(tmp_path: Path) -> Noting:
 
 
 @pytest.fixture
-def source(store: Noting, tmp_path: Path) -> FileSource:
+def place(tmp_path: Path) -> Workplace:
+    """That of a plan."""
     (tmp_path / "work").mkdir()
     clock = ManualClock(datetime(2030, 1, 1, tzinfo=UTC))
-    work, kept = tmp_path / "work", tmp_path / "kept"
-    place = Workplace(clock, Silent(), Intake(), work / "spool", work, kept)
-    return FileSource("LOT_*.csv", DelimitedFormat(), lambda: store, place, settle_s=0, snapshot=False, readers=[LOTS])
+    return Workplace(clock, Silent(), Intake(), tmp_path / "work" / "spool", tmp_path / "work", tmp_path / "kept")
+
+
+def source_of(files: str, store: Noting, place: Workplace, *readers: Reader) -> FileSource:
+    return FileSource(files, DelimitedFormat(), lambda: store, place, settle_s=0, snapshot=False, readers=readers)
+
+
+@pytest.fixture
+def source(store: Noting, place: Workplace) -> FileSource:
+    return source_of("LOT_*.csv", store, place, LOTS)
 
 
 def put(tmp_path: Path, **contents: bytes) -> None:
@@ -85,3 +94,26 @@ def test_the_same_content_twice_is_read_once(source: FileSource, tmp_path: Path)
     """Two new files of one size are compared with each other."""
     put(tmp_path, LOT_1=b"SKU\nP22\n", LOT_2=b"SKU\nP22\n", LOT_3=b"SKU\nP33\n")
     assert [batch.load()["SKU"].item() for batch in source.read(LOTS)] == ["P22", "P33"]
+
+
+def test_sources_that_are_read_in_turn_keep_apart(store: Noting, place: Workplace, tmp_path: Path) -> None:
+    """Each stream gets the rows of its own source, where two are shared by two streams each."""
+    put(tmp_path, LOT_1=b"SKU\nP22\n", BIN_1=b"SKU\nB333\n")
+    readers = [Reader("wms.one", "1"), Reader("wms.other", "1")]
+    sources = [source_of(files, store, place, *readers) for files in ("LOT_*.csv", "BIN_*.csv")]
+    read = [[batch.load()["SKU"].item() for batch in source.read(reader)] for reader in readers for source in sources]
+    assert read == [["P22"], ["B333"]] * 2
+
+
+def test_sources_of_one_file_keep_apart(store: Noting, place: Workplace, tmp_path: Path) -> None:
+    """Each reads it as its own layout says, also where two streams share what was read."""
+    put(tmp_path, LOT_1=KNOWN, LOT_2=KNOWN)  # so that they are named by their content
+    readers = [Reader("wms.one", "1"), Reader("wms.other", "1")]
+    layouts = [DelimitedFormat(header=False, names=(name,)) for name in "AB"]
+    place = replace(place, intake=NoIntake())
+    sources = [
+        FileSource("LOT_*.csv", layout, lambda: store, place, settle_s=0, snapshot=False, readers=readers)
+        for layout in layouts
+    ]
+    read = [{batch.load().columns[0] for batch in source.read(reader)} for reader in readers for source in sources]
+    assert read == [{"A"}, {"B"}] * 2

@@ -232,6 +232,7 @@ def test_a_snapshot_is_as_good_as_its_worst_part() -> None:
     assert seen() == (False, False, None)
     assert seen(good, good) == (True, False, "a")
     assert seen(good, Proof(lambda: "c", counted=True)) == (True, False, None)
+    assert seen(good, Proof(lambda: "a", counted=True)) == (True, False, "a")
     assert seen(good, None) == (False, False, None)
     assert seen(None) == (False, False, None)
     assert seen(cut) == (False, True, "b")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-WITHIN_S = 60.0
+from tests.patience import WITHIN_S
 
 
 class Crew:

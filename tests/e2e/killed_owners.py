@@ -26,7 +26,7 @@ from tests.e2e.stage import SandboxProcess, Stage, balance
 from crossdock.state import schema
 from crossdock.sync import project
 
-WITHIN_S = 180.0  # who takes over in the moment between two nights has no lock, and is followed when its lease is over
+WITHIN_S = 180.0  # who was held up for a second while it took over has no lock, and is followed when its lease is over
 LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read
 JOBS = {"masters": ["shop.customers", "shop.products"], "sales": ["shop.invoices"]}  # the second after the first
 SCHEDULERS = 2

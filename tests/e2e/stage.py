@@ -17,7 +17,7 @@ from typing import Any, Self
 import httpx
 import yaml
 from tests.e2e.retail_truth import Holdings, canonical
-from tests.patience import eventually
+from tests.patience import WITHIN_S, eventually
 
 from crossdock.testing.openssh import OpenSshServer
 
@@ -29,7 +29,6 @@ LISTS = {
     "product": "/api/v1/catalog/products",
     "invoice": "/api/v1/finance/invoices",
 }
-WITHIN_S = 60.0
 
 
 def exports() -> list[Path]:

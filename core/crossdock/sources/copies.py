@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Container
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from crossdock.formats.compression import Openable
@@ -13,7 +15,6 @@ from crossdock.sources.workplace import Workplace, writing
 from crossdock.transport.files import FileStore, LocalStore, RemoteFile, Sink
 
 _UNSUMMED = "unsummed-"  # begins a name that is no hash
-_BLOCK_BYTES = 1 << 20
 
 
 class Copies:
@@ -36,16 +37,20 @@ class Copies:
         """Whether a later run may need them; a plan accepts nothing, and its folder is removed at its end."""
         return self._place.spool == self._place.kept
 
-    def take(self, store: FileStore, file: RemoteFile, sizes: Container[int]) -> str:
-        """Fetch *file*, or find it where it lies; its name.
+    def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
+        """Fetch *files*, or find them where they lie; their names.
 
         Args:
-            sizes: In bytes, of all other files that may have the same content. One of another size has new content, and
+            known: Gives the sizes, in bytes, of all files that are known. One of another size has new content, and
                 where nothing else needs its hash, summing it up would be to read it twice.
         """
         if self.lasting or not isinstance(store, LocalStore):
-            return self._fetch(store, file)
-        name = self._summed(store, file) if file.size in sizes else f"{_UNSUMMED}{secrets.token_hex(16)}"
+            return [self._fetch(store, file) for file in files]
+        sizes = Counter([*set(known()), *(file.size for file in files)])
+        return [self._find(store, file, summed=sizes[file.size] > 1) for file in files]
+
+    def _find(self, store: LocalStore, file: RemoteFile, *, summed: bool) -> str:
+        name = self._summed(store, file) if summed else f"{_UNSUMMED}{secrets.token_hex(16)}"
         self._in_place[name] = store.in_place(file)
         return name
 
@@ -74,14 +79,13 @@ class Copies:
         """The content hash of what has this *name*, which may have to be read for it."""
         if not name.startswith(_UNSUMMED):
             return name
-        summed = hashlib.sha256()
+        hashing = _Hashing(())
         with self._in_place[name].open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                summed.update(block)
-        return summed.hexdigest()
+            shutil.copyfileobj(file, hashing)
+        return hashing.sum.hexdigest()
 
-    def are_here(self, name: str) -> bool:
-        """Whether this run or an earlier one has put them into its spool."""
+    def has(self, name: str) -> bool:
+        """Whether this run or an earlier one has put what has this *name* into its spool."""
         return self._kept(name).is_file()
 
     def _kept(self, name: str) -> Path:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -187,20 +187,19 @@ class FileSource:
             new = self._new_files(store)
             if self._lookout and self._lookout.early and self._looked_at.issuperset(new):
                 new = []  # nothing came since the last look
-            sizes = self._sizes(new)
-            fetched = [self._fetch(store, file, sizes) for file in new]
+            names = self._copies.take(store, new, self._known_sizes)
+            fetched = [_facts(file, name) for file, name in zip(new, names, strict=True)]
             self._looked_at.update(new)
-        kept = [facts for facts in self._unfinished() if self._copies.are_here(facts.content_hash)]
+        kept = [facts for facts in self._unfinished() if self._copies.has(facts.content_hash)]
         files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
         if self._snapshot:
             files = sorted(files, key=lambda facts: facts.stamp)[-1:]
         return [TakenFile(facts) for facts in sorted(files, key=lambda facts: facts.name)]
 
-    def _sizes(self, new: Sequence[RemoteFile]) -> set[int]:
-        """The sizes of all that a new file may repeat: what any reader knows, and other new files."""
-        known = (facts.size for reader in self._readers for facts in self._done(reader).values())
-        several = (size for size, number in Counter(file.size for file in new).items() if number > 1)
-        return {*known, *several, *(facts.size for facts in self._unfinished())}
+    def _known_sizes(self) -> Iterator[int]:
+        """Of all files that any reader has worked through or accepted."""
+        done = (facts for reader in self._readers for facts in self._done(reader).values())
+        return (facts.size for facts in chain(done, self._unfinished()))
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
@@ -222,10 +221,6 @@ class FileSource:
     def _listed(self, store: FileStore) -> list[RemoteFile]:
         found = store.list(self._folder, self._pattern)
         return [file for file in found if not file.name.lower().endswith(UNFINISHED_SUFFIXES)]
-
-    def _fetch(self, store: FileStore, file: RemoteFile, sizes: set[int]) -> FileFacts:
-        name = self._copies.take(store, file, sizes)
-        return FileFacts(file.name, name, file.size, _instant(file.mtime), _stamp(file), rows=0)
 
     def _unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not get to their end; the source may have removed them since."""
@@ -283,6 +278,10 @@ def _is_cut(path: Openable) -> bool:
             return False
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4))
         return not file.read().rstrip(b"\x00\x1a").endswith(b"\n")  # the zeros of UTF-16, the end mark of DOS
+
+
+def _facts(file: RemoteFile, name: str) -> FileFacts:
+    return FileFacts(file.name, name, file.size, _instant(file.mtime), _stamp(file), rows=0)
 
 
 def _instant(mtime: int) -> datetime:

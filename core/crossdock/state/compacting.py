@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from crossdock.errors import StateError
 from crossdock.state import engine
-from crossdock.state.engine import StateUrl
+from crossdock.state.engine import StateUrl, place_of
 from crossdock.state.schema import metadata
 from crossdock.state.store import State
 
@@ -28,7 +28,7 @@ def compact(state: State, url: StateUrl) -> None:
         elif reason := rewrite(url):
             raise StateError(
                 f"the state cannot be compacted: {reason}",
-                where=url.render_as_string(hide_password=True),
+                where=place_of(url),
                 hint="it needs twice as much free disk as the state is large, and nobody who reads it",
             )
 

@@ -109,7 +109,7 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
             if version < schema.VERSION:
                 raise StateError(
                     f"is of version {version}, this crossdock works with {schema.VERSION}",
-                    where=_place(url),
+                    where=place_of(url),
                     hint="'crossdock init' upgrades it and keeps what it knows",
                 )
     except BaseException:
@@ -155,11 +155,11 @@ def translated(url: URL) -> Iterator[None]:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
         if isinstance(cause, ModuleNotFoundError):
             raise StateError(
-                "PostgreSQL needs its driver", where=_place(url), hint="pip install 'crossdock[postgres]'"
+                "PostgreSQL needs its driver", where=place_of(url), hint="pip install 'crossdock[postgres]'"
             ) from error
         reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
         hint = "is another crossdock at work on it?" if "locked" in reason else None
-        raise StateError(f"the state cannot be used: {reason}", where=_place(url), hint=hint) from None
+        raise StateError(f"the state cannot be used: {reason}", where=place_of(url), hint=hint) from None
 
 
 # at DEBUG it logs rows, whatever it is told to hide
@@ -176,7 +176,7 @@ def _engine(url: URL, *, read_only: bool) -> Engine:
         )
     except ModuleNotFoundError as error:
         raise StateError(
-            "PostgreSQL needs its driver", where=_place(url), hint="pip install 'crossdock[postgres]'"
+            "PostgreSQL needs its driver", where=place_of(url), hint="pip install 'crossdock[postgres]'"
         ) from error
 
 
@@ -258,14 +258,14 @@ def _check(connection: Connection, url: URL, pin: Pin) -> int:
     if kept != pin:
         raise StateError(
             f"belongs to tenant {kept.tenant!r} of {kept.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
-            where=_place(url),
+            where=place_of(url),
             hint="each platform and tenant has a state of its own: change 'state:' or 'platform:' in the config",
         )
     version = int(facts["version"])
     if version > schema.VERSION:
         raise StateError(
             f"is of version {version}, newer than this crossdock knows ({schema.VERSION})",
-            where=_place(url),
+            where=place_of(url),
             hint="use the crossdock that wrote it, or a later one",
         )
     return version
@@ -274,10 +274,11 @@ def _check(connection: Connection, url: URL, pin: Pin) -> int:
 def _missing(url: URL) -> StateError:
     return StateError(
         "there is no state here",
-        where=_place(url),
+        where=place_of(url),
         hint="'crossdock init' makes it; if there was one, restore it: an empty state would send everything again",
     )
 
 
-def _place(url: URL) -> str:
+def place_of(url: URL) -> str:
+    """The address without its password, for errors."""
     return url.render_as_string(hide_password=True)

@@ -24,7 +24,7 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state import sql
-from crossdock.state.engine import reading
+from crossdock.state.engine import place_of, reading
 from crossdock.state.schema import leases as table
 
 LEASE_S = 60.0
@@ -61,7 +61,7 @@ class Lease:
         if _RENEW[connection.dialect.name].run(connection, facts) != 1:
             raise StateError(
                 "another run has taken over, since this one was asleep for too long",
-                where=_place(self.url),
+                where=place_of(self.url),
                 hint="nothing more was written; 'crossdock runs' shows the other one",
             )
 
@@ -115,7 +115,7 @@ def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
     if last.until > now:
         raise StateBusyError(
             f"another run is at work on this state ({last.owner})",
-            where=_place(url),
+            where=place_of(url),
             hint="wait for its end; 'crossdock runs' shows it",
         )
 
@@ -174,7 +174,3 @@ def _now(connection: Connection) -> datetime:
         return datetime.now(UTC)
     told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
     return told
-
-
-def _place(url: URL) -> str:
-    return url.render_as_string(hide_password=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from crossdock.errors import StateError
 from crossdock.state import compacting
-from crossdock.state.engine import StateUrl
+from crossdock.state.engine import StateUrl, place_of
 from crossdock.state.retention import Ages, Purged
 from crossdock.state.store import State, Transaction
 
@@ -44,6 +44,6 @@ def _all(state: State, step: Callable[[Transaction], int]) -> int:
 def _unfinished(url: StateUrl, reason: str) -> StateError:
     return StateError(
         f"the data is purged, but remnants may be left in the file: {reason}",
-        where=url.render_as_string(hide_password=True),
+        where=place_of(url),
         hint="purge again; it needs as much free disk as the state is large, and nobody at work on it",
     )

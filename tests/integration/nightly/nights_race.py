@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from sqlalchemy import create_engine, select
 from tests.chaos import contest
 from tests.conftest import PIN
-from tests.patience import eventually
+from tests.patience import WITHIN_S, eventually
 from tests.unit.scheduling.wallclock import planned, walk
 
 from crossdock.errors import CrossdockError, StateBusyError, StateError
@@ -41,7 +41,6 @@ ZONES = (
 AT = "02:30"
 DUE = datetime(2025, 3, 2, 1, 30, tzinfo=UTC)  # the first night after it in Berlin
 THREE_DAYS = timedelta(days=3)
-WITHIN_S = 60.0
 
 T = TypeVar("T")
 Wanted = dict[tuple[datetime, date], str]  # the nights of a job and how each must end

@@ -58,8 +58,11 @@ def place(tmp_path: Path) -> Workplace:
     return Workplace(clock, Silent(), Intake(), tmp_path / "work" / "spool", tmp_path / "work", tmp_path / "kept")
 
 
-def source_of(files: str, store: Noting, place: Workplace, *readers: Reader) -> FileSource:
-    return FileSource(files, DelimitedFormat(), lambda: store, place, settle_s=0, snapshot=False, readers=readers)
+def source_of(
+    files: str, store: Noting, place: Workplace, *readers: Reader, layout: DelimitedFormat | None = None
+) -> FileSource:
+    layout = layout or DelimitedFormat()
+    return FileSource(files, layout, lambda: store, place, settle_s=0, snapshot=False, readers=readers)
 
 
 @pytest.fixture
@@ -111,9 +114,6 @@ def test_sources_of_one_file_keep_apart(store: Noting, place: Workplace, tmp_pat
     readers = [Reader("wms.one", "1"), Reader("wms.other", "1")]
     layouts = [DelimitedFormat(header=False, names=(name,)) for name in "AB"]
     place = replace(place, intake=NoIntake())
-    sources = [
-        FileSource("LOT_*.csv", layout, lambda: store, place, settle_s=0, snapshot=False, readers=readers)
-        for layout in layouts
-    ]
+    sources = [source_of("LOT_*.csv", store, place, *readers, layout=layout) for layout in layouts]
     read = [{batch.load().columns[0] for batch in source.read(reader)} for reader in readers for source in sources]
     assert read == [{"A"}, {"B"}] * 2

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, WithJson
 
 MAX_DIGITS_BEFORE_POINT = 15
 MAX_DIGITS_AFTER_POINT = 4
+MAX_ID_LENGTH = 64
 
 
 def _exact(value: object) -> Decimal:
@@ -59,6 +60,17 @@ def _country(code: str) -> str:
     return code
 
 
+def is_platform_id(text: str) -> bool:
+    """True for 1 to 64 printable characters that are not a dot segment, which would name another path (RFC 3986, 5.2.4)."""
+    return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}
+
+
+def _platform_id(text: str) -> str:
+    if not is_platform_id(text):
+        raise ValueError(f"must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'")
+    return text
+
+
 Exact = Annotated[
     Decimal,
     BeforeValidator(_exact),
@@ -69,6 +81,6 @@ Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), Aft
 Code = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 LongText = Annotated[StrictStr, Field(max_length=10_000)]
-PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=64)]
+PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH), AfterValidator(_platform_id)]
 ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]

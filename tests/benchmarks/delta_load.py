@@ -18,7 +18,7 @@ from crossdock.clock import SystemClock
 from crossdock.delivery import outcomes
 from crossdock.delivery.dispatcher import Chunk, Counters
 from crossdock.delivery.operations import Operation, mint, payload_fp
-from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.outcomes import Outcome, Subject
 from crossdock.delivery.senders import Errand, Returned, Senders
 from crossdock.delivery.settling import Settled
 from crossdock.platform.target import PlatformTarget
@@ -35,7 +35,7 @@ class Answering(Senders):
     def put(self, errands: Sequence[Errand], in_flight: int) -> None:
         for errand in errands:
             answer = Answer(201, {}, b'{"id":"prd_%d"}' % errand.intent.id)
-            self.results.put(Returned(errand, outcomes.of_answer(answer)))
+            self.results.put(Returned(errand, outcomes.of_answer(answer, Subject(errand.intent.path))))
 
 
 class Filling:

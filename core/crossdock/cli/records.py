@@ -14,7 +14,7 @@ from crossdock.cli.options import as_json, config_option, counted, example, inte
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.state import Choice, Transaction
+    from crossdock.state import Choice, Intent, Transaction
 
 State = click.Choice(["rejected", "waiting", "in-doubt"])
 SHOWN = ("rejected", "waiting", "in-doubt", "dropped")
@@ -228,20 +228,27 @@ def _waiting(tx: Transaction, limit: int) -> list[dict[str, Any]]:
 
 
 def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:
+    intents = tx.intents.listed(("in_doubt",), limit=limit)
+    messages = tx.intents.latest_messages(intents)
+
+    def why(intent: Intent) -> str:
+        if not intent.attempts:
+            return f"{intent.operation} may have happened before the state was restored"
+        sent = f"{intent.operation} was sent {_times(intent.attempts)} without a clear answer"
+        return f"{sent}: {messages[intent.id]}" if messages.get(intent.id) else sent
+
     return [
         {
             "state": "in-doubt",
             "stream": intent.stream,
             "key": intent.key,
-            "why": f"{intent.operation} was sent {_times(intent.attempts)} without a clear answer"
-            if intent.attempts
-            else f"{intent.operation} may have happened before the state was restored",
+            "why": why(intent),
             "source": intent.source,
             "line": intent.line,
             "since": intent.first_sent_at,
             "raw": intent.raw,
         }
-        for intent in tx.intents.listed(("in_doubt",), limit=limit)
+        for intent in intents
     ]
 
 

@@ -108,8 +108,7 @@ class Judge:
             self._pinged(errand, outcome, verdicts)
             return
         self._note(errand, outcome, verdicts)
-        nameless = outcome.kind == "delivered" and not (outcome.platform_id or intent.platform_id)
-        if nameless or outcome.kind in {"unavailable", "in_doubt"}:
+        if outcome.kind in {"unavailable", "in_doubt"}:
             self.outbox.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
             self._again(errand, outcome, verdicts)
             return
@@ -270,10 +269,9 @@ class Judge:
     def _give_up_if_hopeless(self, trouble: Trouble, outcome: Outcome) -> None:
         if not self._hopeless(trouble):
             return
-        said = outcome.message or "answers success without an id"
         attempts = max(trouble.failures, self.outbox.breaker.probes)
         hint = "nothing was lost; run again when the platform answers"
-        told, where = f"{said} ({attempts} attempts)", self._profile.base_url
+        told, where = f"{outcome.message} ({attempts} attempts)", self._profile.base_url
         if self.resuming and outcome.kind != "unavailable":  # new records will show whether the platform works
             self.stop = self.stop or PutOffError(told)
         self.stop = self.stop or UnavailableError(told, where=where, hint=hint)

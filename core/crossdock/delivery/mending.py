@@ -11,6 +11,7 @@ from crossdock.delivery.operations import payload_after
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settling import Settled
 from crossdock.errors import ConfigError
+from crossdock.fields import is_platform_id
 from crossdock.state import Choice, DeadLetter, Intent, Transaction, WaitingRecord
 
 
@@ -21,8 +22,10 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
         platform_id: The id that the platform gave; needed for creates.
 
     Raises:
-        ConfigError: If a create has no id, or several would get one id.
+        ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
     """
+    if platform_id is not None and not is_platform_id(platform_id):
+        raise ConfigError("the id of a record is 1 to 64 printable characters, and not '.' or '..'", where=platform_id)
     creates = [intent for intent in intents if intent.operation == "create"]
     if creates and (platform_id is None or len(creates) > 1):
         hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
@@ -33,6 +36,9 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
         intent.status = "delivered"
     outcome = Outcome("delivered", platform_id=platform_id)
     settling.write(tx, [Settled(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
+    if any(intent.status == "in_doubt" for intent in intents):
+        hint = "'crossdock trace ID' shows which; look up the id of this one on the platform"
+        raise ConfigError("this id belongs to another record", where=platform_id, hint=hint)
 
 
 def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
 
 from crossdock import wire
+from crossdock.fields import is_platform_id
 from crossdock.pacing.headers import MAX_WAIT_S, http_date
 from crossdock.platform import problems
 from crossdock.platform.problems import Problem
@@ -47,15 +49,30 @@ def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) 
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
 
 
-def of_answer(answer: Answer) -> Outcome:
-    """The outcome that *answer* tells.
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The record that a request is about.
+
+    Attributes:
+        path: Where the request goes; the ``Location`` of a new record is directly below it.
+        platform_id: None as long as the platform has given none.
+        name: The external id that the platform must know it by; None where it has none, or we do not know it.
+    """
+
+    path: str = ""
+    platform_id: str | None = None
+    name: str | None = None
+
+
+def of_answer(answer: Answer, subject: Subject) -> Outcome:
+    """The outcome that *answer* to a write describes.
 
     Only answers that say so mean "not done": a 500, 502, 504 or 408 may come from a gateway after the work was done,
-    and so may a success whose body is broken.
+    and so may a success whose body is broken, or names no usable id, or another record.
     """
     status = answer.status
     if 200 <= status < 300:
-        return _success(answer)
+        return _success(answer, subject)
     problem = problems.read(status, answer.body)
     wait = retry_after_s(answer)
     kind: Class = "in_doubt"
@@ -72,25 +89,37 @@ def of_answer(answer: Answer) -> Outcome:
     return Outcome(kind, problem.message, status, wait)
 
 
-def of_look_up(answer: Answer) -> Outcome:
-    """The outcome of asking for one record, by its id or by a list with at most one entry."""
-    if answer.status in {404, 410}:
+def of_look_up(answer: Answer, subject: Subject) -> Outcome:
+    """The outcome of asking for a record by its id, or by its name where the id is not known.
+
+    A platform that ignores the parameter answers with records of others, which must never be taken for ours. So an
+    answer by name is a list with the one record of that name, or an empty one; an answer by id is the record with that
+    id, under the name that we know.
+    """
+    by_id = subject.platform_id is not None
+    if by_id and answer.status in {404, 410}:
         return Outcome("absent", status=answer.status)
     if answer.status != 200:
-        told = of_answer(answer)
-        return told if told.kind in {"throttled", "unauthorized"} else replace(told, kind="unavailable")
+        outcome = of_answer(answer, subject)
+        return outcome if outcome.kind in {"throttled", "unauthorized"} else replace(outcome, kind="unavailable")
     try:
         body = wire.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
-    listed, etag = body.get("data") if isinstance(body, dict) else None, answer.headers.get("etag")
-    if isinstance(listed, list):
-        body, etag = listed[0] if listed else None, None  # a tag would be the list's
-    if body is None:
+    listed = [body] if by_id else body.get("data") if isinstance(body, dict) else None
+    if listed == []:
         return Outcome("absent", status=200)
-    if not isinstance(body, dict) or not isinstance(body.get("id"), str):
-        return Outcome("unavailable", "answered a look-up with something else than a record", answer.status)
-    return Outcome("found", status=200, platform_id=body["id"], etag=etag, held=body)
+    if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject):
+        return Outcome("unavailable", "answered a look-up with something else than the record asked for", answer.status)
+    etag = answer.headers.get("etag") if by_id else None  # else it is the list's
+    return Outcome("found", status=200, platform_id=listed[0]["id"], etag=etag, held=listed[0])
+
+
+def _is_of(body: object, subject: Subject) -> bool:
+    """True if *body* is a record with a usable id, and nothing in it contradicts *subject*."""
+    if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not is_platform_id(body["id"]):
+        return False
+    return body["id"] == (subject.platform_id or body["id"]) and subject.name in {None, body.get("externalId")}
 
 
 def of_ping(answer: Answer) -> Outcome:
@@ -103,15 +132,32 @@ def _is_running(problem: Problem, wait_s: float | None) -> bool:
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
 
-def _success(answer: Answer) -> Outcome:
+def _success(answer: Answer, subject: Subject) -> Outcome:
     try:
         body = wire.loads(answer.body) if answer.body else {}
     except ValueError:
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
-    given = body.get("id") if isinstance(body, dict) else None
-    location = answer.headers.get("location", "")
-    platform_id = given if isinstance(given, str) and given else location.rstrip("/").rpartition("/")[2] or None
-    return Outcome("delivered", status=answer.status, platform_id=platform_id, etag=answer.headers.get("etag"))
+    members = body if isinstance(body, dict) else {}
+    located = _id_in_location(answer.headers.get("location", ""), subject.path)
+    ids = {each for each in (members.get("id"), located, subject.platform_id) if isinstance(each, str)}
+    if not ids:
+        return Outcome("in_doubt", "answered success without an id", answer.status)
+    if not all(map(is_platform_id, ids)):
+        return Outcome(
+            "in_doubt", "answered success with an id that is not 1 to 64 printable characters", answer.status
+        )
+    if len(ids) > 1 or subject.name not in {None, members.get("externalId", subject.name)}:
+        return Outcome("in_doubt", "answered success for another record", answer.status)
+    return Outcome("delivered", status=answer.status, platform_id=ids.pop(), etag=answer.headers.get("etag"))
+
+
+def _id_in_location(location: str, path: str) -> str | None:
+    """The id of a new record, whose address is that of its collection and one more segment (RFC 9110 section 10.2.2)."""
+    try:
+        collection, _, segment = urlsplit(location).path.rpartition("/")
+    except ValueError:
+        return None
+    return unquote(segment) if segment and collection.endswith(path) else None
 
 
 def _rejection(problem: Problem) -> Outcome:

@@ -8,17 +8,19 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self
+from uuid import uuid4
 
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
-from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.outcomes import Outcome, Subject
 from crossdock.pacing import headers
 from crossdock.pacing.allowance import Ticket
 from crossdock.pacing.headers import Told
-from crossdock.platform.target import PlatformTarget, Request
+from crossdock.platform.target import PlatformTarget, Request, external_id
+from crossdock.resources import RESOURCES, ResourceName
 from crossdock.state import Intent
 from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
 
@@ -78,11 +80,19 @@ class Returned:
     told: Told | None = None
 
 
-_OUTCOMES: Mapping[str, Callable[[Answer], Outcome]] = {
-    "send": outcomes.of_answer,
-    "look_up": outcomes.of_look_up,
-    "ping": outcomes.of_ping,
-}
+def _outcome(errand: Errand, answer: Answer) -> Outcome:
+    """What *answer* means for *errand*."""
+    intent = errand.intent
+    name = external_id(intent.namespace, intent.key) if RESOURCES[intent.resource].has_external_id else None
+    match errand.purpose:
+        case "send":
+            return outcomes.of_answer(answer, Subject(intent.path, intent.platform_id, name))
+        case "look_up":
+            if intent.before is not None:  # of a record that was taken over, the platform may not know our name
+                name = intent.before.get("externalId")
+            return outcomes.of_look_up(answer, Subject(platform_id=intent.platform_id, name=name))
+        case "ping":
+            return outcomes.of_ping(answer)
 
 
 class Senders:
@@ -95,6 +105,8 @@ class Senders:
         self._work: queue.SimpleQueue[Errand | None] = queue.SimpleQueue()
         self.results: queue.SimpleQueue[Returned] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._filtered: set[ResourceName] = set()  # resources whose look-ups by name were tried in this run
+        self._trying = threading.Lock()
 
     def put(self, errands: Sequence[Errand], in_flight: int) -> None:
         """Send *errands*; *in_flight* counts them and all others on their way."""
@@ -115,14 +127,37 @@ class Senders:
 
     def _run(self, client: HttpClient, errand: Errand) -> Returned:
         try:
-            answer = self._ask(client, errand)
-            outcome = _OUTCOMES[errand.purpose](answer)
+            answer, outcome = self._exchange(client, errand)
             told = headers.read(answer.headers, time.time())
             return Returned(errand, self._masks.applied(errand.intent, outcome), answered=True, told=told)
         except (NotSentError, AmbiguousError) as error:
             return Returned(errand, outcomes.of_failure(error, harmless=errand.purpose != "send"))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
             return Returned(errand, None, error)
+
+    def _exchange(self, client: HttpClient, errand: Errand) -> tuple[Answer, Outcome]:
+        intent = errand.intent
+        if errand.purpose == "look_up" and intent.platform_id is None:
+            with self._trying:
+                failed = None if intent.resource in self._filtered else self._try_filter(client, intent.resource)
+            if failed is not None:
+                return failed
+        answer = self._ask(client, errand)
+        return answer, _outcome(errand, answer)
+
+    def _try_filter(self, client: HttpClient, resource: ResourceName) -> tuple[Answer, Outcome] | None:
+        """Ask for a name that does not exist; None if the platform answers that there is no such record."""
+        key = uuid4().hex
+        answer = self._target.send(client, self._target.look_up(resource, "crossdock", key, None))
+        outcome = outcomes.of_look_up(answer, Subject(name=external_id("crossdock", key)))
+        if outcome.kind == "absent":
+            self._filtered.add(resource)
+            return None
+        if outcome.status == 200:
+            rule = self._target.profile.lookup
+            told = f"does not filter by {rule.parameter}; if it cannot, set platform.lookup.enabled: false"
+            outcome = Outcome("unavailable", told, 200)
+        return answer, outcome
 
     def _ask(self, client: HttpClient, errand: Errand) -> Answer:
         intent, target = errand.intent, self._target

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from crossdock.delivery.operations import PARTIAL, bytes_after, canonical_fp, payload_after
 from crossdock.delivery.outcomes import Outcome
-from crossdock.state import Accepted, DeadLetter, Intent, Scope, Transaction
+from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,11 @@ class Settled:
 
 def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datetime) -> None:
     """Move the intents, and bind, or make dead letters of, their records."""
+    _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
         item.intent.http_status = item.outcome.status
-        item.intent.platform_id = item.intent.platform_id or item.outcome.platform_id
+        if item.intent.status == "delivered":
+            item.intent.platform_id = item.intent.platform_id or item.outcome.platform_id
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at)
@@ -43,6 +45,29 @@ def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datet
         tx.refused.clear(stream, key_hashes)
     for stream, key_hashes in (*through.items(), *_by_stream(letters).items()):
         tx.waiting.clear(stream, key_hashes)
+
+
+def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settled], *, at: datetime) -> None:
+    """Put in doubt what the target says to hold under the id of another record: one of the two is not there."""
+    found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
+    for item in settled:
+        intent, platform_id = item.intent, item.outcome.platform_id or item.intent.platform_id
+        if intent.status == "delivered" and intent.operation != "delete" and platform_id is not None:
+            found[intent.target, intent.resource].append((platform_id, intent))
+    for (target, resource), each in found.items():
+        owners = {
+            platform_id: (namespace, key_hash, key)
+            for platform_id, namespace, key_hash, key in tx.bindings.owners(
+                target, resource, [name for name, _ in each]
+            )
+        }
+        for platform_id, intent in each:
+            own = intent.namespace, intent.key_hash, intent.key
+            namespace, _, key = owner = owners.setdefault(platform_id, own)
+            if owner != own:
+                intent.status = "in_doubt"
+                told = f"the target answered with an id that belongs to another record, {namespace}:{key}"
+                tx.intents.note([Attempt(intent.id, intent.attempts, at, "in_doubt", None, told)])
 
 
 def _whole(tx: Transaction, letter: DeadLetter) -> DeadLetter | None:

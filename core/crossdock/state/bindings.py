@@ -66,6 +66,12 @@ _HERE = within_given(table)
 _IS_LIVE = table.c.deleted_at.is_(None)
 _GET = sql.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
 _IDS = sql.ByKey(select(table.c.key_hash, table.c.platform_id).where(_HERE, _IS_LIVE), table.c.key_hash)
+_OF_ID = sql.ByKey(
+    select(table.c.platform_id, table.c.namespace, table.c.key_hash, table.c.key).where(
+        table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), _IS_LIVE
+    ),
+    table.c.platform_id,
+)
 _COUNTERS = sql.ByKey(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
 _BURY = sql.Bulk(
     update(table)
@@ -89,6 +95,13 @@ class Bindings:
         """Platform ids of the live bindings among *key_hashes*."""
         found = _IDS.rows(self._connection, scope.columns, key_hashes)
         return {key_hash: platform_id for key_hash, platform_id in found}
+
+    def owners(self, target: str, resource: str, platform_ids: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
+        """Id, namespace, key hash and key of the records that are bound to *platform_ids*, in no order."""
+        for platform_id, namespace, key_hash, key in _OF_ID.rows(
+            self._connection, {"target": target, "resource": resource}, platform_ids
+        ):
+            yield platform_id, namespace, key_hash, key
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
         """Write what the target accepted."""

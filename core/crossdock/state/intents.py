@@ -188,6 +188,16 @@ class Intents:
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
         sql.upsert(self._connection, attempts, rows)
 
+    def latest_messages(self, items: Sequence[Intent]) -> dict[int, str]:
+        """What is noted of the latest sending of each of *items*, by its id; absent where nothing is."""
+        found: dict[int, str] = {}
+        for part in sql.chunks([item.id for item in items]):
+            query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
+            found.update(
+                (number, message) for number, message in self._connection.execute(query.order_by(attempts.c.number))
+            )
+        return found
+
     def _listed(self, query: Any) -> list[Intent]:
         return [Intent(**row._mapping) for row in self._connection.execute(query)]  # noqa: SLF001  its documented name
 

@@ -146,7 +146,7 @@ def _converted(convert: Convert, values: Iterable[Any]) -> Iterator[Any]:
 
 
 class ByKey:
-    """A query for the rows of many key hashes, which travel as one parameter.
+    """A query for the rows of many keys: hashes, which travel as one parameter, or texts.
 
     What the database gives is made into our values column by column: Core's own way, cell by cell, takes as long as the
     database does.
@@ -158,14 +158,16 @@ class ByKey:
         query: All but the condition on *key*.
     """
 
-    def __init__(self, query: Select[Any], key: Column[int]) -> None:
+    def __init__(self, query: Select[Any], key: Column[Any]) -> None:
         columns = list(query.selected_columns)
         self._kinds = [column.type if isinstance(column.type, TypeDecorator) else None for column in columns]
         self._query = query.with_only_columns(*(as_stored(column).label(column.name) for column in columns))
-        self._key = key
+        self._key, self._of_hashes = key, isinstance(key.type, Hash)
 
     @cached_property
     def _at_once(self) -> Select[Any]:
+        if not self._of_hashes:
+            return self._query.where(self._key.in_(bindparam("keys", expanding=True)))
         joined = bindparam("keys", type_=LargeBinary)
         place = select(literal(1).label("place")).cte("places", recursive=True)
         place = place.union_all(
@@ -181,17 +183,15 @@ class ByKey:
         found = self._query.where(self._key == wanted.c.key).offset(literal_column("0")).lateral("found")
         return select(*found.c).select_from(wanted.join(found, true()))
 
-    def rows(
-        self, connection: Connection, place: Mapping[str, str], key_hashes: Sequence[int]
-    ) -> Iterator[tuple[Any, ...]]:
-        """What there is of *key_hashes*, in no order; *place* holds the other parameters of the query."""
-        if not key_hashes:
+    def rows(self, connection: Connection, place: Mapping[str, str], keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+        """What there is of *keys*, in no order; *place* holds the other parameters of the query."""
+        if not keys:
             return iter(())
         if connection.dialect.name == "sqlite":
-            keys = b"".join(key_hash.to_bytes(_HASH_BYTES, "big") for key_hash in key_hashes)
-            found = connection.execute(self._at_once, {**place, "keys": keys}).all()
+            joined = b"".join(key.to_bytes(_HASH_BYTES, "big") for key in keys) if self._of_hashes else list(keys)
+            found = connection.execute(self._at_once, {**place, "keys": joined}).all()
         else:
-            found = connection.execute(self._each, {**place, "keys": list(key_hashes)}).all()
+            found = connection.execute(self._each, {**place, "keys": list(keys)}).all()
         columns = zip(self._kinds, zip(*found, strict=True), strict=False)  # none where nothing was found
         return zip(*(_made(kind, column, connection.dialect) for kind, column in columns), strict=True)
 

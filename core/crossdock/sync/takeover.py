@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from crossdock.errors import ConfigError, RefusedError
+from crossdock.fields import MAX_ID_LENGTH, is_platform_id
 from crossdock.platform.target import PlatformTarget
 from crossdock.resources import RESOURCES
 from crossdock.state import Binding, Scope, Transaction
@@ -57,11 +58,20 @@ def _bind(
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.ids(scope, list(hashes.values()))
     unsettled = {intent.key_hash for intent in tx.intents.unsettled(scope)}
+    owners = {
+        platform_id: (namespace, key)
+        for platform_id, namespace, _, key in tx.bindings.owners(
+            scope.target, scope.resource, [platform_id for _, _, platform_id in rows]
+        )
+    }
     fresh = []
     for line, key, platform_id in rows:
         bound = known.get(hashes[key], platform_id)
         if bound != platform_id:
             raise RefusedError(f"{key} is bound to {bound} already", where=f"{path}:{line}")
+        owner = owners.setdefault(platform_id, (scope.namespace, key))
+        if owner != (scope.namespace, key):
+            raise RefusedError(f"{platform_id} is bound to {':'.join(owner)} already", where=f"{path}:{line}")
         if hashes[key] in unsettled:
             hint = "'crossdock sync' sends it, or 'crossdock records resolve' says what became of it"
             raise RefusedError(f"an operation on {key} is not settled", where=f"{path}:{line}", hint=hint)
@@ -93,6 +103,9 @@ def _read(path: Path) -> dict[Scope, list[tuple[int, str, str]]]:
     for line, row in _rows(path):
         if row["resource"] not in RESOURCES or not all(row.values()):
             raise RefusedError(f"must have {', '.join(COLUMNS)}, and a known resource", where=f"{path}:{line}")
+        if not is_platform_id(row["platform_id"]):
+            told = f"platform_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
+            raise RefusedError(told, where=f"{path}:{line}")
         scope = Scope(PlatformTarget.name, RESOURCES[row["resource"]].name, row["namespace"])  # type: ignore[index]  # it is one of them
         if (first := seen.setdefault((scope, row["key"]), line)) != line:
             raise RefusedError(f"names {row['key']} again, after line {first}", where=f"{path}:{line}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from collections import Counter
@@ -29,6 +30,7 @@ from crossdock.transport.http import HttpClient
 
 SCOPE = Scope("platform", "product", "wms")
 PRODUCTS = "/api/v1/catalog/products"
+PROBE = "externalId=crossdock%3A"
 
 Answer = tuple[int, dict[str, str], bytes] | None  # None: the connection is closed without an answer
 Script = Callable[["Seen"], Answer]
@@ -56,6 +58,7 @@ class Platform(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.script: Script = created
         self.seen: list[Seen] = []
+        self.probes: list[Seen] = []  # look-ups for a name that does not exist
         self.lock = threading.Lock()
 
     def of(self, *methods: str) -> list[Seen]:
@@ -80,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             turn = 1 + sum(seen.key == key for seen in self.server.seen)
             seen = Seen(self.command, self.path, key, body, turn, self.headers.get("if-match"))
-            self.server.seen.append(seen)
+            (self.server.probes if PROBE in self.path else self.server.seen).append(seen)
         answer = self.server.script(seen)
         if answer is None:
             self.close_connection = True
@@ -99,7 +102,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def created(seen: Seen) -> Answer:
-    return 201, {}, b'{"id":"prd_%s"}' % seen.key[:8].strip('"').encode()
+    """One id for each key, where there are no keys for each body; an update keeps the id."""
+    if seen.method == "PATCH":
+        return 200, {}, json.dumps({"id": seen.path.rpartition("/")[2]}).encode()
+    name = seen.key.strip('"')[:8] or hashlib.sha256(seen.body).hexdigest()[:8]
+    return 201, {}, b'{"id":"prd_%s"}' % name.encode()
 
 
 class Shelf:

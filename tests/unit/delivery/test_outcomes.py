@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import json
 import time
 import zlib
 from typing import Any
+from urllib.parse import quote
 
 import httpcore
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossdock.delivery import outcomes
-from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.outcomes import Outcome, Subject
 from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
 from crossdock.transport.http import HttpClient
 
@@ -46,7 +50,7 @@ def client(network: Network, **limits: float) -> HttpClient:
 
 def answer(status: int, body: bytes = b"{}", **headers: str) -> Outcome:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return outcomes.of_answer(Answer(status, named, body))
+    return outcomes.of_answer(Answer(status, named, body), Subject())
 
 
 def exceptions() -> list[type[Exception]]:
@@ -193,3 +197,76 @@ def test_a_drip_of_bytes_ends_at_the_deadline() -> None:
     with pytest.raises(AmbiguousError, match="no whole answer in time"):
         http.send("GET", "/")
     http.close()
+
+
+IDS = st.text(max_size=80) | st.sampled_from(
+    [".", "..", "", "a" * 64, "a" * 65, "é", "a b", "../x", "%2e%2e", "\x00", "\u202e"]
+)
+
+
+@given(given_id=IDS, located=st.booleans())
+def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
+    """What is bound is 1 to 64 printable characters that do not name another path, in the body or in Location."""
+    headers = {"location": f"https://other.example/v1/things/{quote(given_id, safe='')}"} if located else {}
+    body = b"{}" if located else json.dumps({"id": given_id}).encode()
+    found = outcomes.of_answer(Answer(201, headers, body), Subject("/v1/things"))
+    if 1 <= len(given_id) <= 64 and given_id.isprintable() and given_id not in {".", ".."}:
+        assert (found.kind, found.platform_id) == ("delivered", given_id)
+    else:
+        assert (found.kind, found.platform_id) == ("in_doubt", None)
+
+
+@pytest.mark.parametrize(
+    ("location", "body"),
+    [
+        pytest.param("/v1/things", b"{}", id="the collection itself"),
+        pytest.param("/v1/things/", b"{}", id="an empty segment"),
+        pytest.param("/v1/others/x", b"{}", id="another collection"),
+        pytest.param("/v1/things/x/y", b"{}", id="something below a record"),
+        pytest.param("http://[::1/v1/things/x", b"{}", id="not an address"),
+        pytest.param("/v1/things/..", b"{}", id="a dot segment"),
+        pytest.param("/v1/things/x", b'{"id": "y"}', id="body and Location disagree"),
+        pytest.param("", b'{"id": "x", "externalId": "wms:2"}', id="the body is of another record"),
+    ],
+)
+def test_an_answer_for_another_record_is_in_doubt(location: str, body: bytes) -> None:
+    """A success that does not name the record that was sent binds nothing."""
+    told = Answer(201, {"location": location}, body)
+    assert outcomes.of_answer(told, Subject("/v1/things", name="wms:1")).kind == "in_doubt"
+
+
+OURS = {"id": "x", "externalId": "wms:1"}
+FOREIGN = {"id": "y", "externalId": "wms:2"}
+
+
+@pytest.mark.parametrize(
+    ("by_id", "body", "kind"),
+    [
+        pytest.param(False, {"data": [OURS]}, "found", id="by name: ours"),
+        pytest.param(False, {"data": []}, "absent", id="by name: nothing"),
+        pytest.param(False, {"data": [FOREIGN]}, "unavailable", id="by name: a foreign record"),
+        pytest.param(False, {"data": [OURS, FOREIGN]}, "unavailable", id="by name: several"),
+        pytest.param(False, {"data": [{"id": "x"}]}, "unavailable", id="by name: without a name"),
+        pytest.param(False, {"data": [OURS | {"id": ".."}]}, "unavailable", id="by name: an id that is a path"),
+        pytest.param(False, {"data": None}, "unavailable", id="by name: no list"),
+        pytest.param(False, OURS, "unavailable", id="by name: a record in place of a list"),
+        pytest.param(False, [], "unavailable", id="by name: not an object"),
+        pytest.param(True, OURS, "found", id="by id: ours"),
+        pytest.param(True, OURS | {"externalId": "wms:2"}, "unavailable", id="by id: under another name"),
+        pytest.param(True, FOREIGN, "unavailable", id="by id: another record"),
+        pytest.param(True, {"data": [OURS]}, "unavailable", id="by id: a list"),
+        pytest.param(True, {}, "unavailable", id="by id: nothing"),
+    ],
+)
+def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, kind: str) -> None:  # noqa: FBT001  a case
+    """Whatever else is answered is neither our record nor a proof that there is none."""
+    subject = Subject(platform_id="x" if by_id else None, name="wms:1")
+    found = outcomes.of_look_up(Answer(200, {}, json.dumps(body).encode()), subject)
+    assert (found.kind, found.platform_id) == (kind, "x" if kind == "found" else None)
+
+
+def test_a_missing_list_does_not_prove_that_a_record_is_missing() -> None:
+    """A 404 answers a look-up by id; where a list was asked for it is an error."""
+    gone = Answer(404, {}, b"{}")
+    assert outcomes.of_look_up(gone, Subject(platform_id="x")).kind == "absent"
+    assert outcomes.of_look_up(gone, Subject(name="wms:1")).kind == "unavailable"

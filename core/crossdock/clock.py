@@ -14,20 +14,24 @@ class Clock(Protocol):
         """The present instant, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start that never run backwards."""
+        """Seconds from an arbitrary start that never run backwards, and go on while the machine is suspended."""
 
     def sleep(self, seconds: float) -> None:
         """Return after *seconds*, at once for zero and less."""
 
 
+# macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts suspended time, unlike time.monotonic() there and on Linux
+_SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock; `monotonic` is the time since it started, the same for all of its processes."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_SINCE_BOOT)
 
     def sleep(self, seconds: float) -> None:
         if seconds > 0:

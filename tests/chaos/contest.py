@@ -24,6 +24,8 @@ _STARTER = """
 import json, os, sys
 import crossdock.cli.main, crossdock.cli.sync, crossdock.sync.runner, crossdock.state, polars, psycopg
 import crossdock_connectors.sftp_warehouse
+from crossdock.delivery import dispatcher
+dispatcher.LEAVE_AT_MOST_S = dispatcher.LEAVE_WITHIN_S  # so that a test knows how long is long enough
 for line in sys.stdin:
     asked = json.loads(line)
     if "wait" in asked:
@@ -151,6 +153,19 @@ def expire(url: URL) -> bool:
     except OperationalError:
         return False
     return True
+
+
+def sending(url: URL) -> int:
+    """How many operations are marked as on their way."""
+    with _connected(url) as connection:
+        return int(connection.execute(text("SELECT count(*) FROM intents WHERE status = 'sending'")).scalar_one())
+
+
+def settled(url: URL) -> int:
+    """How many invoices are known to be delivered."""
+    query = "SELECT count(*) FROM bindings WHERE resource = 'invoice'"
+    with _connected(url) as connection:
+        return int(connection.execute(text(query)).scalar_one())
 
 
 def contents(url: URL) -> dict[str, list[str]]:

@@ -28,6 +28,10 @@ from crossdock.platform.target import PlatformTarget
 from crossdock.state import Intent, Scope, State, Transaction
 
 AFTER_RESTORE = 1_000  # counters that a backup does not know of may have been used: their keys must not come again
+LEAVE_WITHIN_S, LEAVE_AT_MOST_S = (
+    1.0,
+    20.0,
+)  # after the lease was confirmed: far less than `crossdock.state.lease.LEASE_S`
 GATHER_S = 0.004  # a turn that gathers outcomes this long shares its disk flush with more of them
 
 
@@ -79,6 +83,7 @@ class Dispatcher:
         self._clock, self._run_id, self._listener = clock, run_id, settled
         self._interrupt, self._warn, self._suspicious = interrupt, warn, suspicious
         self._away = False
+        self._leave_within_s = LEAVE_WITHIN_S
         self._in_flight: dict[int, Errand] = {}
         self._judge = Judge(target, clock, adopting)
         self._outbox = self._judge.outbox
@@ -144,7 +149,7 @@ class Dispatcher:
         for intent in verdicts.successors:
             judge.admit(intent)
         self._watch_breaker()
-        leaving = self._leaving() if judge.stop is None else []
+        leaving = self._leaving(verdicts) if judge.stop is None else []
         if chunk or leaving or verdicts:
             self._commit(chunk, fresh, verdicts, leaving)
         if leaving:
@@ -189,6 +194,9 @@ class Dispatcher:
         if returned.outcome is None:
             assert returned.error is not None
             self._judge.broke(returned.errand, returned.error)
+        elif returned.outcome.kind == "expired":  # the next one gets more time, if it is only the machine that is slow
+            self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
+            self._judge.judge(returned.errand, returned.outcome, verdicts)
         elif returned.outcome.kind == "throttled":
             self._judge.throttled(returned.errand, returned.outcome, verdicts)
         else:
@@ -228,10 +236,13 @@ class Dispatcher:
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.purse)
 
+        leave_by = self._clock.monotonic() + self._leave_within_s
         self._state.apply(write)
+        for errand in leaving:
+            errand.may_leave = lambda: self._clock.monotonic() <= leave_by
         self._in_flight.update((errand.intent.id, errand) for errand in leaving)
 
-    def _leaving(self) -> list[Errand]:
+    def _leaving(self, verdicts: Verdicts) -> list[Errand]:
         room = self._allowance.room(len(self._in_flight))
         room = min(room, self._outbox.breaker.room(self._clock.monotonic(), len(self._in_flight)))
         count = min(room, self._outbox.due())
@@ -239,7 +250,7 @@ class Dispatcher:
         errands = self._outbox.take(len(tickets))
         for errand, ticket in zip(errands, tickets, strict=True):
             errand.ticket = ticket
-        return errands
+        return [errand for errand in errands if self._judge.may_leave(errand, verdicts)]
 
     def _gather(self, *, wait: bool) -> list[Returned]:
         """What has come back; waits for something to do if nothing can leave now."""

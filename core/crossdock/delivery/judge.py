@@ -107,6 +107,9 @@ class Judge:
         if errand.purpose == "ping":
             self._pinged(errand, outcome, verdicts)
             return
+        if outcome.kind == "expired":
+            self._delay(errand, 0.0, outcome, verdicts, free=True)
+            return
         self._note(errand, outcome, verdicts)
         if outcome.kind in {"unavailable", "in_doubt"}:
             self.outbox.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
@@ -126,6 +129,17 @@ class Judge:
                 self._ask(errand)
             case _:
                 self._refused(errand, outcome, verdicts)
+
+    def may_leave(self, errand: Errand, verdicts: Verdicts) -> bool:
+        """Whether *errand*, whose turn it is, may leave; if it was waiting for too long, it is decided on anew."""
+        intent = errand.intent
+        if errand.purpose != "send" or not errand.trouble.ambiguous:
+            return True
+        if rules.rule_for(intent, self._profile, self._clock.now()) == "resend":
+            return True
+        told = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
+        self._delay(errand, 0.0, told, verdicts, free=True)
+        return False
 
     def give_back(self) -> list[Intent]:
         """Everything that did not leave, as the next run shall find it."""
@@ -233,7 +247,9 @@ class Judge:
         jitter = retry.pause_s(trouble.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._rng)
         self._delay(errand, max(settle_s, jitter, outcome.retry_after_s or 0.0), outcome, verdicts)
 
-    def _delay(self, errand: Errand, pause_s: float, outcome: Outcome, verdicts: Verdicts) -> None:
+    def _delay(
+        self, errand: Errand, pause_s: float, outcome: Outcome, verdicts: Verdicts, *, free: bool = False
+    ) -> None:
         """After *pause_s*; what was surely not done is pending meanwhile, and no key is used when it is forgotten."""
         intent = errand.intent
         if not errand.trouble.ambiguous:
@@ -245,7 +261,7 @@ class Judge:
                 self._settle("in_doubt", intent, outcome, verdicts)
                 return
             errand = replace(errand, purpose="look_up" if rule == "verify" else "send")
-        self.outbox.delay(errand, pause_s, free=errand.purpose == "look_up")
+        self.outbox.delay(errand, pause_s, free=free or errand.purpose == "look_up")
 
     def _pinged(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """One record failed and failed, and nothing else tells whether the platform works: its answer does."""

@@ -12,10 +12,11 @@ from crossdock.pacing.headers import MAX_WAIT_S, http_date
 from crossdock.platform import problems
 from crossdock.platform.problems import Problem
 from crossdock.records import Reason
-from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
+from crossdock.transport.answers import AmbiguousError, Answer, ExpiredError, NotSentError
 
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
+    "expired",  # not sent, since it might have been too late
     "changed",  # the target holds another version than we know (412)
     "found", "absent",  # answers to a look-up
     "answered",  # to the question whether the platform works at all
@@ -46,6 +47,8 @@ class Outcome:
 
 def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:
     """The outcome of an attempt that got no answer; one that is *harmless* does nothing, so it leaves no doubt."""
+    if isinstance(error, ExpiredError):
+        return Outcome("expired", error.message)
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from crossdock.delivery.outcomes import Outcome
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.platform.profile import Profile, Rule
 from crossdock.state import Intent
 
+MARGIN_S = 300.0  # between the decision to send under a key and the end of what the platform does with it
+
 
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
-    """What may be done about an *intent* that was sent by an earlier run: a key that is forgotten protects no more."""
+    """What may be done about an *intent* that was sent before: a key that may be forgotten protects no more.
+
+    A first sending that lies in the future shows that the clock was set back, so that its age is not known.
+    """
     assert intent.first_sent_at is not None
     rule = profile.rule(intent.resource, intent.operation)
-    is_forgotten = now - intent.first_sent_at > timedelta(seconds=profile.idempotency.kept_s)
+    kept_s = profile.idempotency.kept_s
+    margin_s = min(MARGIN_S, kept_s / 4)
+    age_s = (now - intent.first_sent_at).total_seconds()
+    is_forgotten = not -margin_s <= age_s <= kept_s - margin_s
     is_unknown = not intent.attempts  # of a restored state: it was never sent under this key
     if is_unknown or (rule == "resend" and is_forgotten):
         return profile.rule_without_key(intent.resource, intent.operation)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self
 from uuid import uuid4
@@ -54,6 +54,7 @@ class Errand:
         purpose: To ``send`` it, to ``look_up`` what became of it, or to ``ping`` the platform, which seems to fail.
         probe: It leaves while the platform seems to be down.
         ticket: The token that it took when it left.
+        may_leave: Whether the permission to send it, which its intent's transaction gave, is still valid.
     """
 
     intent: Intent
@@ -61,6 +62,7 @@ class Errand:
     probe: bool = False
     ticket: Ticket | None = None
     trouble: Trouble = field(default_factory=Trouble)
+    may_leave: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ class Senders:
         match errand.purpose:
             case "send":
                 request = Request(intent.method, intent.path, intent.body)
-                return target.send(client, request, intent.idempotency_key, intent.if_match)
+                return target.send(client, request, intent.idempotency_key, intent.if_match, errand.may_leave)
             case "look_up":
                 request = target.look_up(intent.resource, intent.namespace, intent.key, intent.platform_id)
                 return target.send(client, request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,7 @@ class AuthorizedClient(HttpClient):
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
         """Send one request, as `HttpClient.send` does. A 401 says that it was not carried out, so more may follow.
 
@@ -40,11 +41,12 @@ class AuthorizedClient(HttpClient):
             AmbiguousError: If it may have been carried out.
             UnauthorizedError: If we get no token; it surely was not sent.
         """
-        given = self._authorization()
-        answer = super().send(method, path, body=body, headers={**(headers or {}), **given}, params=params)
-        if answer.status == 401 and self._credential.refused(given["authorization"]):
+        for is_last in (False, True):
             given = self._authorization()
-            answer = super().send(method, path, body=body, headers={**(headers or {}), **given}, params=params)
+            merged = {**(headers or {}), **given}
+            answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
+            if is_last or answer.status != 401 or not self._credential.refused(given["authorization"]):
+                break
         return _without(answer, given["authorization"].removeprefix("Bearer "))
 
     def _authorization(self) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -130,9 +131,14 @@ class PlatformTarget:
         )
 
     def send(
-        self, client: HttpClient, request: Request, idempotency_key: str | None = None, if_match: str | None = None
+        self,
+        client: HttpClient,
+        request: Request,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """Send once, and once more where a new token may help.
+        """Send once, and once more where a new token may help, as long as *may_leave* allows it.
 
         Raises:
             NotSentError, AmbiguousError: See `crossdock.transport.answers`.
@@ -143,4 +149,4 @@ class PlatformTarget:
             headers[rule.header] = f'"{idempotency_key}"' if rule.quoted else idempotency_key
         if if_match is not None and self.profile.conditional_updates:
             headers["if-match"] = if_match
-        return client.send(request.method, request.path, body=request.body, headers=headers)
+        return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)

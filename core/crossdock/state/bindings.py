@@ -96,12 +96,9 @@ class Bindings:
         found = _IDS.rows(self._connection, scope.columns, key_hashes)
         return {key_hash: platform_id for key_hash, platform_id in found}
 
-    def owners(self, target: str, resource: str, platform_ids: Sequence[str]) -> Iterator[tuple[str, str, int, str]]:
+    def owners(self, target: str, resource: str, platform_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Id, namespace, key hash and key of the records that are bound to *platform_ids*, in no order."""
-        for platform_id, namespace, key_hash, key in _OF_ID.rows(
-            self._connection, {"target": target, "resource": resource}, platform_ids
-        ):
-            yield platform_id, namespace, key_hash, key
+        return _OF_ID.rows(self._connection, {"target": target, "resource": resource}, platform_ids)
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
         """Write what the target accepted."""

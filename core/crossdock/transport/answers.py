@@ -12,6 +12,10 @@ class NotSentError(UnavailableError):
     """The request never left this machine whole: it can be sent again without harm."""
 
 
+class ExpiredError(NotSentError):
+    """The time in which the request was allowed to leave was over before its first byte did."""
+
+
 class AmbiguousError(UnavailableError):
     """The request may or may not have been carried out."""
 

@@ -10,7 +10,7 @@ import re
 import ssl
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode
 import httpcore
 
 from crossdock.errors import ConfigError
-from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
+from crossdock.transport.answers import AmbiguousError, Answer, ExpiredError, NotSentError
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _IN_ADDRESSES = "%/:?#[]@!$&'()*+,;=~"  # what percent-encoding leaves alone (RFC 3986, reserved)
@@ -109,19 +109,21 @@ class HttpClient:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
         """Send one request and read its whole answer.
 
         Args:
             path: Below the base address, or a whole address.
+            may_leave: Asked right before bytes of the request are written; once it says no, nothing more is.
 
         Raises:
-            NotSentError: If it surely was not sent.
+            NotSentError: If it surely was not sent; `ExpiredError` if *may_leave* said no before its first byte.
             AmbiguousError: If it may have been carried out.
         """
         with self._translated():
             request = self._request(method, path, body, headers or {}, params or {})
-            self._network.deadline = time.monotonic() + self._total_timeout_s
+            self._network.begin(time.monotonic() + self._total_timeout_s, may_leave)
             with closing(self._pool.handle_request(request)) as response:
                 answered: dict[str, str] = {}
                 for raw_name, value in response.headers:
@@ -173,18 +175,35 @@ class HttpClient:
 
 
 class _Bounded(httpcore.NetworkBackend):
-    """A network whose waits all end at one deadline, so that no drip of bytes holds a request for ever.
-
-    Attributes:
-        deadline: On the monotonic clock, of the request that is under way.
-    """
+    """A network whose waits all end at one deadline, so that no drip of bytes holds a request for ever."""
 
     def __init__(self, network: httpcore.NetworkBackend) -> None:
         self._network = network
-        self.deadline = 0.0
+        self._deadline = 0.0
+        self._may_leave: Callable[[], bool] = lambda: True
+        self._has_left = False
+
+    def begin(self, deadline: float, may_leave: Callable[[], bool]) -> None:
+        """Begin a request that ends at *deadline*, on the monotonic clock, at the latest."""
+        self._deadline, self._may_leave, self._has_left = deadline, may_leave, False
+
+    def leave(self) -> None:
+        """Called right before bytes of the request are written.
+
+        A process that was suspended may have been replaced meanwhile: what is left of its requests must not arrive.
+
+        Raises:
+            ExpiredError: If they may not be, and none was.
+            httpcore.WriteError: If they may not be any more; without the rest the request cannot be carried out.
+        """
+        if not self._may_leave():
+            if self._has_left:
+                raise httpcore.WriteError("the time to send the request was over before all of it had left")
+            raise ExpiredError("the time to send the request was over before it left")
+        self._has_left = True
 
     def left_s(self, timeout: float | None, late: type[Exception]) -> float:
-        left = self.deadline - time.monotonic()
+        left = self._deadline - time.monotonic()
         if left <= 0:
             raise late("no whole answer in time")
         return left if timeout is None else min(timeout, left)
@@ -209,6 +228,7 @@ class _Stream(httpcore.NetworkStream):
         return self._stream.read(max_bytes, self._bound.left_s(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._bound.leave()
         self._stream.write(buffer, self._bound.left_s(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:

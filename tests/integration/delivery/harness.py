@@ -235,10 +235,8 @@ class Defective(PlatformTarget):
 
     breaks: Callable[[bytes], bool]
 
-    def send(
-        self, client: HttpClient, request: Request, idempotency_key: str | None = None, if_match: str | None = None
-    ) -> HttpAnswer:
-        answer = super().send(client, request, idempotency_key, if_match)
+    def send(self, client: HttpClient, request: Request, *options: Any) -> HttpAnswer:
+        answer = super().send(client, request, *options)
         if self.breaks(request.body or b""):
             raise ZeroDivisionError
         return answer

@@ -258,7 +258,7 @@ FOREIGN = {"id": "y", "externalId": "wms:2"}
         pytest.param(True, {}, "unavailable", id="by id: nothing"),
     ],
 )
-def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, kind: str) -> None:  # noqa: FBT001  a case
+def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, kind: str) -> None:
     """Whatever else is answered is neither our record nor a proof that there is none."""
     subject = Subject(platform_id="x" if by_id else None, name="wms:1")
     found = outcomes.of_look_up(Answer(200, {}, json.dumps(body).encode()), subject)

@@ -1,0 +1,142 @@
+"""A run that is suspended among its invoices, replaced, and woken up: what waited in its threads must not leave."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Literal
+from urllib.parse import urlsplit
+
+import pytest
+from tests.chaos import contest
+from tests.chaos.chance import chaos_seed
+from tests.chaos.contest import Runner, Starter
+from tests.chaos.test_one_winner import INVOICES_HEAD, slow_down, starter
+from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, ask, expected, open_site
+from tests.patience import eventually
+
+from crossdock.delivery.dispatcher import LEAVE_WITHIN_S
+from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.state import StateUrl
+
+__all__ = ["starter"]  # a fixture
+
+Profile = Literal["full", "no-idempotency"]
+AGES_S = (60, 3_600, 25 * 3_600, 48 * 3_600)  # of the platform's clock, before and after its keys are forgotten
+
+
+@contextmanager
+def warehouse(folder: Path, monkeypatch: pytest.MonkeyPatch, url: StateUrl, profile: Profile) -> Iterator[Site]:
+    """Customers and products, delivered in peace to a platform with or without idempotency keys."""
+    settings = SandboxSettings(rate_per_min=600_000, burst=100_000, profile=profile)
+    with SandboxServer(folder / "platform", settings) as platform, open_site(folder, platform, monkeypatch) as site:
+        if url.drivername != "sqlite":
+            site.edit("sqlite:///state.db", url.render_as_string(hide_password=False))
+        site.edit("in_flight: 4", "in_flight: 64\n  rate: {per_minute: 600000, burst: 100000}")
+        if profile == "no-idempotency":
+            site.edit("in_flight: 64", "in_flight: 64\n  idempotency: {enabled: false}")
+        site.init()
+        site.export("CUST_1.csv", CUSTOMERS)
+        site.export("PROD_1.csv", PRODUCTS)
+        assert site.sync().code == 0
+        yield site
+        slow_down(site, 0)
+
+
+def suspended(site: Site, starter: Starter, url: StateUrl, profile: Profile, *, tries: int, invoices: int) -> int:
+    """Suspend a run among *invoices* until another has done its work and the platform has forgotten; then wake it up.
+
+    Returns:
+        How many invoices the suspended runs had marked as on their way without the platform having seen them.
+    """
+    random, rows, waited = Random(chaos_seed()), [INVOICES_HEAD], 0
+    for turn in range(tries):
+        rows += _export(site, turn, invoices)
+        slow_down(site, 20)
+        sleeper = _suspend(site, starter, url, random.randint(1, invoices // 2), invoices)
+        slow_down(site, 0)
+        _settle(site)
+        waited += contest.sending(url) - (len(site.effects("invoice")) - contest.settled(url))
+        asleep_since = time.monotonic()
+        assert starter.start(site.config, 1)[0].ended().code in {0, 1}
+        if profile == "no-idempotency":
+            _resolve(site)
+        _pass_time(site, AGES_S[turn % len(AGES_S)])
+        eventually(lambda since=asleep_since: time.monotonic() - since > 2 * LEAVE_WITHIN_S)  # type: ignore[misc]  # mypy infers no default
+        before = contest.contents(url)
+        sleeper.thaw()
+        ended = sleeper.ended()
+        assert ended.code == 3, ended
+        assert "another run has taken over" in ended.err
+        assert contest.changed(before, contest.contents(url)) == []
+        _settle(site)
+        assert site.invoices() == expected("\n".join(rows)), f"lost or doubled in try {turn}"
+        again = site.sync()
+        assert (again.code, again.json["requests"]) == (0, 0), again.out
+    return waited
+
+
+def _export(site: Site, turn: int, number: int) -> list[str]:
+    """No two invoices are equal, so that each effect says which one it is of."""
+    numbers = range(turn * number + 1, (turn + 1) * number + 1)
+    rows = [f"N{n};C{1 + n % 2};P{1 + n % 2};{n};1.50;EUR" for n in numbers]
+    site.export(f"INV_{turn:03}.csv", "\n".join([INVOICES_HEAD, *rows, ""]))
+    return rows
+
+
+def _suspend(site: Site, starter: Starter, url: StateUrl, after: int, invoices: int) -> Runner:
+    """A run that is suspended in the middle of its load, outside of transactions, and whose lease is over."""
+    already = len(site.effects("invoice"))
+    (runner,) = starter.start(site.config, 1)
+    eventually(lambda: len(site.effects("invoice")) >= already + after or not runner.at_work)
+    while True:
+        assert runner.at_work, runner.ended()
+        runner.freeze()
+        if contest.expire(url):
+            break
+        runner.thaw()
+    assert len(site.effects("invoice")) - already < invoices, "it had nothing left to do"
+    return runner
+
+
+def _settle(site: Site) -> None:
+    """Wait until the platform has carried out all that reached it."""
+
+    def unchanged() -> bool:
+        before = len(site.effects())
+        time.sleep(0.1)  # longer than a request that is on its way needs
+        return len(site.effects()) == before
+
+    eventually(unchanged)
+
+
+def _resolve(site: Site) -> None:
+    """What a person does: look at the platform, and say of each invoice in doubt what became of it."""
+    made = {int(Decimal(each["body"]["items"][0]["quantity"])): each["id"] for each in site.effects("invoice")}
+    for item in site.listed("--state", "in-doubt", "--limit", "100000"):
+        number = int(item["key"][1:])
+        word = ("--delivered-as", made[number]) if number in made else ("--not-delivered",)
+        assert site.run("records", "resolve", item["stream"], item["key"], *word).code == 0
+    assert site.sync().code == 0
+
+
+def _pass_time(site: Site, seconds: int) -> None:
+    body = json.dumps({"advance_s": seconds}).encode()
+    assert ask(urlsplit(site.platform.base_url).netloc, "POST", "/_sandbox/clock", body).status == 200
+
+
+@pytest.mark.parametrize("profile", ["full", "no-idempotency"])
+def test_a_suspended_run_sends_nothing_when_it_wakes_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starter: Starter, state_url: StateUrl, profile: Profile
+) -> None:
+    """Whatever waited in its threads is given back, whether or not the platform still knows the idempotency keys."""
+    with warehouse(tmp_path, monkeypatch, state_url, profile) as site:
+        waited = suspended(site, starter, state_url, profile, tries=3, invoices=120)
+        names = Counter(each["id"] for each in site.effects("invoice"))
+    print(f"\nsuspended, {profile} on {state_url.drivername}: {waited} waited, {names.total()} invoices, none twice")

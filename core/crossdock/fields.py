@@ -61,7 +61,7 @@ def _country(code: str) -> str:
 
 
 def is_platform_id(text: str) -> bool:
-    """True for 1 to 64 printable characters that are not a dot segment, which would name another path (RFC 3986, 5.2.4)."""
+    """True for 1 to 64 printable characters that are not a dot segment, which names another path (RFC 3986, 5.2.4)."""
     return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}
 
 

@@ -155,7 +155,7 @@ def _success(answer: Answer, subject: Subject) -> Outcome:
 
 
 def _id_in_location(location: str, path: str) -> str | None:
-    """The id of a new record, whose address is that of its collection and one more segment (RFC 9110 section 10.2.2)."""
+    """The id of a new record, whose address is that of its collection and one more segment (RFC 9110, 10.2.2)."""
     try:
         collection, _, segment = urlsplit(location).path.rpartition("/")
     except ValueError:

@@ -194,11 +194,11 @@ class _Bounded(httpcore.NetworkBackend):
 
         Raises:
             ExpiredError: If they may not be, and none was.
-            httpcore.WriteError: If they may not be any more; without the rest the request cannot be carried out.
+            AmbiguousError: If they may not be any more; without the rest the request cannot be carried out.
         """
         if not self._may_leave():
             if self._has_left:
-                raise httpcore.WriteError("the time to send the request was over before all of it had left")
+                raise AmbiguousError("the time to send the request was over before all of it had left")
             raise ExpiredError("the time to send the request was over before it left")
         self._has_left = True
 

@@ -231,11 +231,17 @@ def _of_bound(
 
 
 class Defective(PlatformTarget):
-    """A target that fails as nobody foresaw, after it has sent a body of which *breaks* is true."""
+    """A target that fails in an unforeseen way after it has sent a body of which *breaks* is true.
+
+    Attributes:
+        pauses: Called with each body before it is sent.
+    """
 
     breaks: Callable[[bytes], bool]
+    pauses: Callable[[bytes], None]
 
     def send(self, client: HttpClient, request: Request, *options: Any) -> HttpAnswer:
+        self.pauses(request.body or b"")
         answer = super().send(client, request, *options)
         if self.breaks(request.body or b""):
             raise ZeroDivisionError
@@ -257,6 +263,7 @@ class Bench:
     adopting: frozenset[str] = frozenset()
     suspicious: bool = False
     breaks: Callable[[bytes], bool] = lambda _body: False
+    pauses: Callable[[bytes], None] = lambda _body: None
 
     def run(self, work: Callable[[Dispatcher], Any]) -> Any:
         self.monkeypatch.setenv("KEY", "k")
@@ -268,7 +275,7 @@ class Bench:
         }
         profile = Profile.model_validate(facts | self.settings, context={"folder": Path()})
         target, clock = Defective(profile), self.clock
-        target.breaks = self.breaks
+        target.breaks, target.pauses = self.breaks, self.pauses
         with self.state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", owner="test", at=clock.now())
         with Senders(target, profile.in_flight) as senders:

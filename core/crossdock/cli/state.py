@@ -78,7 +78,7 @@ def restored(config: Path, *, as_json: bool) -> None:
     from crossdock.sync import project
 
     at = SystemClock().now()
-    with project.load(config).alone() as opened:
+    with project.load(config).alone(restored=True) as opened:
         opened.apply(lambda tx: tx.runs.declare_restored(at=at))
     if as_json:
         terminal.print_json({"restored": True})

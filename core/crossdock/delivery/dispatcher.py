@@ -85,7 +85,7 @@ class Dispatcher:
         self._away = False
         self._leave_within_s = LEAVE_WITHIN_S
         self._in_flight: dict[int, Errand] = {}
-        self._judge = Judge(target, clock, adopting)
+        self._judge = Judge(target, clock, adopting, suspicious=suspicious)
         self._outbox = self._judge.outbox
         self.counters = Counters()
 
@@ -95,18 +95,22 @@ class Dispatcher:
         What was sent is sent again with the same bytes, looked up, or left in doubt, as its rule says. What never was
         sent goes to where the config says now: the path may have been the mistake.
         """
-        verdicts = Verdicts()
+        profile, verdicts = self._target.profile, Verdicts()
         for intent in intents:
             if intent.operation == "create" and intent.first_sent_at is None:
-                intent.path = self._target.profile.path(intent.resource)
+                intent.path = profile.path(intent.resource)
             if self._suspicious and intent.first_sent_at is None:
                 self._judge.suspect(intent, verdicts)  # a backup does not know what was sent after it was made
+            elif intent.first_sent_at is None and not profile.can_verify(intent.resource, intent.operation):
+                self._judge.hold(intent)
             else:
                 self._judge.resume(intent, verdicts)
         self._commit(None, [], verdicts, [])
         self._tell(verdicts)
         self._judge.resuming = True
         try:
+            self.deliver(iter(()))
+            self._judge.release()
             self.deliver(iter(()))
         except PutOffError as error:
             self._warn(f"what the last run left is put off: {error.message}")

@@ -16,7 +16,7 @@ from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Trouble
 from crossdock.delivery.settling import Settled
 from crossdock.delivery.verdicts import Verdicts
-from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.errors import CrossdockError, RefusedError, UnavailableError
 from crossdock.platform.target import PlatformTarget
 from crossdock.state import Attempt, Intent
 from crossdock.state.intents import Status
@@ -37,11 +37,13 @@ class Judge:
         resuming: It is about what an earlier run left, which may be nothing but records that fail every night.
     """
 
-    def __init__(self, target: PlatformTarget, clock: Clock, adopting: frozenset[str]) -> None:
-        self._profile, self._target, self._clock, self._adopting = target.profile, target, clock, adopting
+    def __init__(self, target: PlatformTarget, clock: Clock, adopting: frozenset[str], *, suspicious: bool) -> None:
+        self._profile, self._target, self._clock = target.profile, target, clock
+        self._adopting, self._suspicious = adopting, suspicious
         self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._rounds: Counter[tuple[str, int]] = Counter()
         self._accepted: set[str] = set()
+        self._held: list[Errand] = []
         self._left = 0
         self._throttled_since: float | None = None
         self.resuming = False
@@ -56,6 +58,16 @@ class Judge:
     def admit(self, intent: Intent) -> None:
         """Take a new intent."""
         self.outbox.put(Errand(intent))
+
+    def hold(self, intent: Intent) -> None:
+        """Take an intent that is written once, and keep it until the others have shown what the state knows."""
+        self._held.append(Errand(intent))
+
+    def release(self) -> None:
+        """Let go of what was held."""
+        for errand in self._held:
+            self.outbox.put(errand)
+        self._held.clear()
 
     def suspect(self, intent: Intent, verdicts: Verdicts) -> None:
         """Take a new intent of which nobody knows whether it was carried out before the state was restored."""
@@ -79,7 +91,7 @@ class Judge:
             case "resend":
                 self.outbox.put(errand)
             case "verify":
-                age_s = (self._clock.now() - intent.first_sent_at).total_seconds()
+                age_s = max(0.0, (self._clock.now() - intent.first_sent_at).total_seconds())
                 self.outbox.delay(errand, self._profile.lookup.settle_s - age_s, free=True)
             case "park":
                 told = Outcome("in_doubt", "sent by an earlier run, and cannot be sent again without risk")
@@ -143,6 +155,7 @@ class Judge:
 
     def give_back(self) -> list[Intent]:
         """Everything that did not leave, as the next run shall find it."""
+        self.release()
         left = self.outbox.clear()
         for errand in left:
             self._leave_behind(errand)
@@ -156,8 +169,7 @@ class Judge:
         is_in_the_way = outcome.status == 409 or (outcome.status == 422 and outcome.pointer is None)
         if is_in_the_way and intent.operation == "create":
             # our own first attempt may be there, or one of a state that was lost, or a record that shall be taken over
-            expected = trouble.ambiguous or intent.stream in self._adopting
-            if expected and self._profile.can_look_up(intent.resource):
+            if outcome.pointer in {None, "/externalId"} and self._profile.can_look_up(intent.resource):
                 trouble.conflict = outcome
                 self._ask(errand)
                 return
@@ -182,6 +194,10 @@ class Judge:
         """The target holds the record. Whose work that is, and whether it is what we want, decides."""
         assert outcome.held is not None
         intent, ours = errand.intent, errand.trouble.ambiguous
+        expected = ours or self._suspicious or intent.stream in self._adopting
+        if errand.trouble.conflict is not None and not expected:
+            self._stop_forgetful(errand, verdicts)
+            return
         unnamed = intent.platform_id is None
         intent.platform_id = outcome.platform_id
         if unnamed and ours and intent.stream not in self._adopting:
@@ -200,6 +216,17 @@ class Judge:
         intent.status = "replaced"
         verdicts.moved.append(intent)
         verdicts.successors.append(successor)
+
+    def _stop_forgetful(self, errand: Errand, verdicts: Verdicts) -> None:
+        """The platform has a record under our name that the state holds to be new: the state has forgotten it."""
+        intent = errand.intent
+        told = f"the platform has {intent.resource} {intent.key} already, and the state does not know that it was sent"
+        hint = (
+            "if the state was restored from a backup, run 'crossdock state restored'; if its records are to be taken "
+            "over, set 'adopt: external_id' for the stream. Nothing was lost"
+        )
+        self.stop = self.stop or RefusedError(told, where=intent.stream, hint=hint)
+        self._leave(errand, Outcome("unavailable", told), verdicts)
 
     def _absent(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """The target does not hold the record: what was in doubt did not happen."""

@@ -15,13 +15,14 @@ from crossdock.pacing.known import Known
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """A bucket with its accounts; all instants are seconds since the epoch on the store's clock.
+    """A bucket with its accounts; all instants are seconds on the store's clock.
 
     Attributes:
         known: What is known of the limit; the bucket may grow at another pace for a while, to find out more.
         spent: Tokens that were taken since it was made, by all.
         refused: How many of them the server refused, so that they took none of its own.
         frozen_until: Nothing is given before this instant, because the server said so.
+        as_of: When it was changed last.
     """
 
     bucket: Bucket
@@ -29,6 +30,7 @@ class Purse:
     spent: int = 0
     refused: int = 0
     frozen_until: float = 0.0
+    as_of: float = 0.0
 
     @classmethod
     def of(cls, known: Known) -> Purse:
@@ -41,17 +43,30 @@ class Purse:
         count = max(0, min(wanted, there))
         if count == 0:
             return self, 0
-        return replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count), count
+        return replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count, as_of=now), count
 
     def wait_s(self, now: float, reserve: int) -> float:
         """Seconds until one token beyond *reserve* is given."""
         cost = min(reserve + 1, self.bucket.burst)
         return max(0.0, self.frozen_until - now, self.bucket.wait_s(now, cost))
 
+    def at(self, now: float, tolerance_s: float = 0.0) -> Purse:
+        """The purse on a clock that shows *now*: if it was changed later than that, the clock was set back since.
+
+        Its instants are moved by as much then, as if no time had passed. By how much it may have been changed later
+        without that is *tolerance_s*.
+        """
+        ahead = self.as_of - now
+        if ahead <= tolerance_s:
+            return self
+        bucket = replace(self.bucket, spent_until=self.bucket.spent_until - ahead)
+        return replace(self, bucket=bucket, frozen_until=self.frozen_until - ahead, as_of=now)
+
     def filled(self, now: float, known: Known) -> Purse:
         """The purse of the next run: what is known may have changed, and never more than an empty bucket is owed."""
-        bucket = known.bucket(min(self.bucket.spent_until, now + known.spendable / known.bucket().rate_per_s))
-        return replace(self, bucket=bucket, known=known)
+        kept = self.at(now)
+        bucket = known.bucket(min(kept.bucket.spent_until, now + known.spendable / known.bucket().rate_per_s))
+        return replace(kept, bucket=bucket, known=known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +89,24 @@ class BucketStore(Protocol):
 
 
 class MemoryStore:
-    """For the threads of one process."""
+    """For the threads of one process. Its clock shows the time of day when it is made, and is not set after that."""
 
     def __init__(self, clock: Clock, purse: Purse) -> None:
         self._clock, self._purse, self._lock = clock, purse, threading.Lock()
+        self._began = clock.now().timestamp() - clock.monotonic()
+
+    @property
+    def _now(self) -> float:
+        return self._began + self._clock.monotonic()
 
     def take(self, wanted: int, reserve: int) -> Grant:
         with self._lock:
-            now = self._clock.now().timestamp()
+            now = self._now
             self._purse, count = self._purse.taken(now, wanted, reserve)
             return Grant(count, self._purse, now)
 
     def change(self, change: Callable[[Purse, float], Purse]) -> Grant:
         with self._lock:
-            now = self._clock.now().timestamp()
-            self._purse = change(self._purse, now)
+            now = self._now
+            self._purse = replace(change(self._purse, now), as_of=now)
             return Grant(0, self._purse, now)

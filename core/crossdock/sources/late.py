@@ -99,9 +99,10 @@ class Lookout:
 
     def __init__(self, wait: Wait, files: str, place: Workplace, patience: Patience) -> None:
         self._wait, self._files, self._place = wait, files, place
-        self._deadline = wait.deadline(patience)
-        self._until = f"{self._deadline.astimezone(patience.zone):%Y-%m-%d %H:%M:%S %Z}"
-        self._again = timedelta()  # by the monotonic clock
+        deadline = wait.deadline(patience)
+        self._deadline = self._now + (deadline - place.clock.now())  # by the monotonic clock, as all that follows
+        self._until = f"{deadline.astimezone(patience.zone):%Y-%m-%d %H:%M:%S %Z}"
+        self._again = timedelta()
         self._late: LateError | None = None
         self.early, self.without = True, ""
 
@@ -118,7 +119,7 @@ class Lookout:
         """
         if self._late is not None and self._now < self._again:
             raise self._late
-        left = self._deadline - self._place.clock.now()  # before the look, so that one comes after the deadline
+        left = self._deadline - self._now  # before the look, so that one comes after the deadline
         self.early = left > timedelta()
         try:
             taken = take()

@@ -36,6 +36,7 @@ from crossdock.state.schema import buckets
 
 AWAY_AT_MOST_S = 60.0  # a database that restarts is back by then; nothing is sent meanwhile
 ASK_AGAIN_S = 1.0
+SET_BACK_S = 10.0  # who waited for a lock knows an instant of before that; a clock that is behind by more was set
 LONG_AGO = 0.0  # when a bucket was full that nobody has touched: databases spell infinity differently
 ROUNDING = 1e-6
 
@@ -58,11 +59,12 @@ class Buckets:
 class SharedBucket:
     """A `crossdock.pacing.store.BucketStore` in SQLite, for processes of one machine, or PostgreSQL, for hosts.
 
-    Tokens are taken by one statement, on the clock of the database; a process that ends with tokens in its hands has
-    only used less. While the database is away nothing is given.
+    Tokens are taken by one statement, on the clock of the database, or for a file on the time since this machine
+    started, which nobody can set. A process that ends with tokens in its hands has only used less. While the database
+    is away nothing is given.
 
     Args:
-        clock: Of this machine; the one that counts where the database is a file.
+        clock: Of this machine.
         name: Of the bucket.
         known: Gives what is known of the limit, from what the bucket's users knew before, or None.
 
@@ -75,10 +77,12 @@ class SharedBucket:
         self._engine = open_shared(url)
         self._away_since: float | None = None
         with translated(url), reading(self._engine) as connection:
-            is_there = inspect(connection).has_table(buckets.name)
+            is_there = _is_current(connection)
         if not is_there:
             with translated(url), making(self._engine) as connection:
-                buckets.create(connection, checkfirst=True)
+                if not _is_current(connection):
+                    buckets.drop(connection, checkfirst=True)  # how far an older one was spent is forgotten
+                    buckets.create(connection)
         with translated(url):
             self._ensure(Purse.of(known(None)))
         with translated(url), self._engine.begin() as connection:
@@ -111,7 +115,7 @@ class SharedBucket:
 
         def work(connection: Connection) -> Grant:
             old, now = self._locked(connection)
-            new = change(old, now)
+            new = replace(change(old, now), as_of=max(now, old.as_of))
             connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row(new)))
             return Grant(0, new, now)
 
@@ -137,12 +141,13 @@ class SharedBucket:
     def _locked(self, connection: Connection) -> tuple[Purse, float]:
         query = select(buckets).where(buckets.c.name == self._name).with_for_update()
         purse = _purse(connection.execute(query).mappings().one())
-        return purse, connection.execute(select(self._instant(connection))).scalar_one()
+        now = connection.execute(select(self._instant(connection))).scalar_one()
+        return purse.at(now, SET_BACK_S), now
 
     def _instant(self, connection: Connection) -> ColumnElement[float]:
-        """The present of whoever keeps the bucket, in seconds since the epoch."""
+        """The present of whoever keeps the bucket, in seconds."""
         if connection.dialect.name == "sqlite":
-            return literal(self._clock.now().timestamp(), Double)
+            return literal(self._clock.monotonic(), Double)
         return cast(func.extract("epoch", func.clock_timestamp()), Double)
 
     def _taking(self, connection: Connection, wanted: int, reserve: int) -> ReturningUpdate[Any]:
@@ -152,12 +157,21 @@ class SharedBucket:
         if connection.dialect.name != "sqlite":  # a volatile function: read once, where the statement begins
             present = select(literal(self._name).label("name"), now.label("now")).cte("present")
             now, statement = present.c.now, statement.where(c.name == present.c.name)
-        level = _least(c.burst - (c.spent_until - now) * c.rate_per_s, c.burst)
+        ahead = c.as_of - now
+        back = case((ahead > SET_BACK_S, ahead), else_=literal(0.0, Double))
+        spent_before, frozen_until = c.spent_until - back, c.frozen_until - back
+        level = _least(c.burst - (spent_before - now) * c.rate_per_s, c.burst)
         there = _most(level + ROUNDING - reserve, literal(0, Double))
         whole = cast(there if connection.dialect.name == "sqlite" else func.floor(there), BigInteger)
-        granted = case((c.frozen_until > now, 0), else_=_least(whole, literal(wanted, BigInteger)))
-        spent_until = case((granted > 0, _most(c.spent_until, now) + granted / c.rate_per_s), else_=c.spent_until)
-        values = {"granted": granted, "spent": c.spent + granted, "spent_until": spent_until}
+        granted = case((frozen_until > now, 0), else_=_least(whole, literal(wanted, BigInteger)))
+        spent_until = case((granted > 0, _most(spent_before, now) + granted / c.rate_per_s), else_=spent_before)
+        values = {
+            "granted": granted,
+            "spent": c.spent + granted,
+            "spent_until": spent_until,
+            "frozen_until": frozen_until,
+            "as_of": _most(c.as_of - back, now),
+        }
         return statement.values(**values).returning(buckets, now.label("at"))
 
 
@@ -177,6 +191,7 @@ def _row(purse: Purse) -> dict[str, Any]:
         "burst": bucket.burst,
         "spent_until": max(bucket.spent_until, LONG_AGO),
         "frozen_until": purse.frozen_until,
+        "as_of": purse.as_of,
         "spent": purse.spent,
         "refused": purse.refused,
         "granted": 0,
@@ -187,4 +202,12 @@ def _row(purse: Purse) -> dict[str, Any]:
 def _purse(row: Mapping[Any, Any]) -> Purse:
     bucket = Bucket(row["rate_per_s"], row["burst"], row["spent_until"])
     known = Known(**json.loads(row["known"]))
-    return Purse(bucket, known, row["spent"], row["refused"], row["frozen_until"])
+    return Purse(bucket, known, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
+
+
+def _is_current(connection: Connection) -> bool:
+    """Whether the table is there, and has today's columns."""
+    looked = inspect(connection)
+    return looked.has_table(buckets.name) and {each["name"] for each in looked.get_columns(buckets.name)} == set(
+        buckets.columns.keys()
+    )

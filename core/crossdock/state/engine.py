@@ -118,6 +118,12 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
     return engine
 
 
+def identity(engine: Engine, url: URL) -> str:
+    """What tells this state from any other one, and not from copies of itself."""
+    with translated(url), reading(engine) as connection:
+        return _facts(connection)[migrations.IDENTITY]
+
+
 def read_ahead(url: URL, rows: int) -> None:
     """Have the system fetch a state that is a file from its disk in one go, if that is faster than *rows* one by one.
 

@@ -22,9 +22,11 @@ from sqlalchemy import Connection, Engine, Interval, Row, bindparam, func, selec
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from crossdock.clock import SystemClock
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state import sql
 from crossdock.state.engine import place_of, reading
+from crossdock.state.migrations import LONG_AGO
 from crossdock.state.schema import leases as table
 
 LEASE_S = 60.0
@@ -66,43 +68,52 @@ class Lease:
             )
 
 
+def fence(engine: Engine) -> int:
+    """The fence of whoever had the lease last."""
+    with reading(engine) as connection:
+        return int(connection.execute(_LAST).one().fence)
+
+
 @contextmanager
-def held(engine: Engine, url: URL, owner: str) -> Iterator[Lease]:
+def held(engine: Engine, url: URL, owner: str, *, above: int = 0) -> Iterator[Lease]:
     """Hold the lease of a state for as long as the block lasts.
+
+    Args:
+        above: The new fence is higher than this and than the last one.
 
     Raises:
         StateError: If another run is at work on it.
     """
     with _lock(engine, url) as try_lock:
-        lease = Lease(url, _taken(engine, url, owner, try_lock))
+        lease = Lease(url, _taken(engine, url, owner, above, try_lock))
         with _kept_alive(engine, lease):
             yield lease
         with engine.begin() as connection:
             held = update(table).where(table.c.name == NAME, table.c.fence == lease.fence)
-            connection.execute(held.values(until=_now(connection), locked=False))
+            connection.execute(held.values(until=LONG_AGO, locked=False))
 
 
-def _taken(engine: Engine, url: URL, owner: str, try_lock: Callable[[], bool]) -> int:
+def _taken(engine: Engine, url: URL, owner: str, above: int, try_lock: Callable[[], bool]) -> int:
     """Take the lease; the new fence. Whoever has the lock and no lease is about to take it, to leave, or is paused."""
     paused_from = time.monotonic() + _MEET_S
     while True:
         alone = try_lock()
         if alone or time.monotonic() >= paused_from:
             with engine.begin() as connection:
-                return _take(connection, url, owner, alone=alone)
+                return _take(connection, url, owner, above=above, alone=alone)
         with reading(engine) as connection:
             _refuse_if_held(connection.execute(_LAST).one(), _now(connection), url)
         time.sleep(0.02)
 
 
-def _take(connection: Connection, url: URL, owner: str, *, alone: bool) -> int:
+def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, alone: bool) -> int:
     """Take over from whoever had it last, if that one is gone or asleep; the new fence."""
     last = connection.execute(_LAST.with_for_update()).one()
     now = _now(connection)
     if not (alone and last.locked):  # else its lock is ours now, so its process has ended
         _refuse_if_held(last, now, url)
     facts: dict[str, Any] = {
-        "fence": last.fence + 1,
+        "fence": max(last.fence, above) + 1,
         "owner": owner,
         "locked": alone,
         "until": now + timedelta(seconds=LEASE_S),
@@ -112,7 +123,8 @@ def _take(connection: Connection, url: URL, owner: str, *, alone: bool) -> int:
 
 
 def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
-    if last.until > now:
+    """A lease is never longer than `LEASE_S`; one that ends later was given before the clock was set back."""
+    if now < last.until <= now + timedelta(seconds=LEASE_S):
         raise StateBusyError(
             f"another run is at work on this state ({last.owner})",
             where=place_of(url),
@@ -169,8 +181,11 @@ def _locked(file: IO[str]) -> bool:
 
 
 def _now(connection: Connection) -> datetime:
-    """The clock that all holders share: the database's, or for a file this machine's."""
+    """The clock that all holders share: the database's, or for a file the time since this machine started.
+
+    The latter goes on while the machine is suspended, and is not touched when its time of day is set.
+    """
     if connection.dialect.name == "sqlite":
-        return datetime.now(UTC)
+        return datetime.fromtimestamp(SystemClock().monotonic(), UTC)
     told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
     return told

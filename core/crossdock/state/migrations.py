@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from sqlalchemy import Column, Connection, Table, insert, select, text, update
 
 from crossdock.state import schema
 
 Migration = Callable[[Connection], None]
+IDENTITY = "id"  # the name of the fact that tells a state from any other one
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -25,8 +27,17 @@ def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
 
 def seed(connection: Connection) -> None:
     """The rows that new tables need."""
+    _seed_lease(connection)
+    _seed_identity(connection)
+
+
+def _seed_lease(connection: Connection) -> None:
     lease = {"name": "run", "fence": 0, "owner": "nobody", "locked": False, "until": LONG_AGO}
     connection.execute(insert(schema.leases), [lease])
+
+
+def _seed_identity(connection: Connection) -> None:
+    connection.execute(insert(schema.meta), [{"name": IDENTITY, "value": uuid4().hex}])
 
 
 def _to_2(connection: Connection) -> None:
@@ -36,7 +47,7 @@ def _to_2(connection: Connection) -> None:
     _add(connection, schema.intents, schema.intents.c.if_match)
     _add(connection, schema.refused, schema.refused.c.position)
     _add(connection, schema.refused, schema.refused.c.status)
-    seed(connection)
+    _seed_lease(connection)
 
 
 def _to_3(connection: Connection) -> None:
@@ -68,10 +79,24 @@ def _to_6(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs ADD COLUMN course TEXT"))
 
 
+def _to_7(connection: Connection) -> None:
+    """An identity, and buckets that say as of when they are. How far one was spent is forgotten, as in version 3."""
+    _seed_identity(connection)
+    connection.execute(text("DROP TABLE buckets"))
+    schema.buckets.create(connection)
+
+
 def _add(connection: Connection, table: Table, column: Column[object]) -> None:
     kind = column.type.compile(connection.dialect)
     default = f" NOT NULL DEFAULT '{column.server_default.arg}'" if column.server_default is not None else ""  # type: ignore[attr-defined]  # the default is a plain text
     connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}{default}"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3, _to_4, _to_5, _to_6)  # step n takes a state from version n to n+1
+MIGRATIONS: tuple[Migration, ...] = (
+    _to_2,
+    _to_3,
+    _to_4,
+    _to_5,
+    _to_6,
+    _to_7,
+)  # step n takes a state from version n to n+1

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from crossdock.state.types import ExactJson, Hash, UtcDateTime
 
-VERSION = 6
+VERSION = 7
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
@@ -265,7 +265,8 @@ buckets = Table(
     Column("name", String(512), primary_key=True),
     Column("rate_per_s", Double, nullable=False),
     Column("burst", BigInteger, nullable=False),
-    Column("spent_until", Double, nullable=False),  # seconds since the epoch, as all times here: one statement counts
+    Column("as_of", Double, nullable=False),  # the latest instant that was seen
+    Column("spent_until", Double, nullable=False),  # seconds on one clock, as all times here: one statement counts
     Column("frozen_until", Double, nullable=False),
     Column("spent", BigInteger, nullable=False),
     Column("refused", BigInteger, nullable=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +19,7 @@ from crossdock.state import lease
 from crossdock.state.backlog import Refused, Waiting
 from crossdock.state.bindings import Bindings
 from crossdock.state.buckets import Buckets
-from crossdock.state.engine import Pin, open_engine, read_ahead, reading, translated
+from crossdock.state.engine import Pin, identity, open_engine, place_of, read_ahead, reading, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.key_index import ORDERED, KeyIndex, Stamps, from_bindings, stamp_of
@@ -31,6 +31,7 @@ from crossdock.state.runs import Cursors, Runs
 from crossdock.state.scopes import Scope
 from crossdock.state.statistics import Statistics
 from crossdock.state.tracing import Tracing
+from crossdock.state.watermark import Watermark
 
 T = TypeVar("T")
 TRIES = 6  # a server that restarts is back within their pauses, 0.1 s doubling to 3.2 s
@@ -65,7 +66,8 @@ class State:
         fence: Of the lease that this process holds, 0 without one.
 
     Args:
-        keys: Folder of the key index; without it every comparison reads the bindings.
+        keys: Folder of the key index and of the watermark; without it every comparison reads the bindings, and a
+            restored backup is not recognised.
 
     Raises:
         StateError: From every block, if the database fails.
@@ -75,6 +77,7 @@ class State:
         self._url = url
         self._keys = KeyIndex(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only)
+        self._watermark = Watermark(keys / "fence.json", identity(self._engine, url)) if keys else None
         self._lease: lease.Lease | None = None
         self._pen = threading.Lock()  # both databases have one writer of a state anyway; here threads queue in order
 
@@ -83,16 +86,25 @@ class State:
         return self._lease.fence if self._lease else 0
 
     @contextmanager
-    def exclusive(self, owner: str) -> Iterator[None]:
+    def exclusive(self, owner: str, *, restored: bool = False) -> Iterator[None]:
         """Keep other runs off this state: every transaction of the block confirms that nobody took over.
 
         Args:
             owner: Who works on it, for whoever comes meanwhile.
+            restored: A person has said that it is a restored backup, so it may be older than the last run.
 
         Raises:
             StateError: If another run is at work on it.
+            RefusedError: If it is older than the last run on this machine, and nobody has said so.
         """
-        with translated(self._url), lease.held(self._engine, self._url, owner) as held:
+        mark = self._watermark
+        above = mark.fence if mark and restored else 0
+        with translated(self._url), ExitStack() as stack:
+            if mark and not restored:
+                mark.check(lease.fence(self._engine), place_of(self._url))
+            held = stack.enter_context(lease.held(self._engine, self._url, owner, above=above))
+            if mark:
+                mark.note(held.fence)
             self._lease = held
             try:
                 yield

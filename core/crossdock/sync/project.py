@@ -113,13 +113,9 @@ class Project:
         return State(self.state_url, self.pin, read_only=read_only, keys=keys)
 
     @contextmanager
-    def alone(self) -> Iterator[State]:
-        """The state, held against all other runs.
-
-        Raises:
-            StateError: If another run is at work on it.
-        """
-        with closing(self.open_state()) as state, state.exclusive(this_process()):
+    def alone(self, *, restored: bool = False) -> Iterator[State]:
+        """The state, held against all other runs; see `crossdock.state.State.exclusive`."""
+        with closing(self.open_state()) as state, state.exclusive(this_process(), restored=restored):
             yield state
 
     @contextmanager

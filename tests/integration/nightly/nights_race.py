@@ -88,9 +88,9 @@ class Met(Project):
     meet: Callable[[], None] = lambda: None
 
     @contextmanager
-    def alone(self) -> Iterator[State]:
+    def alone(self, *, restored: bool = False) -> Iterator[State]:
         try:
-            with Project.alone(self) as state:
+            with Project.alone(self, restored=restored) as state:
                 yield state
         except StateBusyError:
             self.meet()

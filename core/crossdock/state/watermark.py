@@ -1,0 +1,61 @@
+"""The highest fence that this machine has seen of a state, in a file beside it.
+
+Every run takes a higher fence than all before it, so a state whose fence is lower than the file's is an older copy: a
+backup that was restored. Without the declaration ``crossdock state restored`` it sends again what it has forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from crossdock.errors import RefusedError, StateError
+
+
+class Watermark:
+    """The file of one state.
+
+    Args:
+        path: Its folder is made when the file is written first.
+        identity: Of the state; a file of another one, which was at the same place before, says nothing about it.
+    """
+
+    def __init__(self, path: Path, identity: str) -> None:
+        self._path, self._identity = path, identity
+
+    @property
+    def fence(self) -> int:
+        """The highest fence that was seen; 0 without any."""
+        try:
+            noted: Any = json.loads(self._path.read_bytes())
+            return int(noted["fence"]) if noted["state"] == self._identity else 0
+        except (OSError, ValueError, TypeError, KeyError):
+            return 0  # missing or damaged: it is a second line of defence, and written anew by the next run
+
+    def check(self, fence: int, where: str) -> None:
+        """Refuse a state that is at *fence* now.
+
+        Raises:
+            RefusedError: If this machine has seen a higher one.
+        """
+        if fence < self.fence:
+            raise RefusedError(
+                "the state is older than the last run here, so it may not know what was sent since",
+                where=where,
+                hint="if it was restored from a backup, run 'crossdock state restored'",
+            )
+
+    def note(self, fence: int) -> None:
+        """Keep *fence*.
+
+        Raises:
+            StateError: If the file cannot be written.
+        """
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh.write_text(json.dumps({"state": self._identity, "fence": fence}))
+            fresh.replace(self._path)
+        except OSError as error:
+            raise StateError(f"cannot be written: {error.strerror}", where=str(self._path)) from error

@@ -7,7 +7,8 @@ CrossdockError
 ├── RecordError            one record is bad: it becomes a dead letter, the run carries on
 ├── RemoteError            the other system failed (exit 3)
 │   ├── UnauthorizedError  it does not accept who we are; asking again is pointless
-│   └── UnavailableError   it may answer later
+│   ├── UnavailableError   it may answer later
+│   └── ClockError         its clock and ours differ, so that dates cannot be trusted
 ├── StoppedError           a person or the machine asked for an end (exit 130)
 └── InternalError          a promise of ours is broken: a tally that does not balance (exit 70)
 """
@@ -94,6 +95,10 @@ class UnauthorizedError(RemoteError):
 
 class UnavailableError(RemoteError):
     """The other system cannot be reached or does not work now; it may later."""
+
+
+class ClockError(RemoteError):
+    """The other system's clock and ours differ by too much to trust a date."""
 
 
 class StoppedError(CrossdockError):

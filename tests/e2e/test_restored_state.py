@@ -7,6 +7,36 @@ import shutil
 from tests.e2e.warehouse import INVOICES, PRODUCTS, Site
 
 
+def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
+    """A record that was created in the lost period gets the updates of files that come after the restoring."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    backup = site.folder / "backup.db"
+    shutil.copy2(site.folder / "state.db", backup)
+    site.export("PROD_2.csv", "SKU;NAME;PRICE\nP3;Washer;0.05\n")
+    site.export("PROD_3.csv", "SKU;NAME;PRICE\nP1;Bolt;1.75\n")
+    assert site.sync().code == 0
+
+    for file in site.folder.glob("state.db-*"):
+        file.unlink()
+    shutil.copy2(backup, site.folder / "state.db")
+    effects = len(site.effects())
+    for _ in range(2):
+        stopped = site.sync()
+        assert (stopped.code, len(site.effects())) == (4, effects)
+        assert "crossdock state restored" in stopped.err
+    assert site.run("state", "restored").code == 0
+    site.export("PROD_4.csv", "SKU;NAME;PRICE\nP1;Bolt;1.80\nP3;Washer;0.06\n")
+    assert site.sync().code == 0
+    prices = {each["body"]["sku"]: str(each["body"]["unitPrice"]) for each in site.effects("product")}
+    assert prices == {"P1": "1.80", "P2": "0.25", "P3": "0.06"}, "the latest of each"
+    site.export("PROD_5.csv", "SKU;NAME;PRICE\nP3;Washer;0.07\n")
+    last = site.sync()
+    assert (last.code, last.json["requests"]) == (0, 1)
+    assert site.names("product").count("wms:P3") == 1
+
+
 def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
     """Declared as restored, it finds again what can be looked up, leaves invoices to a person, and then is trusted."""
     site.init()

@@ -115,6 +115,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
     from crossdock.nightly import logs
+    from crossdock.platform.probe import check_clock
     from crossdock.scheduling.due import due
     from crossdock.state import Occasion
 
@@ -124,7 +125,9 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
         raise ConfigError(f"--once {text!r} is no date", hint="for example --once 2026-11-20") from None
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
-    now, codes = SystemClock().now(), [0]
+    clock = SystemClock()
+    check_clock(loaded.platform, clock)
+    now, codes = clock.now(), [0]
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
     with logs.shown(log_format), traced(logs.warn) as trace:
         for name in [job] if job else loaded.jobs:

@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -89,11 +90,15 @@ class Dispatcher:
         self._outbox = self._judge.outbox
         self.counters = Counters()
 
-    def resume(self, intents: Sequence[Intent]) -> None:
+    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> None:
         """Settle what an earlier run left unsettled; fails as `deliver` does.
 
         What was sent is sent again with the same bytes, looked up, or left in doubt, as its rule says. What never was
-        sent goes to where the config says now: the path may have been the mistake.
+        sent goes to where the config says now: the path may have been the mistake. Of that, what is written once goes
+        last, since other records may show that the state is an old one which has forgotten what was sent.
+
+        Args:
+            later: Streams of which such records leave only when `release` is called.
         """
         profile, verdicts = self._target.profile, Verdicts()
         for intent in intents:
@@ -110,12 +115,17 @@ class Dispatcher:
         self._judge.resuming = True
         try:
             self.deliver(iter(()))
-            self._judge.release()
+            self._judge.release(but=later)
             self.deliver(iter(()))
         except PutOffError as error:
             self._warn(f"what the last run left is put off: {error.message}")
             self._judge.begin_anew()
         self._judge.resuming = False
+
+    def release(self) -> None:
+        """Deliver what `resume` has held back; fails as `deliver` does."""
+        self._judge.release()
+        self.deliver(iter(()))
 
     def deliver(self, chunks: Iterator[Chunk]) -> None:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
@@ -131,7 +141,7 @@ class Dispatcher:
                 hint = "what was in flight is settled; run again to go on"
                 judge.stop = StoppedError("stopped before its end", hint=hint)
         if judge.stop is not None:
-            self._put_back()
+            self.put_back()
             raise judge.stop
 
     def _turn(self, chunks: Iterator[Chunk]) -> bool:
@@ -295,7 +305,7 @@ class Dispatcher:
         for item in verdicts.settled:
             self._listener(item)
 
-    def _put_back(self) -> None:
+    def put_back(self) -> None:
         """After a stop: what was sent and may have been done is in doubt, all else is pending."""
         outcome = Outcome("unavailable", "the run was stopped")
         left = self._judge.give_back()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 
@@ -60,14 +61,15 @@ class Judge:
         self.outbox.put(Errand(intent))
 
     def hold(self, intent: Intent) -> None:
-        """Take an intent that is written once, and keep it until the others have shown what the state knows."""
+        """Take an intent that is written once, and keep it until others have shown what the state knows."""
         self._held.append(Errand(intent))
 
-    def release(self) -> None:
-        """Let go of what was held."""
+    def release(self, but: AbstractSet[str] = frozenset()) -> None:
+        """Let what was held leave, except for what is of the streams *but*."""
         for errand in self._held:
-            self.outbox.put(errand)
-        self._held.clear()
+            if errand.intent.stream not in but:
+                self.outbox.put(errand)
+        self._held = [errand for errand in self._held if errand.intent.stream in but]
 
     def suspect(self, intent: Intent, verdicts: Verdicts) -> None:
         """Take a new intent of which nobody knows whether it was carried out before the state was restored."""

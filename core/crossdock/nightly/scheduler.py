@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.nightly.agenda import Agenda, Plan
+from crossdock.platform.probe import check_clock
 from crossdock.scheduling.due import Due
 from crossdock.state import Occasion, State, Transaction
 from crossdock.sync import shift
@@ -19,6 +20,7 @@ from crossdock.sync.report import Report
 from crossdock.sync.shift import Shift
 
 ON_TIME = timedelta(minutes=5)  # a scheduler that starts so soon after an instant has not missed it
+CLOCK_SET_S = 1.0  # a clock that is adjusted in passing does not jump by so much
 LOOK_S = 30.0  # between two looks, so that what others did, and a clock that was set, are noticed
 
 
@@ -71,6 +73,7 @@ class Scheduler:
         self._running: dict[str, _Running] = {}
         self._shift: Shift | None = None
         self._held = ExitStack()  # what the shift holds
+        self._checked_offset_s: float | None = None  # of the clock to the monotonic one, when it was compared last
 
     def reload(self, project: Project) -> None:
         """Go on with another config; what runs must have ended."""
@@ -148,11 +151,25 @@ class Scheduler:
         """All plans, and the nights that may start together, those first that go first."""
         with state.begin() as tx:
             plans = self._agenda.plans(tx, now, self._awake_since)
+        if any(plan.starts or plan.left_out for plan in plans):
+            self._check_clock(now)
+        with state.begin() as tx:
             ready = [(plan, start) for plan in plans if (start := self._may_start(tx, plan, plans, now))]
             ready.sort(key=lambda item: self._order(tx, *item))
         if not ready:
             self._leave_out(state, [plan for plan in plans if plan.left_out and not plan.starts], now)
         return plans, self._side_by_side(ready)
+
+    def _check_clock(self, now: datetime) -> None:
+        """Compare this machine's clock with the platform's once, and again whenever it was set since.
+
+        Raises:
+            ClockError: If they differ by too much: what is due by it must neither be run nor left out.
+        """
+        offset_s = now.timestamp() - self._clock.monotonic()
+        if self._checked_offset_s is None or abs(offset_s - self._checked_offset_s) > CLOCK_SET_S:
+            compared = check_clock(self._project.platform, self._clock)
+            self._checked_offset_s = offset_s if compared else None
 
     def _may_start(self, tx: Transaction, plan: Plan, plans: list[Plan], now: datetime) -> Due | None:
         if plan.job in self._running or plan.job in self._put_off:

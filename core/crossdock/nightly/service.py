@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
-from crossdock.errors import CrossdockError
+from crossdock.errors import ClockError, CrossdockError
 from crossdock.nightly.logs import LOGGER, NightLog
 from crossdock.nightly.notices import Late, NightEnded, Status
 from crossdock.nightly.notify import Notifier
@@ -93,11 +93,12 @@ class Service:
             while not self._interrupt.is_set() and self._scheduler.tick(may_start=self._fresh is None):
                 self._vitals.beat()
         except CrossdockError as error:
-            self._vitals.found("state", str(error))
+            self._vitals.found("clock" if isinstance(error, ClockError) else "state", str(error))
             LOGGER.error("cannot look what is due: %s", error)
             self._tell_of_loss(str(error), now)
         else:
             self._vitals.found("state")
+            self._vitals.found("clock")
             self._looked_at, self._lost = now, set()
 
     def _tell_of_loss(self, error: str, now: datetime) -> None:

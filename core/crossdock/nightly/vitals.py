@@ -13,7 +13,7 @@ from crossdock.nightly.exposition import Family, Sample
 from crossdock.nightly.notices import Status, one_line
 
 L = TypeVar("L", bound=str)
-Part = Literal["config", "state"]
+Part = Literal["config", "state", "clock"]
 STALLED_AFTER_S = 60.0
 _STATUSES: tuple[Status, ...] = ("done", "incomplete", "failed", "skipped")
 

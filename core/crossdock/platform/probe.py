@@ -1,8 +1,13 @@
-"""One harmless request, to learn whether the platform lets us in."""
+"""One harmless request, to learn whether the platform lets us in, and what time it is there."""
 
 from __future__ import annotations
 
-from crossdock.errors import UnauthorizedError, UnavailableError
+from contextlib import closing
+from datetime import timedelta
+
+from crossdock.clock import Clock
+from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
+from crossdock.pacing.headers import http_date
 from crossdock.platform import problems
 from crossdock.platform.auth import Grant
 from crossdock.platform.profile import Profile
@@ -36,6 +41,37 @@ def reach(profile: Profile) -> str:
         raise UnavailableError(f"answered HTTP {answer.status}", where=profile.base_url)
     grant = target.credential.grant
     return f"{profile.base_url} lets us in" + (_told(grant) if grant else "")
+
+
+def check_clock(profile: Profile, clock: Clock) -> bool:
+    """Compare *clock* with the platform's, so that no run is started for a date that has not come.
+
+    Returns:
+        False if the platform did not answer, or not with its time; why, the run itself will say.
+
+    Raises:
+        ClockError: If they differ by more than ``platform.max_clock_skew_s``.
+    """
+    if profile.max_clock_skew_s is None:
+        return True
+    try:
+        target = PlatformTarget(profile, clock)
+        with closing(target.client()) as client:
+            answer = target.send(client, target.ping("customer"))
+    except CrossdockError:
+        return False
+    there = http_date(answer.headers.get("date", ""))
+    if there is None:
+        return False
+    ahead_s = clock.now().timestamp() - there
+    if abs(ahead_s) > profile.max_clock_skew_s:
+        direction = "ahead of" if ahead_s > 0 else "behind"
+        raise ClockError(
+            f"the clock of this machine is {timedelta(seconds=round(abs(ahead_s)))} {direction} the platform's",
+            where=profile.base_url,
+            hint="set the clock; no run was started, and those that are due then will be (platform.max_clock_skew_s)",
+        )
+    return True
 
 
 def _told(grant: Grant) -> str:

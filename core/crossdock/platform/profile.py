@@ -163,6 +163,9 @@ class Profile(ConfigModel):
     """Send ``If-Match`` with the version that we know, so that nobody's change is overwritten unseen."""
     tenant_header: str = "x-tenant-slug"
     rate: Rate = Rate()
+    max_clock_skew_s: Annotated[float, Field(gt=0, le=31_622_400)] | None = 300.0
+    """A scheduled run does not start while this machine's clock differs from the platform's ``Date`` header (RFC 9110
+    section 6.6.1) by more seconds than this; ``null`` to start it without looking."""
     in_flight: Annotated[int, Field(ge=1, le=128)] = 100
     """Most requests on their way at once; after a crash at most so many are in doubt."""
     idempotency: Idempotency = Idempotency()

@@ -17,6 +17,7 @@ from crossdock.errors import ConfigError, CrossdockError, InternalError, StateEr
 from crossdock.pacing.allowance import Allowance, Lane
 from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
+from crossdock.resources import RESOURCES
 from crossdock.sources.late import LateError
 from crossdock.sources.workplace import Patience, Workplace
 from crossdock.state import Choice, Intent, Occasion, Transaction
@@ -196,21 +197,30 @@ class Run:
             if not self._resume(streams):
                 return
             self._shift.resumed = True
+        if not (self._each(streams) and self._deliver(self._dispatcher.release)):
+            self._dispatcher.put_back()
+            return
+        tallies = self._report.tallies.values()
+        looked = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
+        if whole and looked and not self._report.errors:  # a restored state was compared, and nothing is open
+            self._state.apply(lambda tx: tx.runs.trusted_again())
+
+    def _each(self, streams: list[BoundStream]) -> bool:
+        """Run one stream after the other; False if the run must end."""
         turns = Turns(streams, self._clock, self._progress, self._interrupt)
         for bound in turns:
             if self._interrupt.is_set():
                 hint = "what was in flight is settled; run again to go on"
                 self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
-                return
+                return False
+            if RESOURCES[bound.stream.resource].write_once and not self._deliver(self._dispatcher.release):
+                return False
             try:
                 if not self._one(bound):
-                    return
+                    return False
             except LateError as late:
                 turns.put_off(bound, late)
-        tallies = self._report.tallies.values()
-        looked = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
-        if whole and looked and not self._report.errors:  # a restored state was compared, and nothing is open
-            self._state.apply(lambda tx: tx.runs.trusted_again())
+        return True
 
     def _reading(self, bound: BoundStream, tally: Tally) -> Source:
         return Reading(bound, self._state, tally, self.id)
@@ -223,7 +233,8 @@ class Run:
                 self._tally(intent.stream).count("carried_over")
         self._progress.proceed("sending what the last run left", len(unsettled))
         self._resuming = True
-        done = self._deliver(lambda: self._dispatcher.resume(unsettled))
+        names = {bound.name for bound in streams}
+        done = self._deliver(lambda: self._dispatcher.resume(unsettled, later=names))
         self._resuming = False
         return done
 

@@ -38,3 +38,8 @@ class ManualClock:
             raise ValueError("time does not run backwards")
         with self._lock:
             self._passed += timedelta(seconds=seconds)
+
+    def step(self, seconds: float) -> None:
+        """Set the time of day by *seconds*, forwards or back, as NTP or a person does; no time passes."""
+        with self._lock:
+            self._start += timedelta(seconds=seconds)

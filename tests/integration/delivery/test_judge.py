@@ -28,7 +28,7 @@ from tests.integration.delivery.harness import (
 )
 
 from crossdock.delivery.dispatcher import AFTER_RESTORE
-from crossdock.errors import RemoteError, StoppedError, UnauthorizedError, UnavailableError
+from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.clock import ManualClock
 
@@ -271,12 +271,43 @@ def test_a_conflict_with_nothing_to_be_found_is_a_dead_letter(bench: Bench, plat
     assert bench.bound() == 1
 
 
-def test_without_adoption_a_conflict_is_a_dead_letter(bench: Bench, platform: Platform, shelf: Shelf) -> None:
-    """A record that the platform has from somebody else is not touched, nor looked at."""
+def test_a_new_record_that_the_platform_has_under_our_name_stops_the_run(
+    bench: Bench, platform: Platform, shelf: Shelf
+) -> None:
+    """The state has forgotten it, so it may have forgotten what cannot be looked up: nothing of that is sent."""
     shelf.put(operation(0).after)
-    bench.deliver(1)
-    assert platform.told() == ["POST"]
-    assert (bench.letters(), bench.bound()) == ({"0": "conflict"}, 0)
+    bench.settings = {"in_flight": 1}
+    with pytest.raises(RefusedError, match="the state does not know that it was sent") as told:
+        bench.carry_out([operation(0)], [invoice(number) for number in range(20)])
+    assert "crossdock state restored" in (told.value.hint or "")
+    assert told.value.exit_code == 4
+    assert {seen.path.partition("?")[0] for seen in platform.seen} == {PRODUCTS}
+    assert (bench.letters(), bench.bound(), len(shelf.held)) == ({}, 0, 1)
+    assert set(bench.unsettled().values()) <= {"pending"}
+
+
+@pytest.mark.parametrize("how", ["adopt", "restored"])
+def test_a_person_says_what_becomes_of_records_that_are_there(bench: Bench, shelf: Shelf, how: str) -> None:
+    """Where its stream takes records over, or the state was declared restored, the run binds the record and goes on."""
+    shelf.put(operation(0).after)
+    bench.adopting = frozenset({STREAM}) if how == "adopt" else frozenset()
+    bench.suspicious = how == "restored"
+    bench.deliver(3)
+    assert (bench.bound(), len(shelf.held)) == (3, 3)
+
+
+def test_what_is_written_once_goes_last(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """What an earlier run left unsent begins with what shows whether the state is a forgetful one."""
+    bench.interrupt.set()
+    with pytest.raises(StoppedError):
+        bench.carry_out([*map(invoice, range(5)), *map(operation, range(5))])
+    bench.interrupt.clear()
+    assert len(bench.unsettled()) == 10
+    shelf.put(operation(4).after)
+    with pytest.raises(RefusedError):
+        bench.resume()
+    assert {seen.path.partition("?")[0] for seen in platform.seen} == {PRODUCTS}
+    assert len(bench.unsettled()) >= 6
 
 
 # ---- records that fail, while others get through or not

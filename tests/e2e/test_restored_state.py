@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from decimal import Decimal
 
 from tests.e2e.warehouse import INVOICES, PRODUCTS, Site
 
@@ -29,8 +30,8 @@ def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
     assert site.run("state", "restored").code == 0
     site.export("PROD_4.csv", "SKU;NAME;PRICE\nP1;Bolt;1.80\nP3;Washer;0.06\n")
     assert site.sync().code == 0
-    prices = {each["body"]["sku"]: str(each["body"]["unitPrice"]) for each in site.effects("product")}
-    assert prices == {"P1": "1.80", "P2": "0.25", "P3": "0.06"}, "the latest of each"
+    prices = {each["body"]["sku"]: Decimal(each["body"]["unitPrice"]) for each in site.effects("product")}
+    assert prices == {"P1": Decimal("1.80"), "P2": Decimal("0.25"), "P3": Decimal("0.06")}, "the latest of each"
     site.export("PROD_5.csv", "SKU;NAME;PRICE\nP3;Washer;0.07\n")
     last = site.sync()
     assert (last.code, last.json["requests"]) == (0, 1)

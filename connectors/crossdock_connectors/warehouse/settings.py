@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, Filter, Repair, Settings, StreamConfig
-from crossdock.sources import DelimitedFormat, Wait
+from crossdock.sources import DelimitedFormat, Name, Wait
 
 
 def _files(pattern: str) -> str:
@@ -59,10 +59,10 @@ class WarehouseStreamConfig(StreamConfig):
 class WarehouseSettings(Settings):
     """A warehouse that exports files; each kind of it adds where they are."""
 
-    settle_s: Annotated[float, Field(ge=0)] = 2.0
+    settle_s: Annotated[float, Field(ge=0, le=86_400)] = 2.0
     """How long a young file must keep its size and time before it is read."""
     sources: Mapping[str, SourceConfig] = {}
-    streams: Annotated[Mapping[str, WarehouseStreamConfig], Field(min_length=1)]
+    streams: Annotated[Mapping[Name, WarehouseStreamConfig], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:

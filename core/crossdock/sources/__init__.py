@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.config import ConfigPath
+    from crossdock.addresses import HostName
+    from crossdock.config import ConfigPath, Name
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited import DelimitedFormat
     from crossdock.sources.files import FileSource, Reader
@@ -25,7 +26,9 @@ _HOME_OF = {
     "FileSource": "crossdock.sources.files",
     "FileStore": "crossdock.transport.files",
     "FolderStore": "crossdock.transport.folder",
+    "HostName": "crossdock.addresses",
     "HttpSource": "crossdock.sources.http",
+    "Name": "crossdock.config",
     "Page": "crossdock.sources.http",
     "Reader": "crossdock.sources.files",
     "SftpLogin": "crossdock.transport.sftp",
@@ -40,7 +43,9 @@ __all__ = [
     "FileSource",
     "FileStore",
     "FolderStore",
+    "HostName",
     "HttpSource",
+    "Name",
     "Page",
     "Reader",
     "SftpLogin",

@@ -19,8 +19,8 @@ Places = dict[Place, tuple[int, int]]
 
 MAX_DEPTH = 50
 """Levels of sections and lists; a config has about ten."""
-MAX_VALUES = 50_000
-"""Values in a file, counted as often as aliases repeat them."""
+MAX_VALUES = 100_000
+"""Keys and values of a file, counted as often as aliases repeat them."""
 MAX_TEXT = 4 << 20
 """Characters of all texts, counted as often as aliases repeat them."""
 MAX_KEY = 200
@@ -57,7 +57,7 @@ def parse(text: str, name: str) -> tuple[dict[str, Any], Mapping[Place, tuple[in
         return _Reader(name, loader, places).mapping(node, ()), places
     except yaml.YAMLError as error:
         raise _no_yaml(error, name) from None
-    except ValueError:  # of an escape or a directive whose number is too large
+    except (ValueError, OverflowError):  # of an escape or a directive whose number is too large
         where = f"{name}:{loader.line + 1}:{loader.column + 1}"
         raise ConfigError("is no YAML: a number is too large here", where=where) from None
     finally:
@@ -94,8 +94,8 @@ class _Loader(yaml.SafeLoader):
         where = f"{self._name}:{mark.line + 1}:{mark.column + 1}"
         if self._depth > MAX_DEPTH:
             raise ConfigError(f"is nested deeper than {MAX_DEPTH} levels", where=where)
-        if self._nodes > 2 * MAX_VALUES:  # keys are nodes, too
-            raise ConfigError(f"holds more than {MAX_VALUES:,} values", where=where)
+        if self._nodes > MAX_VALUES:
+            raise ConfigError(f"holds more than {MAX_VALUES:,} keys and values", where=where)
         try:
             return super().compose_node(parent, index)
         finally:
@@ -159,7 +159,12 @@ class _Reader:
                 return self._number(node) if kind == "float" else self._constructed(node)
         except DecimalException:
             raise self._refused(node, "a number must be finite digits") from None
-        except (ValueError, LookupError, AttributeError):  # a date of a thirteenth month, say, or a wrong explicit tag
+        except (
+            ValueError,
+            OverflowError,
+            LookupError,
+            AttributeError,
+        ):  # a date of a thirteenth month, say, or a wrong explicit tag
             raise self._refused(node, "looks like a date or a number, and is none: quote it") from None
         raise self._refused(node, "is too long for a number or a date: quote it if it is text")
 
@@ -185,9 +190,9 @@ class _Reader:
             raise self._refused(node, "holds a NUL or half a character (a surrogate), which no text here can hold")
         self._values += 1
         self._text += len(text)
-        if self._values > 2 * MAX_VALUES or self._text > MAX_TEXT:
-            problem = f"holds more than {MAX_VALUES:,} values or {MAX_TEXT:,} characters, counting what aliases repeat"
-            raise self._refused(node, problem)
+        if self._values > MAX_VALUES or self._text > MAX_TEXT:
+            most = f"{MAX_VALUES:,} keys and values or {MAX_TEXT:,} characters"
+            raise self._refused(node, f"the file holds more than {most}, counting what aliases repeat")
 
     def _mark(self, place: Place, node: yaml.Node) -> None:
         self._places[place] = (node.start_mark.line + 1, node.start_mark.column + 1)

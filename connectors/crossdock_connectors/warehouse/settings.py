@@ -7,14 +7,15 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock import ConfigModel, Filter, Repair, Settings, StreamConfig
-from crossdock.sources import DelimitedFormat, Name, Wait
+from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, StreamConfig
+from crossdock.sources import DelimitedFormat, Name, Wait, split_pattern
 
 
 def _files(pattern: str) -> str:
-    folder, _, name = pattern.rpartition("/")
-    if not name or any(wildcard in folder for wildcard in "*?["):
-        raise ValueError("must be a folder and a name pattern; only the name may have wildcards")
+    try:
+        split_pattern(pattern)
+    except CrossdockError as error:
+        raise ValueError(f"{error.message}; only the file name may have wildcards") from None
     return pattern
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from crossdock.sources.files import FileSource, Reader
     from crossdock.sources.http import HttpSource, Page
     from crossdock.sources.late import Wait
-    from crossdock.transport.files import FileStore
+    from crossdock.transport.files import FileStore, split_pattern
     from crossdock.transport.folder import FolderStore
     from crossdock.transport.sftp import SftpLogin, connect
 
@@ -35,6 +35,7 @@ _HOME_OF = {
     "UnavailableError": "crossdock.errors",
     "Wait": "crossdock.sources.late",
     "connect": "crossdock.transport.sftp",
+    "split_pattern": "crossdock.transport.files",
 }
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "UnavailableError",
     "Wait",
     "connect",
+    "split_pattern",
 ]
 
 

@@ -76,7 +76,8 @@ connections:
           customerId: {ref: customer, key: [C, D], namespace: shop}
           currency: {const: EUR}
           placedAt: {from: DAY, as: instant, format: "%d.%m.%Y %H:%M", timezone: Europe/Berlin, empty: "00"}
-          items: {each: {productId: {ref: product, key: SKU}, quantity: {from: Q, as: decimal, decimal_mark: ","}}}
+          items: {each: {productId: {ref: product, key: SKU}, quantity: {from: Q, as: decimal, decimal_mark: ","},
+            unitPrice: PRICE}}
 """
 PLATFORM = """
 platform:

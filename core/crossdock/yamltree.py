@@ -30,6 +30,7 @@ _MAX_PLACES = 40  # after it
 
 _TAG = "tag:yaml.org,2002:"
 _QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # a password that begins with * or ! looks so
+_NO_TAG = "is no YAML of a config: there is no use for the tag here; quote a text that begins with !"
 _UNFIT = re.compile("[\x00\ud800-\udfff]")  # no file name, database or UTF-8 text can hold them
 
 
@@ -144,7 +145,7 @@ class _Reader:
         if isinstance(node, yaml.ScalarNode):
             self._count(node, node.value)
             return self._scalar(node)
-        raise self._refused(node, "there is no use for the tag here")
+        raise self._refused(node, _NO_TAG)
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         kind = node.tag.removeprefix(_TAG)
@@ -153,7 +154,7 @@ class _Reader:
         if kind == "null":
             return None
         if kind not in {"bool", "int", "float", "timestamp"}:
-            raise self._refused(node, "there is no use for the tag here; quote a text that begins with !")
+            raise self._refused(node, _NO_TAG)
         try:
             if len(node.value) <= _MAX_NUMBER:
                 return self._number(node) if kind == "float" else self._constructed(node)

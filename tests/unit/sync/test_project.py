@@ -166,3 +166,24 @@ def test_a_time_that_no_clock_can_count_is_refused(tmp_path: Path, old: str, new
     """Sockets and clocks raise errors of their own at larger numbers, in the middle of a run."""
     with pytest.raises(ConfigError, match="less than or equal to"):
         project.load(edited(tmp_path, old, new))
+
+
+def test_a_stream_in_code_has_a_name_of_that_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a connector calls its streams is checked like what a config does, since the state keeps it."""
+    facts = tmp_path / "odd_shop-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-shop\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[crossdock.connectors]\nodd_shop = odd_shop:CONNECTOR\n")
+    (tmp_path / "odd_shop.py").write_text(
+        "from crossdock import Connector, Settings, Stream\n"
+        "class Odd(Stream):\n"
+        "    name, resource, key = 'or/ders', 'product', ('id',)\n"
+        "    def pull(self, ctx, since): yield from ()\n"
+        "    def to_resource(self, record): return {}\n"
+        "CONNECTOR = Connector('odd_shop', 'Odd', Settings, lambda _: (Odd(),))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    head, _, _ = CONFIG.partition("connections:")
+    (tmp_path / "c.yaml").write_text(head + "connections: {shop: {kind: odd_shop}}")
+    with pytest.raises(ConfigError, match=r"c.yaml:9:15: shop: 'or/ders' is no name of a stream; a name has 1 to 63"):
+        project.load(tmp_path / "c.yaml")

@@ -1,4 +1,4 @@
-"""A config file -> models: YAML through its node tree, so that every finding has file, line and column.
+"""A config file -> models: every finding has file, line and column.
 
 Unknown and repeated keys are refused, secrets are references and never literals.
 """
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-import yaml
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -26,11 +25,21 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from crossdock import yamltree
 from crossdock.errors import ConfigError
+from crossdock.localfiles import open_regular, read_bounded
+from crossdock.yamltree import Place
 
 M = TypeVar("M", bound=BaseModel)
-Place = tuple[str | int, ...]
-_QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # a password that begins with * or ! looks so
+MAX_BYTES = 1 << 20
+"""Of a config file."""
+MAX_SECRET_BYTES = 64 << 10
+MAX_S = 1_000_000_000
+"""Seconds at most in any setting, which clocks and sockets can still count with."""
+_SHOWN_FINDINGS = 50
+_SHOWN_CHARACTERS = 500
+NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 
 class ConfigModel(BaseModel):
@@ -76,7 +85,8 @@ class Secret:
         """The secret.
 
         Raises:
-            ConfigError: If the variable is not set, or the file is missing, empty or readable by others.
+            ConfigError: If the variable is not set, or the file is missing, empty, readable by others, not a regular
+                file, or larger than `MAX_SECRET_BYTES`.
         """
         kind, _, name = self.reference.partition(":")
         if kind == "env":
@@ -89,11 +99,12 @@ class Secret:
         except RuntimeError:
             raise ConfigError(f"the secret {self.reference} is of a user who has no home here") from None
         try:
-            if path.stat().st_mode & 0o077:
-                raise ConfigError(
-                    f"others may read the secret {self.reference}", where=str(path), hint=f"chmod 600 {path}"
-                )
-            text = path.read_text(encoding="utf-8").strip()
+            with open_regular(path) as file:
+                if os.fstat(file.fileno()).st_mode & 0o077:
+                    raise ConfigError(
+                        f"others may read the secret {self.reference}", where=str(path), hint=f"chmod 600 {path}"
+                    )
+                text = read_bounded(file, MAX_SECRET_BYTES).decode().strip()
         except OSError as error:
             raise ConfigError(
                 f"the secret {self.reference} cannot be read: {error.strerror}", where=str(path)
@@ -144,6 +155,21 @@ ConfigPath = Annotated[Path, BeforeValidator(_path)]
 """A path, relative to the config file."""
 
 
+def is_name(text: str) -> bool:
+    """Whether *text* is fit for a connection, stream, job or namespace: see `Name`."""
+    return _NAME.fullmatch(text) is not None
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError(NAME_FORM)
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
+"""1 to 63 ASCII letters, digits, ``_`` and ``-``: fit for command lines, file names and the columns of the state."""
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed config file.
@@ -177,12 +203,15 @@ class Document:
         try:
             return model.model_validate(data, context={"folder": self.folder})
         except ValidationError as error:
-            findings = [self._finding(place, item) for item in error.errors(include_url=False)]
-            raise ConfigError("\n".join(dict.fromkeys(findings))) from None
+            found = [self._finding(place, item) for item in error.errors(include_url=False)]
+            findings = list(dict.fromkeys(found))
+            more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
+            raise ConfigError("\n".join([*findings[:_SHOWN_FINDINGS], *more])) from None
 
     def _finding(self, place: Place, item: Any) -> str:
         key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
         parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
+        parts = tuple(part for part in parts if part != "[key]")  # what pydantic adds where a key itself is wrong
         for number, part in enumerate(parts, 1):
             if number == len(parts) or not self._is_choice(place, part, parts[number]):
                 place = (*place, part)
@@ -213,75 +242,27 @@ def _said(item: Any) -> str:
     if item["type"] in said:
         return said[item["type"]]
     message: str = item["msg"].removeprefix("Value error, ")
-    return message
+    return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]} ..."
 
 
 def read(path: Path) -> Document:
-    """Read a config file.
+    """Read a config file, of at most `MAX_BYTES`.
 
     Raises:
-        ConfigError: If it is missing, is no YAML mapping, or repeats a key.
+        ConfigError: If it is missing, is not a YAML mapping, repeats a key, or exceeds a bound of `yamltree`.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            raw = read_bounded(file, MAX_BYTES)
     except FileNotFoundError as error:
         raise ConfigError("there is no such config file", where=str(path), hint="name one with -C FILE") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the config file cannot be read: {error}", where=str(path)) from error
-    loader = yaml.SafeLoader(text)
+    except OSError as error:
+        raise ConfigError(f"the config file cannot be read: {error.strerror}", where=str(path)) from error
     try:
-        node = loader.get_single_node()
-        if not isinstance(node, yaml.MappingNode):
-            raise ConfigError(
-                "is empty or no mapping of sections", where=str(path), hint="the README shows a whole one"
-            )
-        places: dict[Place, tuple[int, int]] = {(): (1, 1)}
-        data = _Reader(path, loader, places).value(node, ())
-    except InvalidOperation:
-        raise ConfigError("a number must be finite digits", where=str(path)) from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        begun = getattr(error, "context_mark", None)
-        hint = f"it belongs to what begins at line {begun.line + 1}, column {begun.column + 1}" if begun else None
-        problem = _QUOTED.sub(r"\1", str(getattr(error, "problem", None) or error))
-        raise ConfigError(f"is no YAML: {problem}", where=where, hint=hint) from None
-    finally:
-        loader.dispose()
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode()
+        where = yamltree.place_in(before, len(before), str(path))
+        raise ConfigError("is not UTF-8 text", where=where) from None
+    data, places = yamltree.parse(text, str(path))
     return Document(path, data, places)
-
-
-class _Reader:
-    def __init__(self, path: Path, loader: yaml.SafeLoader, places: dict[Place, tuple[int, int]]) -> None:
-        self._path, self._loader, self._places = path, loader, places
-
-    def value(self, node: yaml.Node, place: Place) -> Any:
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place)
-        if isinstance(node, yaml.SequenceNode):
-            for number, item in enumerate(node.value):
-                self._mark((*place, number), item)
-            return [self.value(item, (*place, number)) for number, item in enumerate(node.value)]
-        if node.tag == "tag:yaml.org,2002:float":
-            return Decimal(node.value.replace("_", ""))  # exact, and no way in for .inf and .nan
-        try:
-            return self._loader.construct_object(node)
-        except ValueError:  # a date of a thirteenth month, say
-            where = f"{self._path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
-            raise ConfigError("looks like a date or a number, and is none: quote it", where=where) from None
-
-    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[Hashable, Any]:
-        result: dict[Hashable, Any] = {}
-        for key_node, value_node in node.value:
-            key = self._loader.construct_object(key_node)
-            here = f"{self._path}:{key_node.start_mark.line + 1}:{key_node.start_mark.column + 1}"
-            if not isinstance(key, str):
-                raise ConfigError("a key must be text: quote it", where=here)
-            if key in result:
-                raise ConfigError(f"the key {key!r} stands here twice", where=here)
-            self._mark((*place, key), key_node)
-            result[key] = self.value(value_node, (*place, key))
-        return result
-
-    def _mark(self, place: Place, node: yaml.Node) -> None:
-        self._places[place] = (node.start_mark.line + 1, node.start_mark.column + 1)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 from pydantic import Field
 
 from crossdock import wire
-from crossdock.config import ConfigModel
+from crossdock.config import ConfigModel, Name
 from crossdock.mapping.columns import Filter, Repair
 from crossdock.records import RawBatch, Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
@@ -50,7 +50,7 @@ class Settings(ConfigModel):
     """What one connection is configured with; a connector adds its own fields."""
 
     kind: str
-    namespace: str | None = None
+    namespace: Name | None = None
     """Where this connection's record keys are unique; its name without it. Connections that share keys share one."""
 
 
@@ -85,7 +85,7 @@ class Stream(ABC, Generic[S]):
     """One kind of record of a connector. Facts are attributes; only reading and mapping are methods.
 
     Attributes:
-        name: In configs, commands and reports.
+        name: In configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or ``-`` first.
         resource: What its records become.
         mode: ``snapshot`` always lists everything, ``incremental`` what changed since a cursor, ``append`` brings some
             records, new or changed, and absence means nothing.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from crossdock import config
-from crossdock.config import ConfigModel, Secret, SecretRef
+from crossdock.config import ConfigModel, Name, Secret, SecretRef
 from crossdock.errors import ConfigError
 
 
@@ -107,6 +109,68 @@ def test_a_secret_that_cannot_be_used_says_why(tmp_path: Path, reference: str, m
         (tmp_path / "key").chmod(mode)
     with pytest.raises(ConfigError, match=message):
         Secret(reference, tmp_path).reveal()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device", "huge", "link to a pipe"])
+def test_a_secret_is_a_small_regular_file(tmp_path: Path, kind: str) -> None:
+    """A pipe without a writer, a folder, a device without end and a file of a terabyte are refused at once."""
+    path = tmp_path / "key"
+    match kind:
+        case "pipe":
+            os.mkfifo(path, 0o600)
+        case "link to a pipe":
+            os.mkfifo(tmp_path / "pipe", 0o600)
+            path.symlink_to("pipe")
+        case "folder":
+            path.mkdir(0o700)
+        case "device":
+            path = Path("/dev/zero")
+        case _:
+            with path.open("wb") as file:
+                file.truncate(1 << 40)
+            path.chmod(0o600)
+    with pytest.raises(ConfigError, match=r"cannot be read: it is (not a regular file|larger than 65,536 bytes)"):
+        Secret(f"file:{path}", tmp_path).reveal()
+
+
+def test_a_secret_may_be_behind_a_link(tmp_path: Path) -> None:
+    """Secrets that a cluster mounts are links to regular files."""
+    (tmp_path / "key").write_text("s3cret")
+    (tmp_path / "key").chmod(0o600)
+    (tmp_path / "link").symlink_to("key")
+    assert Secret("file:link", tmp_path).reveal() == "s3cret"
+
+
+def test_a_config_is_a_small_utf_8_file(tmp_path: Path) -> None:
+    """A folder, a device without end and a byte that is not UTF-8 are findings; the byte's with line and column."""
+    (tmp_path / "c.yaml").write_bytes("name: x\r\nÄ: \xff".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"c.yaml:2:1: is not UTF-8 text"):
+        config.read(tmp_path / "c.yaml")
+    with pytest.raises(ConfigError, match="larger than 1,048,576 bytes"):
+        config.read(Path("/dev/zero"))
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        config.read(tmp_path)
+
+
+def test_a_flood_of_findings_is_cut(tmp_path: Path) -> None:
+    """Fifty findings are told, and how many more there are; a long value does not fill the screen."""
+    with pytest.raises(ConfigError) as refused:
+        read(tmp_path, "name: x\nparts: {" + ", ".join(f"p{number}: 1" for number in range(60)) + "}")
+    assert str(refused.value).count("c.yaml:") == 50
+    assert str(refused.value).endswith("... and 10 more")
+
+
+@pytest.mark.parametrize("name", ["a", "A-1_b", "0", "a" * 63])
+def test_a_name_that_is_taken(name: str) -> None:
+    """Letters, digits, _ and -, up to 63 of them."""
+    assert TypeAdapter(Name).validate_python(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "_a", "-a", "a.b", "a/b", "a b", "ä", "a:b", "a\n", "a" * 64, "../a", "a\u202e"])
+def test_a_name_that_is_refused(name: str) -> None:
+    """What has a meaning in a path, on a command line or in an external id is in no name."""
+    with pytest.raises(ValueError, match="a name has 1 to 63 letters"):
+        TypeAdapter(Name).validate_python(name)
 
 
 def test_a_secret_file_that_is_no_text(tmp_path: Path) -> None:

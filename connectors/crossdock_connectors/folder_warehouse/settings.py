@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field
 
 from crossdock import Settings
-from crossdock.sources import ConfigPath
+from crossdock.sources import ConfigPath, Name
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
 
 P = TypeVar("P", SourceConfig, WarehouseStreamConfig)
@@ -32,7 +32,7 @@ class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder 
     """A warehouse that exports files to a folder."""
 
     kind: Literal["folder_warehouse"]
-    settle_s: Annotated[float, Field(ge=0)] = 4.0
+    settle_s: Annotated[float, Field(ge=0, le=86_400)] = 4.0
     """How long a young file must keep its size and time before it is read; NFS may tell of changes 3 s late."""
     sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_inside)]] = {}
-    streams: Annotated[Mapping[str, Annotated[WarehouseStreamConfig, AfterValidator(_inside)]], Field(min_length=1)]
+    streams: Annotated[Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_inside)]], Field(min_length=1)]

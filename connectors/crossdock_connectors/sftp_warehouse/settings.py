@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef, Settings
+from crossdock.sources import HostName
 from crossdock_connectors.warehouse.settings import WarehouseSettings
 
 
@@ -23,7 +24,7 @@ Fingerprint = Annotated[str, AfterValidator(_fingerprint)]
 class SftpServerSettings(Settings):
     """An SFTP server, and who logs in there."""
 
-    host: str
+    host: HostName
     port: Annotated[int, Field(ge=1, le=65535)] = 22
     user: str
     password: SecretRef | None = None
@@ -32,7 +33,7 @@ class SftpServerSettings(Settings):
     passphrase: SecretRef | None = None
     host_key: Fingerprint | tuple[Fingerprint, ...]
     """Fingerprint of the server's key as ``ssh-keygen -lf`` prints it: ``SHA256:...``."""
-    timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30.0
     """How long the server may be silent."""
 
     @model_validator(mode="after")

@@ -7,14 +7,15 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock import ConfigModel, Filter, Repair, Settings, StreamConfig
-from crossdock.sources import DelimitedFormat, Wait
+from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, StreamConfig
+from crossdock.sources import DelimitedFormat, Name, Wait, split_pattern
 
 
 def _files(pattern: str) -> str:
-    folder, _, name = pattern.rpartition("/")
-    if not name or any(wildcard in folder for wildcard in "*?["):
-        raise ValueError("must be a folder and a name pattern; only the name may have wildcards")
+    try:
+        split_pattern(pattern)
+    except CrossdockError as error:
+        raise ValueError(f"{error.message}; only the file name may have wildcards") from None
     return pattern
 
 
@@ -59,10 +60,10 @@ class WarehouseStreamConfig(StreamConfig):
 class WarehouseSettings(Settings):
     """A warehouse that exports files; each kind of it adds where they are."""
 
-    settle_s: Annotated[float, Field(ge=0)] = 2.0
+    settle_s: Annotated[float, Field(ge=0, le=86_400)] = 2.0
     """How long a young file must keep its size and time before it is read."""
     sources: Mapping[str, SourceConfig] = {}
-    streams: Annotated[Mapping[str, WarehouseStreamConfig], Field(min_length=1)]
+    streams: Annotated[Mapping[Name, WarehouseStreamConfig], Field(min_length=1)]
 
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:

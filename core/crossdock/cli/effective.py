@@ -14,6 +14,7 @@ from crossdock.config import Secret
 from crossdock.declared import StreamConfig
 from crossdock.mapping.columns import Filter
 from crossdock.mapping.declarative import Const, Each, Nested, Template
+from crossdock.nightly.notify import notify_config
 from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import StateUrl
 from crossdock.sync import project
@@ -37,8 +38,10 @@ def effective(path: Path) -> dict[str, Any]:
         connection.name: _plain(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
     }
+    told = notify_config(document)
+    notify = {} if told is None else {"notify": _plain(told, ())}
     found = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
-    return _members(document.check(project.ConfigFile, document.data), ()) | found
+    return _members(document.check(project.ConfigFile, document.data), ()) | found | notify
 
 
 def _plain(value: Any, personal: Collection[str]) -> Any:

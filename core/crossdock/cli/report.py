@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
-from secrets import token_hex
 
 from crossdock.cli import accounts, course
 from crossdock.cli.course import span
 from crossdock.cli.options import counted
 from crossdock.errors import ConfigError
+from crossdock.localfiles import replace_file
 from crossdock.state import Run
 from crossdock.state.reporting import Delivery, Reason, Reporting, Row
 
@@ -49,22 +49,13 @@ _UNSEEN = re.compile(  # controls, zero-width characters, changes of direction, 
 
 
 def write(path: Path, page: str) -> None:
-    """Make *page* the content of the file *path*, as a whole or not at all.
+    """Make *page* the content of the file *path*, as `crossdock.localfiles.replace_file` does.
 
     Raises:
         ConfigError: If that cannot be done.
     """
-    target = path.resolve()  # a link stays, and what it leads to is replaced
-    part = target.parent / f".crossdock-{token_hex(8)}.part"
     try:
-        if target.exists() and not target.is_file():
-            raise ConfigError("the report cannot be written: this is no file", where=str(path))
-        try:
-            with part.open("x", encoding="utf-8") as file:
-                file.write(page)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        replace_file(path, page.encode())
     except OSError as error:
         raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
 

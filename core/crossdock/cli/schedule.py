@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -224,11 +224,10 @@ def _ending(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
 def _notifier(config: Path) -> Notifier | None:
     from crossdock import config as configs
     from crossdock.clock import SystemClock
-    from crossdock.nightly.notify import Notifier, NotifyConfig
+    from crossdock.nightly.notify import Notifier, notify_config
 
-    document = configs.read(config)
-    facts: Any = document.data.get("notify")
-    return Notifier(document.check(NotifyConfig, facts, ("notify",)), SystemClock()) if facts is not None else None
+    told = notify_config(configs.read(config))
+    return None if told is None else Notifier(told, SystemClock())
 
 
 @contextmanager

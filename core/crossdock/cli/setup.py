@@ -41,10 +41,13 @@ def init(config: Path, *, as_json: bool) -> None:
 @as_json
 def check(config: Path, *, as_json: bool) -> int:
     """Reach everything once and change nothing: state, platform, credentials, sources; and list what is assumed."""
+    from crossdock import config as configs
     from crossdock.cli import terminal
+    from crossdock.nightly.notify import notify_config
     from crossdock.sync import project
 
     loaded = project.load(config)
+    notify_config(configs.read(config))
     findings = list(_findings(loaded))
     assumptions = dict(loaded.platform.assumptions())
     if as_json:

@@ -15,6 +15,7 @@ from string import Template
 
 from crossdock.demo.warehouse import night
 from crossdock.errors import ConfigError
+from crossdock.localfiles import replace_file
 from crossdock.sandbox import SandboxServer, serve
 from crossdock.testing.sftp import SftpServer
 
@@ -68,7 +69,7 @@ def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
         text = _readdressed(config, warehouse)
 
         def listening(platform: Mapping[str, str | None]) -> None:
-            config.write_text(text, "utf-8")
+            replace_file(config, text.encode())
             ready({"base_url": str(platform["base_url"]), "host": warehouse.host, "port": str(warehouse.port)})
 
         try:

@@ -11,16 +11,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Discriminator, Field, Strict, StrictBool, StrictInt, StrictStr, Tag
 
-from crossdock.config import ConfigModel
+from crossdock.config import ConfigModel, Name
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.records import Record, key_text
 from crossdock.resources import Reference, ResourceName
+from crossdock.scheduling.zones import zone_name
 
 Value = Callable[[Row], Any]  # None means: leave the member out
 
@@ -32,17 +32,9 @@ def _date_format(layout: str) -> str:
         raise ValueError("is no date format; it is written like %Y-%m-%d")
     try:
         datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
-    except ValueError as error:
-        raise ValueError(f"is no date format: {error}") from None
+    except (ValueError, TypeError, LookupError, re.error):  # strptime builds a regular expression of it
+        raise ValueError(f"{layout!r} is no date format that can be read; each part, such as %Y, once") from None
     return layout
-
-
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is no IANA time zone, such as Europe/Berlin") from None
-    return name
 
 
 class FromColumn(ConfigModel):
@@ -50,9 +42,9 @@ class FromColumn(ConfigModel):
 
     from_: Annotated[str, Field(alias="from")]
     as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
-    format: Annotated[str, AfterValidator(_date_format)] | None = None
+    format: Annotated[str, Field(max_length=100), AfterValidator(_date_format)] | None = None
     """How a date or instant is written, in strptime's terms."""
-    timezone: Annotated[str, AfterValidator(_zone)] | None = None
+    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """IANA zone of an instant without offset."""
     decimal_mark: Literal[".", ","] = "."
     true_text: str = "true"
@@ -124,7 +116,7 @@ class RefTo(ConfigModel):
 
     ref: ResourceName
     key: str | tuple[str, ...]
-    namespace: str | None = None
+    namespace: Name | None = None
     """Where that key is unique; the connection's own namespace without it."""
 
     def compile(self) -> Value:

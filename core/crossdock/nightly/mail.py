@@ -17,11 +17,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from crossdock.addresses import HostName, is_loopback, mailbox
 from crossdock.config import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.nightly.addresses import host_name, mailbox
 from crossdock.nightly.notices import Notice
-from crossdock.platform.profile import is_loopback
 from crossdock.transport.http import trust
 
 Mailbox = Annotated[str, AfterValidator(mailbox)]
@@ -30,7 +29,7 @@ Mailbox = Annotated[str, AfterValidator(mailbox)]
 class Email(ConfigModel):
     """People who want to be told, and the server that takes mail for them."""
 
-    host: Annotated[str, AfterValidator(host_name)]
+    host: HostName
     """The mail server."""
     port: Annotated[int, Field(ge=1, le=65_535)]
     """Usually 587 for ``starttls``, 465 for ``tls``, 25 for ``none``."""

@@ -10,13 +10,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from crossdock.clock import Clock
-from crossdock.config import ConfigModel
+from crossdock.config import ConfigModel, Document
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
 from crossdock.nightly.mail import Email, MailChannel
 from crossdock.nightly.notices import Event, Late, NightEnded, Notice, kinds, notice
 from crossdock.nightly.webhook import Webhook, WebhookChannel
 
-__all__ = ["Event", "Late", "NightEnded", "Notifier", "NotifyConfig", "kinds"]
+__all__ = ["Event", "Late", "NightEnded", "Notifier", "NotifyConfig", "kinds", "notify_config"]
 
 Channel = WebhookChannel | MailChannel
 ATTEMPT_S = 10.0
@@ -42,6 +42,16 @@ class NotifyConfig(ConfigModel):
         if self.webhook is None and self.email is None:
             raise ValueError("needs a webhook or an email, or leave notify out")
         return self
+
+
+def notify_config(document: Document) -> NotifyConfig | None:
+    """The section ``notify`` of a config file, None without one.
+
+    Raises:
+        ConfigError: With every finding and its place in the file.
+    """
+    facts = document.data.get("notify")
+    return document.check(NotifyConfig, facts, ("notify",)) if facts is not None else None
 
 
 class Notifier:

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 from crossdock import wire
+from crossdock.addresses import asks_with_secret, web_address
 from crossdock.config import ConfigModel, Secret, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.nightly.addresses import web_address
 from crossdock.nightly.notices import Notice
 from crossdock.transport.http import HttpClient
 
@@ -32,6 +32,8 @@ def _url(value: Any, info: ValidationInfo) -> str | Secret:
         raise ValueError("must be text")  # noqa: TRY004  pydantic wants this one
     if value.startswith(("env:", "file:")) and not value.endswith(":"):
         return Secret(value, info.context["folder"] if info.context else Path())
+    if asks_with_secret(value):
+        raise ValueError("must not hold a secret: refer to the whole address by env:NAME or file:PATH")
     return web_address(value)
 
 

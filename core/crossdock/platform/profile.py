@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.config import ConfigModel, ConfigPath, SecretRef
+from crossdock.addresses import endpoint
+from crossdock.config import MAX_S, ConfigModel, ConfigPath, SecretRef
 from crossdock.pacing.known import UNLIMITED, Known
 from crossdock.resources import RESOURCES, ResourceName
 
@@ -28,28 +27,13 @@ PATHS: Mapping[ResourceName, str] = {
 }
 
 
+Header = Annotated[str, Field(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=100)]
+"""The name of a header field: a token (RFC 9110 section 5.1)."""
 DOCUMENTED_PER_S = 10_000 / 60  # section 8 of the specification
 
 
-def _address(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise ValueError("must be an address such as https://api.example.com")
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise ValueError("must be https; http is for a sandbox on this machine only")
-    return url
-
-
 def _base_url(url: str) -> str:
-    return _address(url).rstrip("/")
-
-
-def is_loopback(host: str) -> bool:
-    """True if *host* surely is this machine."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return endpoint(url).rstrip("/")
 
 
 class ApiKey(ConfigModel):
@@ -63,7 +47,7 @@ class ClientCredentials(ConfigModel):
     """Access tokens for a client of its own (OAuth 2.0, RFC 6749 section 4.4)."""
 
     kind: Literal["oauth2_client_credentials"]
-    token_url: Annotated[str, AfterValidator(_address)] | None = None
+    token_url: Annotated[str, AfterValidator(endpoint)] | None = None
     """Where tokens are given, also on another host; ``{base_url}/oauth/token`` without it."""
     client_id: Annotated[str, Field(min_length=1)]
     client_secret: SecretRef
@@ -107,9 +91,9 @@ class Idempotency(ConfigModel):
     """Idempotency-Key (IETF httpapi draft 07); ``enabled: false`` for a platform without it."""
 
     enabled: bool = True
-    header: str = "Idempotency-Key"
+    header: Header = "Idempotency-Key"
     quoted: bool = True
-    kept_s: Annotated[int, Field(gt=0)] = 86_400
+    kept_s: Annotated[int, Field(gt=0, le=MAX_S)] = 86_400
     """How long the platform remembers a key; an older one is never sent again."""
 
 
@@ -118,7 +102,7 @@ class LookUp(ConfigModel):
 
     enabled: bool = True
     parameter: str = "externalId"
-    settle_s: Annotated[float, Field(ge=0)] = 60.0
+    settle_s: Annotated[float, Field(ge=0, le=MAX_S)] = 60.0
     """How long after a request that may still be under way a look-up tells the truth; the platform's own time-out."""
 
 
@@ -133,19 +117,19 @@ class Retry(ConfigModel):
 
     attempts: Annotated[int, Field(ge=1, le=20)] = 6
     """For one request while others get through; then it is left for the next run, and shown."""
-    give_up_after_s: Annotated[float, Field(ge=0)] = 300.0
+    give_up_after_s: Annotated[float, Field(ge=0, le=MAX_S)] = 300.0
     """When nothing gets through any more: how long to go on asking before the run stops."""
-    base_s: Annotated[float, Field(gt=0)] = 0.5
+    base_s: Annotated[float, Field(gt=0, le=MAX_S)] = 0.5
     """Upper bound of the first pause; it doubles, and the pause is drawn evenly below it (full jitter)."""
-    cap_s: Annotated[float, Field(gt=0)] = 60.0
+    cap_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
 
 
 class Http(ConfigModel):
     """Limits of one request."""
 
-    connect_timeout_s: Annotated[float, Field(gt=0)] = 5.0
-    read_timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    total_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    connect_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 5.0
+    read_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 30.0
+    total_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
     max_response_bytes: Annotated[int, Field(gt=0)] = 8 * 1024 * 1024
     ca_file: ConfigPath | None = None
     """Certificates to trust instead of the system's; verification itself cannot be switched off."""
@@ -157,11 +141,11 @@ class Profile(ConfigModel):
     base_url: Annotated[str, AfterValidator(_base_url)]
     tenant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
     auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
-    paths: Mapping[ResourceName, Annotated[str, Field(pattern="^/")]] = {}
-    """Paths that differ from the assumed ones."""
+    paths: Mapping[ResourceName, Annotated[str, Field(pattern=r"^/[^?#\s]*$")]] = {}
+    """Paths that differ from the assumed ones, without a query."""
     conditional_updates: bool = True
     """Send ``If-Match`` with the version that we know, so that nobody's change is overwritten unseen."""
-    tenant_header: str = "x-tenant-slug"
+    tenant_header: Header = "x-tenant-slug"
     rate: Rate = Rate()
     max_clock_skew_s: Annotated[float, Field(gt=0, le=31_622_400)] | None = 300.0
     """A scheduled run does not start while this machine's clock differs from the platform's ``Date`` header (RFC 9110

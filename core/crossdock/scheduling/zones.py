@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-_NO_PLACE = {"localtime", "Factory"}  # the machine's own setting, and what stands for none
+_NO_PLACE = {"localtime", "posixrules", "Factory"}  # the machine's own settings, and what stands for none
 
 
 @cache

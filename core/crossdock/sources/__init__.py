@@ -9,13 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.config import ConfigPath
+    from crossdock.addresses import HostName
+    from crossdock.config import ConfigPath, Name
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited import DelimitedFormat
     from crossdock.sources.files import FileSource, Reader
     from crossdock.sources.http import HttpSource, Page
     from crossdock.sources.late import Wait
-    from crossdock.transport.files import FileStore
+    from crossdock.transport.files import FileStore, split_pattern
     from crossdock.transport.folder import FolderStore
     from crossdock.transport.sftp import SftpLogin, connect
 
@@ -25,13 +26,16 @@ _HOME_OF = {
     "FileSource": "crossdock.sources.files",
     "FileStore": "crossdock.transport.files",
     "FolderStore": "crossdock.transport.folder",
+    "HostName": "crossdock.addresses",
     "HttpSource": "crossdock.sources.http",
+    "Name": "crossdock.config",
     "Page": "crossdock.sources.http",
     "Reader": "crossdock.sources.files",
     "SftpLogin": "crossdock.transport.sftp",
     "UnavailableError": "crossdock.errors",
     "Wait": "crossdock.sources.late",
     "connect": "crossdock.transport.sftp",
+    "split_pattern": "crossdock.transport.files",
 }
 
 __all__ = [
@@ -40,13 +44,16 @@ __all__ = [
     "FileSource",
     "FileStore",
     "FolderStore",
+    "HostName",
     "HttpSource",
+    "Name",
     "Page",
     "Reader",
     "SftpLogin",
     "UnavailableError",
     "Wait",
     "connect",
+    "split_pattern",
 ]
 
 

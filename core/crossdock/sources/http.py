@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock import wire
-from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.addresses import without_user
+from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.sources.workplace import Workplace
 from crossdock.transport.answers import Answer
 from crossdock.transport.http import HttpClient
@@ -38,9 +39,16 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         headers: Sent with every request, credentials among them.
         timeout_s: How long the server may be silent.
         place: Of the run.
+
+    Raises:
+        ConfigError: If a user or a password stands in *base_url*: addresses are shown.
     """
 
     def __init__(self, base_url: str, headers: Mapping[str, str], place: Workplace, *, timeout_s: float = 30.0) -> None:
+        try:
+            without_user(base_url)
+        except ValueError as error:
+            raise ConfigError(f"the base address {error}") from None
         self._base_url, self._place = base_url.rstrip("/"), place
         self._client = HttpClient(self._base_url, headers=headers, read_timeout_s=timeout_s)
 

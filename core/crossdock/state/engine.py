@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
-from crossdock.errors import ConfigError, StateError
+from crossdock.errors import StateError
+from crossdock.localfiles import create_private
 from crossdock.state import migrations, schema
 
 StateUrl = URL
@@ -41,27 +42,6 @@ class Pin:
     tenant: str
 
 
-def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
-    """Read a database's address, which stands at *where* in the config; a SQLite path is relative to *folder*.
-
-    Raises:
-        ConfigError: If it is no address of a SQLite file or a PostgreSQL database.
-    """
-    try:
-        url = make_url(text)
-    except ArgumentError as error:
-        raise ConfigError("is no database address", where=where, hint="for example sqlite:///acme.db") from error
-    if url.drivername == "sqlite" and url.database not in {None, "", ":memory:"}:
-        return url.set(database=str(folder / Path(url.database or "").expanduser()))
-    if url.drivername in {"postgresql", "postgresql+psycopg"}:
-        return url.set(drivername="postgresql+psycopg")
-    raise ConfigError(
-        "must be a SQLite file or a PostgreSQL database",
-        where=where,
-        hint="sqlite:///acme.db or postgresql://user@host/database",
-    )
-
-
 def create(url: URL, pin: Pin) -> bool:
     """Make the state, or bring an existing one of the same platform up to date.
 
@@ -72,7 +52,7 @@ def create(url: URL, pin: Pin) -> bool:
         StateError: If it belongs to another platform or tenant, or cannot be made.
     """
     if url.drivername == "sqlite":
-        Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+        _make_file(url, mend=True)
     engine = _engine(url, read_only=False)
     try:
         with translated(url), making(engine) as connection:
@@ -87,9 +67,29 @@ def create(url: URL, pin: Pin) -> bool:
                 migrations.migrate(connection, migrations.MIGRATIONS)
     finally:
         engine.dispose()
-    if url.drivername == "sqlite":
-        Path(url.database or "").chmod(0o600)
     return made
+
+
+def _make_file(url: URL, *, mend: bool) -> None:
+    """Make the file of a SQLite database if it is missing, for its owner only; SQLite gives its log the same mode.
+
+    Args:
+        mend: Whether a file that is there gets this mode too. A shared bucket may be for several users.
+
+    Raises:
+        StateError: If that cannot be done.
+    """
+    path = Path(os.path.realpath(url.database or ""))  # SQLite would make what a link leads to
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            create_private(path).close()
+        if not path.is_file():
+            raise StateError("is not a regular file", where=place_of(url))
+        if mend:
+            path.chmod(0o600)
+    except OSError as error:
+        raise StateError(f"cannot be made: {error.strerror}", where=place_of(url)) from error
 
 
 def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
@@ -190,13 +190,14 @@ def open_shared(url: URL) -> Engine:
     """Open a database for what a power cut may lose, but no crash of ours; it is made where it is missing."""
     if url.drivername != "sqlite":
         return _engine(url, read_only=False)
-    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    _make_file(url, mend=False)
     return _sqlite_engine(url, read_only=False, synchronous="NORMAL")
 
 
 def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> Engine:
     if read_only:
-        url = url.set(database=f"file:{url.database}", query={"mode": "ro", "uri": "true"})
+        uri = Path(url.database or "").absolute().as_uri()  # in which #, ? and % are escaped
+        url = url.set(database=uri, query={"mode": "ro", "uri": "true"})
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_S})
 
     @event.listens_for(engine, "connect")

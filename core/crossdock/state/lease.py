@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import IO, Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from sqlalchemy import Connection, Engine, Interval, Row, bindparam, func, select, update
 from sqlalchemy.engine import URL
@@ -24,6 +25,7 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.clock import SystemClock
 from crossdock.errors import StateBusyError, StateError
+from crossdock.localfiles import open_private
 from crossdock.state import sql
 from crossdock.state.engine import place_of, reading
 from crossdock.state.migrations import LONG_AGO
@@ -160,7 +162,7 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
     """What tries for the lock, and tells whether it has it; it is free again at the end."""
     if url.drivername == "sqlite":
-        with open(f"{url.database}.lock", "w", encoding="ascii") as file:  # noqa: PTH123  a path made of a URL
+        with _lock_file(url) as file:
             yield lambda: _locked(file)
         return
     # a connection of its own in autocommit: the lock belongs to its session, and no transaction stays open all night
@@ -172,7 +174,14 @@ def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
                 connection.execute(select(func.pg_advisory_unlock_all()))
 
 
-def _locked(file: IO[str]) -> bool:
+def _lock_file(url: URL) -> BinaryIO:
+    try:
+        return open_private(Path(f"{url.database}.lock"))
+    except OSError as error:
+        raise StateError(f"its lock file cannot be opened: {error.strerror}", where=place_of(url)) from error
+
+
+def _locked(file: BinaryIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

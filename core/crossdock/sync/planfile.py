@@ -17,6 +17,7 @@ from crossdock.clock import Clock
 from crossdock.config import ConfigModel
 from crossdock.delivery.operations import Operation
 from crossdock.errors import ConfigError, RefusedError
+from crossdock.localfiles import read_regular, replace_file
 from crossdock.progress import Progress, Silent
 from crossdock.state import DeadLetter, Intent, WaitingRecord
 from crossdock.sync import preview
@@ -27,6 +28,9 @@ from crossdock.sync.report import Report
 from crossdock.sync.runner import Run
 from crossdock.sync.shift import opened
 from crossdock.sync.tally import Tally
+
+MAX_BYTES = 1 << 20
+"""Of a plan file, which holds a few hashes for each stream."""
 
 
 class PlanFile(ConfigModel):
@@ -45,13 +49,13 @@ class PlanFile(ConfigModel):
     sources: dict[str, str]
 
     def save(self, path: Path) -> None:
-        """Write it.
+        """Write it, as `crossdock.localfiles.replace_file` does.
 
         Raises:
             ConfigError: If that cannot be done.
         """
         try:
-            path.write_bytes(wire.dumps(self.model_dump(mode="json")) + b"\n")
+            replace_file(path, wire.dumps(self.model_dump(mode="json")) + b"\n")
         except OSError as error:
             raise ConfigError(f"the plan cannot be written: {error.strerror}", where=str(path)) from error
 
@@ -64,7 +68,7 @@ class PlanFile(ConfigModel):
         """
         hint = "'crossdock plan -o PLAN' makes one"
         try:
-            return cls.model_validate(wire.loads(path.read_bytes()))
+            return cls.model_validate(wire.loads(read_regular(path, MAX_BYTES)))
         except OSError as error:
             raise ConfigError(f"the plan cannot be read: {error.strerror}", where=str(path), hint=hint) from error
         except (ValueError, ValidationError):

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from crossdock import config, registry
 from crossdock.clock import Clock
-from crossdock.config import ConfigModel, ConfigPath, Document
+from crossdock.config import NAME_FORM, ConfigModel, ConfigPath, Document, Name
 from crossdock.connector import Connector, Context, Settings, Stream, no_removal
 from crossdock.delivery.masking import Masks
 from crossdock.errors import ConfigError
@@ -24,8 +24,7 @@ from crossdock.resources import RESOURCES
 from crossdock.scheduling.jobs import JobConfig, ordered
 from crossdock.sources.workplace import Workplace
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
-
-Name = Annotated[str, Field(pattern="^[a-z0-9][a-z0-9_-]{0,62}$")]
+from crossdock.yamltree import Place
 
 
 class ConfigFile(ConfigModel):
@@ -201,13 +200,9 @@ def load(path: Path) -> Project:
     file = document.check(ConfigFile, document.data)
     connections = tuple(_connection(document, name, data) for name, data in file.connections.items())
     _one_writer_each(document, connections)
-    try:
-        url = parse_url(file.state, document.folder)
-        if url.password or {"password", "sslpassword"} & set(url.query):
-            hint = "use ~/.pgpass or PGPASSWORD"
-            raise ConfigError("a secret is never written here", hint=hint)
-    except ConfigError as error:
-        raise ConfigError(error.message, where=document.where(("state",)), hint=error.hint) from error
+    url = _database(document, file.state, ("state",))
+    if file.platform.rate.shared is not None:
+        _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, document.folder)
     project = Project(path, file.platform, url, spool, connections, file.jobs)
     for name, job in file.jobs.items():
@@ -216,6 +211,14 @@ def load(path: Path) -> Project:
         except ConfigError as error:
             raise ConfigError(error.message, where=document.where(("jobs", name, "streams"))) from error
     return project
+
+
+def _database(document: Document, address: str, place: Place) -> StateUrl:
+    try:
+        return parse_url(address, document.folder)
+    except ConfigError as error:
+        message = f"{'.'.join(map(str, place))}: {error.message}"
+        raise ConfigError(message, where=document.where(place), hint=error.hint) from error
 
 
 def _default_spool(url: StateUrl, folder: Path) -> Path:
@@ -227,15 +230,23 @@ def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Conne
     if "kind" not in data:
         installed = ", ".join(sorted(registry.available()))
         raise ConfigError(f"connections.{name}: kind is missing; installed: {installed}", where=document.where(place))
+    if not isinstance(data["kind"], str):
+        raise ConfigError(f"connections.{name}.kind: must be text", where=document.where((*place, "kind")))
     try:
-        connector = registry.load(str(data["kind"]))
+        connector = registry.load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where((*place, "kind")), hint=error.hint) from error
     settings = document.check(connector.settings, data, place)
     try:
-        return Connection(name, connector, settings, tuple(connector.streams(settings)))
+        streams = tuple(connector.streams(settings))
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(place), hint=error.hint) from error
+    for stream in streams:
+        if not config.is_name(stream.name):  # of a stream written in code
+            raise ConfigError(
+                f"{name}: {stream.name!r} is no name of a stream; {NAME_FORM}", where=document.where(place)
+            )
+    return Connection(name, connector, settings, streams)
 
 
 def _one_writer_each(document: Document, connections: tuple[Connection, ...]) -> None:

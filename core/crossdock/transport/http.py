@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode
 import httpcore
 
 from crossdock.errors import ConfigError
+from crossdock.localfiles import open_regular
 from crossdock.transport.answers import AmbiguousError, Answer, ExpiredError, NotSentError
 
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
@@ -58,6 +59,8 @@ def trust(ca_file: Path | None = None) -> ssl.SSLContext:
         ConfigError: If *ca_file* cannot be read or holds no certificate.
     """
     try:
+        if ca_file:
+            open_regular(ca_file).close()  # a pipe would hold us for ever
         return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"holds no certificates: {error}", where=str(ca_file)) from error

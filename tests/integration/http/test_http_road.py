@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +18,7 @@ from tests.servers import served
 
 from crossdock import registry
 from crossdock.cli.main import main
-from crossdock.errors import RefusedError, UnauthorizedError, UnavailableError
+from crossdock.errors import ConfigError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import HttpSource
@@ -25,6 +26,7 @@ from crossdock.sources.workplace import Workplace
 from crossdock.state import StateUrl
 from crossdock.sync.intake import NoIntake
 from crossdock.testing.clock import ManualClock
+from crossdock.transport.http import trust
 
 
 class Shop(ThreadingHTTPServer):
@@ -237,3 +239,18 @@ def test_a_secret_among_the_parameters_is_not_shown(shop: Shop) -> None:
             next(pages)
     assert "canary-1" in shop.asked[-1]
     assert "canary-1" not in f"{shown} {told.value}"
+
+
+@pytest.mark.parametrize("user", ["u:canary-1@", ":canary-1@", "u%3Acanary-1%40"])
+def test_no_password_stands_in_a_base_address(user: str) -> None:
+    """Addresses of pages are shown and kept, so a connector's own may hold no user and no password."""
+    with pytest.raises(ConfigError, match="must not hold a user or a password") as refused, source(f"http://{user}h.x"):
+        pass
+    assert "canary" not in str(refused.value)
+
+
+def test_certificates_come_from_a_regular_file(tmp_path: Path) -> None:
+    """A pipe in the place of `ca_file` is refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="holds no certificates: .*not a regular file"):
+        trust(tmp_path / "pipe")

@@ -323,12 +323,14 @@ def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_link_to_a_report_stays_a_link(tmp_path: Path) -> None:
-    """What it leads to is replaced."""
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A report is not written where a link stands: neither the link nor what it leads to is replaced."""
+    (tmp_path / "7.html").write_text("theirs")
     (tmp_path / "latest.html").symlink_to("7.html")
-    report.write(tmp_path / "latest.html", "page")
+    with pytest.raises(ConfigError, match="the report cannot be written: it is a link"):
+        report.write(tmp_path / "latest.html", "page")
     assert (tmp_path / "latest.html").is_symlink()
-    assert (tmp_path / "7.html").read_text() == "page"
+    assert (tmp_path / "7.html").read_text() == "theirs"
 
 
 def test_only_a_file_is_written(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import config, wire
+from crossdock import addresses, config, wire
 from crossdock.config import ConfigModel
 from crossdock.documented import Documented
 from crossdock.errors import ConfigError
-from crossdock.nightly import addresses, notices, webhook
+from crossdock.nightly import notices, webhook
 from crossdock.nightly.notify import Late, NightEnded, Notifier, NotifyConfig, kinds
 from crossdock.testing.clock import ManualClock
 
@@ -152,7 +152,7 @@ def test_what_cannot_be_told_is_refused_at_load(tmp_path: Path, text: str, place
 
 def test_three_kinds_are_told_without_asking(tmp_path: Path) -> None:
     """Who names no kinds hears of failed, degraded and recovered nights."""
-    told = load(tmp_path, "webhook: {url: 'https://hooks.example.com/x?sig=y'}")
+    told = load(tmp_path, "webhook: {url: 'https://hooks.example.com/x?channel=y'}")
     assert set(told.when) == {"failed", "degraded", "recovered"}
 
 

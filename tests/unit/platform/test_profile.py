@@ -10,8 +10,9 @@ import pytest
 from pydantic import ValidationError
 
 from crossdock import config
+from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
-from crossdock.platform.profile import ApiKey, ClientCredentials, Profile, is_loopback
+from crossdock.platform.profile import ApiKey, ClientCredentials, Profile
 
 HEAD = "base_url: https://api.example.com/\ntenant: acme\nauth:\n"
 CLIENT = "  kind: oauth2_client_credentials\n  client_id: me\n  client_secret: env:SECRET\n"

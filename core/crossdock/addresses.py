@@ -1,0 +1,129 @@
+"""Addresses in a config, checked before anything is sent there. No refusal repeats one: it may hold a secret."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from pydantic import AfterValidator
+
+_LABEL = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*\.?")
+_ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_MAILBOX = re.compile(rf"(?=.{{3,254}}$){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
+_AN_ADDRESS = "must be an address such as https://api.example.com"
+_NO_USER = f"{_AN_ADDRESS}, and must not hold a user or a password: refer to a secret by env:NAME or file:PATH"
+_MEMBER = re.compile(r"([\w.-]{1,64})\s*=")
+_SECRET = re.compile("pass(?!file)|pwd|secret|token|credential|scram_|api_?key|access_?key|signature")
+_SECRET_IN_QUERY = frozenset({"key", "sig", "code"})
+_MOST_ENCODED = 5  # times that an address is percent-encoded, before we stop looking
+
+
+def host_name(text: str) -> str:
+    """*text*, if it names a host.
+
+    Raises:
+        ValueError: If it cannot.
+    """
+    if len(text) > 253 or not (_HOST.fullmatch(text) or _is_ip(text)):
+        raise ValueError("must be a host name or an IP address")
+    return text
+
+
+HostName = Annotated[str, AfterValidator(host_name)]
+
+
+def mailbox(text: str) -> str:
+    """*text*, if it is a mail address without a name beside it.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if not _MAILBOX.fullmatch(text):
+        raise ValueError("must be a plain mail address such as ops@example.com")
+    return text
+
+
+def web_address(url: str) -> str:
+    """*url*, if it is one that secrets and data may be sent to: https, or http on this machine.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    parts = without_user(url)
+    try:
+        host, _ = host_name(parts.hostname or ""), parts.port
+    except ValueError:
+        raise ValueError(_AN_ADDRESS) from None
+    if parts.scheme not in {"http", "https"} or "#" in url or not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError(_AN_ADDRESS)
+    if parts.scheme == "http" and not is_loopback(host):
+        raise ValueError("must be https; http is for this machine only")
+    return url
+
+
+def endpoint(url: str) -> str:
+    """*url*, if it is a web address that paths or forms are sent to, so it has no query.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if "?" in web_address(url):
+        raise ValueError(f"{_AN_ADDRESS}, without a query")
+    return url
+
+
+def without_user(url: str) -> SplitResult:
+    """The parts of *url*, in which no user and no password stands, not even an empty one.
+
+    Raises:
+        ValueError: If one does, or *url* has no such parts.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError(_AN_ADDRESS) from None
+    if "@" in _decoded(parts.netloc):
+        raise ValueError(_NO_USER)
+    return parts
+
+
+def names_secret(address: str) -> bool:
+    """Whether ``NAME=VALUE`` stands anywhere in *address*, where NAME is that of a secret, however it is spelled."""
+    return any(_SECRET.search(name) for name in _members(address))
+
+
+def asks_with_secret(url: str) -> bool:
+    """Whether the query of a web address has a parameter for a secret; such addresses are secrets as a whole."""
+    return names_secret(url) or any(name in _SECRET_IN_QUERY for name in _members(url))
+
+
+def _members(address: str) -> list[str]:
+    return [found[1].casefold() for found in _MEMBER.finditer(_decoded(address))]
+
+
+def is_loopback(host: str) -> bool:
+    """True if *host* surely is this machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _decoded(text: str) -> str:
+    """*text* without percent-encoding, even where it was encoded more than once."""
+    for _ in range(_MOST_ENCODED):
+        if (plain := unquote(text)) == text:
+            break
+        text = plain
+    return text
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,189 @@
+"""A config as a whole: secrets, names, zones, formats and patterns are refused where they stand, when it is loaded."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from crossdock.cli.main import main
+from crossdock.errors import ConfigError
+from crossdock.sync import project
+
+CANARY = "hunter2"
+CONFIG = """\
+platform:
+  base_url: https://api.example.com
+  tenant: acme
+  auth: {kind: api_key, token: env:KEY}
+  rate: {shared: "sqlite:///rate.db"}
+  idempotency: {header: Idempotency-Key}
+  paths: {customer: "/customers"}
+state: sqlite:///acme.db
+connections:
+  wms:
+    kind: sftp_warehouse
+    namespace: other
+    host: wms.example.com
+    user: export
+    password: env:PW
+    host_key: "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+    streams:
+      orders:
+        mode: append
+        files: "out/ORD_*"
+        key: [NR]
+        group_by: [NR]
+        resource: order
+        map:
+          customerId: {ref: customer, key: C, namespace: shop}
+          currency: {const: EUR}
+          placedAt: {from: DAY, as: instant, format: "%Y%m%d", timezone: Europe/Berlin}
+          items: {each: {productId: {ref: product, key: SKU}, quantity: Q, unitPrice: P}}
+notify:
+  webhook: {url: "https://chat.example.com/hook"}
+"""
+
+
+def edited(folder: Path, old: str, new: str) -> Path:
+    assert CONFIG.count(old) == 1
+    path = folder / "c.yaml"
+    path.write_text(CONFIG.replace(old, new), encoding="utf-8")
+    return path
+
+
+def place(old: str) -> str:
+    """Line and column of the key that *old* begins with."""
+    before = CONFIG[: CONFIG.index(old)]
+    return f"c.yaml:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}: "
+
+
+def test_the_config_is_right(tmp_path: Path) -> None:
+    """What the other tests spoil is taken as it is."""
+    assert project.load(edited(tmp_path, "acme.db", "acme.db")).connections
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('shared: "sqlite:///rate.db"', f'shared: "postgresql://u:{CANARY}@h/d"', "a secret is never written here"),
+        ('shared: "sqlite:///rate.db"', f'shared: "postgresql://h/d?PASSWORD={CANARY}"', "a secret is never written"),
+        ('shared: "sqlite:///rate.db"', 'shared: "postgresql://u@[::1/d"', "is no database address"),
+        ("state: sqlite:///acme.db", f"state: postgresql://h/d?pass%77ord={CANARY}", "a secret is never written here"),
+        ("base_url: https://", f"base_url: https://:{CANARY}@", "refer to a secret by env:NAME or file:PATH"),
+        ("base_url: https://", f"base_url: https://u:{CANARY}%40", "refer to a secret by env:NAME or file:PATH"),
+        ("base_url: https://api.example.com", f"base_url: https://h/?key={CANARY}", "without a query"),
+        ('customer: "/customers"', f'customer: "/customers?key={CANARY}"', "should match pattern"),
+        ("header: Idempotency-Key", f'header: "X: {CANARY}"', "should match pattern"),
+        ("host: wms.example.com", f"host: export:{CANARY}@wms.example.com", "must be a host name"),
+        ("password: env:PW", f"password: {CANARY}", "refer to it by env:NAME or file:PATH"),
+    ],
+)
+def test_a_literal_secret_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    """Wherever an address or a header stands, a secret in it is refused with its place and never repeated."""
+    with pytest.raises(ConfigError) as refused:
+        project.load(edited(tmp_path, old, new))
+    assert place(old) in str(refused.value)
+    assert message in str(refused.value)
+    assert CANARY not in str(refused.value)
+
+
+@pytest.mark.parametrize("query", ["token", "KEY", "sig", "api%5Fkey", "pass%2577ord"])
+@pytest.mark.parametrize("command", [["check"], ["config", "show"]])
+def test_a_literal_secret_of_a_webhook_is_refused(tmp_path: Path, query: str, command: list[str]) -> None:
+    """Commands that look at a config look at its section notify too, and repeat nothing of a secret address."""
+    path = edited(tmp_path, "chat.example.com/hook", f"chat.example.com/hook?{query}={CANARY}")
+    shown = io.StringIO()
+    with redirect_stdout(shown), redirect_stderr(shown), pytest.raises(SystemExit) as ended:
+        main(["-C", str(path), *command])
+    assert ended.value.code == 2
+    assert "c.yaml:30:13: notify.webhook.url: must not hold a secret: refer to the whole" in shown.getvalue()
+    assert CANARY not in shown.getvalue()
+
+
+@pytest.mark.parametrize("zone", ["localtime", "posixrules", "Factory", "../etc/passwd", "/etc/localtime", "posix/UTC"])
+def test_what_is_no_zone_is_refused(tmp_path: Path, zone: str) -> None:
+    """The machine's own setting, a path and what stands for no place would read the same file differently elsewhere."""
+    with pytest.raises(ConfigError, match="is no IANA time zone") as refused:
+        project.load(edited(tmp_path, "timezone: Europe/Berlin", f"timezone: {zone}"))
+    assert place("timezone:") in str(refused.value)
+
+
+@pytest.mark.parametrize("layout", ["%Y%Y", "%Y %d %Y", "%Y%", "%G%V", "%Q", "%-d", "%d" * 51, "%9999999999d"])
+def test_a_date_format_that_cannot_be_read_is_refused(tmp_path: Path, layout: str) -> None:
+    """Whatever strptime raises, at a part that stands twice or that it does not know, is a finding."""
+    with pytest.raises(ConfigError) as refused:
+        project.load(edited(tmp_path, '"%Y%m%d"', f'"{layout}"'))
+    assert place("format:") in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("orders:\n", "or/ders:\n"),
+        ("orders:\n", "..:\n"),
+        ("orders:\n", f"{'o' * 64}:\n"),
+        ("wms:\n", "w ms:\n"),
+        ("namespace: other", "namespace: a:b"),
+        ("namespace: shop", 'namespace: ""'),
+    ],
+)
+def test_names_have_a_form(tmp_path: Path, old: str, new: str) -> None:
+    """Streams, connections and namespaces are letters, digits, _ and -: they stand in paths, arguments and ids."""
+    with pytest.raises(ConfigError, match="a name has 1 to 63 letters") as refused:
+        project.load(edited(tmp_path, old, new))
+    assert place(old) in str(refused.value)
+
+
+@pytest.mark.parametrize("files", ["out/", "", "o*t/x", "a\\x01b", "a\\nb"])
+def test_a_pattern_that_names_no_files_is_refused(tmp_path: Path, files: str) -> None:
+    """It is told when the config is loaded, with its place, and not when the files are read."""
+    with pytest.raises(ConfigError, match=r"names no files|has wildcards") as refused:
+        project.load(edited(tmp_path, '"out/ORD_*"', f'"{files}"'))
+    assert place("files:") in str(refused.value)
+
+
+def test_a_kind_is_text(tmp_path: Path) -> None:
+    """A section in its place is a finding, which does not print what stands in it."""
+    with pytest.raises(ConfigError, match="kind: must be text") as refused:
+        project.load(edited(tmp_path, "kind: sftp_warehouse", f"kind: {{password: {CANARY}}}"))
+    assert CANARY not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  idempotency: {header: Idempotency-Key}", "  idempotency: {kept_s: 999999999999999}"),
+        ("  idempotency: {header: Idempotency-Key}", "  retry: {cap_s: 1.0e+17}"),
+        ("  idempotency: {header: Idempotency-Key}", "  http: {read_timeout_s: 1.0e+17}"),
+        ("    user: export", "    user: export\n    timeout_s: 1.0e+17"),
+        ("    user: export", "    user: export\n    settle_s: 99999999"),
+    ],
+)
+def test_a_time_that_no_clock_can_count_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    """Sockets and clocks raise errors of their own at larger numbers, in the middle of a run."""
+    with pytest.raises(ConfigError, match="less than or equal to"):
+        project.load(edited(tmp_path, old, new))
+
+
+def test_a_stream_in_code_has_a_name_of_that_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a connector calls its streams is checked like what a config does, since the state keeps it."""
+    facts = tmp_path / "odd_shop-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-shop\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[crossdock.connectors]\nodd_shop = odd_shop:CONNECTOR\n")
+    (tmp_path / "odd_shop.py").write_text(
+        "from crossdock import Connector, Settings, Stream\n"
+        "class Odd(Stream):\n"
+        "    name, resource, key = 'or/ders', 'product', ('id',)\n"
+        "    def pull(self, ctx, since): yield from ()\n"
+        "    def to_resource(self, record): return {}\n"
+        "CONNECTOR = Connector('odd_shop', 'Odd', Settings, lambda _: (Odd(),))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    head, _, _ = CONFIG.partition("connections:")
+    (tmp_path / "c.yaml").write_text(head + "connections: {shop: {kind: odd_shop}}")
+    with pytest.raises(ConfigError, match=r"c.yaml:9:15: shop: 'or/ders' is no name of a stream; a name has 1 to 63"):
+        project.load(tmp_path / "c.yaml")

@@ -1,0 +1,81 @@
+"""Addresses in a config: no user, no password and no other secret stands in them, however it is spelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossdock.addresses import asks_with_secret, endpoint, names_secret, web_address
+
+CANARY = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"https://u:{CANARY}@a.example",
+        f"https://:{CANARY}@a.example",
+        f"https://{CANARY}@a.example",
+        "https://@a.example",
+        f"https://u:{CANARY}%40a.example",
+        f"https://u%3A{CANARY}%2540a.example",
+        f"http://:{CANARY}@127.0.0.1",
+        f"https://a.example\\@{CANARY}",
+        f"https://{CANARY}:x/",
+        f"https://[::1/{CANARY}",
+        f"https://a.example:99999/{CANARY}",
+        f"https://a.example/{CANARY}\n",
+        f"https://a.example/{CANARY}#",
+    ],
+)
+def test_no_user_stands_in_an_address(url: str) -> None:
+    """Neither a user nor a password is taken, and the refusal does not repeat it."""
+    with pytest.raises(ValueError, match="must be an address such as") as refused:
+        web_address(url)
+    assert CANARY not in str(refused.value)
+
+
+def test_an_endpoint_has_no_query() -> None:
+    """Paths are appended to it, so that a query would have them swallowed, and it may hold a key."""
+    assert endpoint("https://a.example/v1/") == "https://a.example/v1/"
+    for url in ("https://a.example?", f"https://a.example/?key={CANARY}"):
+        with pytest.raises(ValueError, match="without a query") as refused:
+            endpoint(url)
+        assert CANARY not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "PASSWORD",
+        "PassWord",
+        "pass%77ord",
+        "%70%61%73%73word",
+        "pass%2577ord",
+        "sslpassword",
+        "api_key",
+        "access_token",
+        "client-secret",
+        "x.pwd",
+        "scram_client_key",
+        "oauth_client_secret",
+        "password%20",
+    ],
+)
+def test_a_secret_is_known_by_its_name(name: str) -> None:
+    """Upper case, percent-encoding, also twice, and prefixes do not hide it."""
+    assert names_secret(f"postgresql://h/d?sslmode=require&{name}={CANARY}")
+    assert asks_with_secret(f"https://a.example/hook?channel=ops&{name}={CANARY}")
+
+
+@pytest.mark.parametrize("text", ["h/d?passfile=/x", "h/d?sslkey=/x&sslmode=require", "h/d?require_auth=password"])
+def test_what_is_no_secret_may_stand_there(text: str) -> None:
+    """Paths of files and words that only sound like a secret are no names of one."""
+    assert not names_secret(text)
+
+
+def test_secrets_are_looked_for_in_linear_time() -> None:
+    """A long text that nearly matches everywhere is looked through: a quadratic search would take minutes."""
+    assert not names_secret("pwd" * 100_000)
+    assert not names_secret("a " * 100_000)
+    assert not names_secret("%25" * 100_000)

@@ -1,0 +1,78 @@
+"""YAML of any kind gives values or one finding with its place."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from crossdock.errors import ConfigError
+from crossdock.yamltree import MAX_DEPTH, MAX_KEY, MAX_TEXT, MAX_VALUES, parse
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        pytest.param(LAUGHS, "c:1:", "counting what aliases repeat", id="billion laughs"),
+        pytest.param(f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 100}]", "c:1:4", "counting what aliases", id="long text"),
+        pytest.param("a: &a [*a]", "c:1:4", "does an alias stand inside of what it repeats", id="alias in itself"),
+        pytest.param("a: &a {k: [*a, *a]}", "c:1:", "does an alias stand inside", id="alias in itself, twice"),
+        pytest.param("a: &a\n  ? *a\n  : 1", "c:1:4", "a key must be text", id="alias in itself as a key"),
+        pytest.param("a: " + "[" * 500 + "]" * 500, "c:1:53", "deeper than 50 levels", id="500 lists"),
+        pytest.param("a: " + "{b: " * 500, "c:1:", "deeper than 50 levels", id="500 sections"),
+        pytest.param("- " * 500, "c:1:101", "deeper than 50 levels", id="500 dashes"),
+        pytest.param("a: [" + "x," * MAX_VALUES + "]", "c:1:", "holds more than 100,000", id="many values"),
+        pytest.param("x: 1\na: b\0c", "c:2:5", "U+0000 is not allowed", id="NUL"),
+        pytest.param("x: 1\r\na: \x07", "c:2:4", "U+0007 is not allowed", id="control character"),
+        pytest.param('a: "b\\0c"', "c:1:4", "holds a NUL", id="NUL as an escape"),
+        pytest.param('a: {"b\\0c": 1}', "c:1:5", "holds a NUL", id="NUL in a key"),
+        pytest.param('a: "\\ud800"', "c:1:4", "surrogate", id="lone surrogate"),
+        pytest.param('a: "\\udc80"', "c:1:4", "surrogate", id="lone low surrogate"),
+        pytest.param('a: "\\UFFFFFFFF"', "c:1:", "a number is too large", id="no character"),
+        pytest.param('a: "\\U00110000"', "c:1:", "a number is too large", id="beyond the last character"),
+        pytest.param("%YAML " + "1" * 5_000 + ".1\n---\na: 1", "c:1:", "a number is too large", id="huge version"),
+        pytest.param("a: " + "1" * 5_000, "c:1:4", "too long for a number", id="5,000 digits"),
+        pytest.param("a: " + "1" * 19, "c:1:4", "at most 18 digits", id="19 digits"),
+        pytest.param("? " + "1" * 5_000 + "\n: 1", "c:1:3", "a key must be text", id="5,000 digits as a key"),
+        pytest.param("a: 0x" + "f" * 30, "c:1:4", "at most 18 digits", id="hexadecimal"),
+        pytest.param("a: 1" + ":1" * 10_000, "c:1:4", "too long for a number", id="base 60"),
+        pytest.param("a: 1.0e+999999999", "c:1:4", "at most 18 digits before", id="huge exponent"),
+        pytest.param("a: 1.0e-999999999", "c:1:4", "40 after", id="tiny exponent"),
+        pytest.param("a: 1.0e+99999999999999999999", "c:1:4", "finite digits", id="exponent of no decimal"),
+        pytest.param("x: 1\na: .nan", "c:2:4", "finite digits", id="not a number"),
+        pytest.param("a: -.inf", "c:1:4", "finite digits", id="infinity"),
+        pytest.param("a: !!int x", "c:1:4", "looks like a date or a number", id="no int"),
+        pytest.param("a: !!int ''", "c:1:4", "looks like a date or a number", id="empty int"),
+        pytest.param("a: !!bool x", "c:1:4", "looks like a date or a number", id="no bool"),
+        pytest.param("a: !!timestamp x", "c:1:4", "looks like a date or a number", id="no timestamp"),
+        pytest.param("a: 2026-01-01T00:00:00+99:00", "c:1:4", "looks like a date", id="no offset"),
+        pytest.param("a: !!binary AA==", "c:1:4", "the tag", id="bytes"),
+        pytest.param("a: !!set {b, c}", "c:1:4", "the tag", id="set"),
+        pytest.param("a: !!str [b]", "c:1:4", "the tag", id="tag of another kind"),
+        pytest.param("a:\n  <<: {b: 1}", "c:2:3", "merge keys", id="merge key"),
+        pytest.param("? [a]\n: b", "c:1:3", "a key must be text", id="list as a key"),
+        pytest.param(f"? {'k' * 1_000}\n: b", "c:1:3", f"at most {MAX_KEY} characters", id="long key"),
+    ],
+)
+def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, message: str) -> None:
+    """Bombs, broken characters and impossible scalars end in one finding with line and column, in few words."""
+    with pytest.raises(ConfigError) as refused:
+        parse(text, "c")
+    assert str(refused.value.where).startswith(place)
+    assert message in refused.value.message
+    assert len(str(refused.value)) < 300
+
+
+def test_what_people_write_is_read() -> None:
+    """Aliases, nesting and exact numbers within the bounds mean what they mean in YAML."""
+    text = "a: &a {k: [0.10, 1_000, yes, ~, 2026-01-02]}\nb: *a\nc: " + "[" * (MAX_DEPTH - 2) + "]" * (MAX_DEPTH - 2)
+    data, places = parse(text, "c")
+    assert data["a"] == data["b"]
+    assert data["a"]["k"][0] == Decimal("0.10")
+    assert data["a"]["k"][1:4] == [1_000, True, None]
+    assert places["b", "k", 0] == (1, 12)
+    assert len(parse(f"a: {'x' * (MAX_TEXT - 10)}", "c")[0]["a"]) == MAX_TEXT - 10

@@ -57,15 +57,16 @@ class FromColumn(ConfigModel):
     decimal_mark: Literal[".", ","] = "."
     true_text: str = "true"
     false_text: str = "false"
-    empty: str | None = None
-    """A text that also means nothing is there, such as 00000000."""
+    empty: str | tuple[str, ...] | None = None
+    """A text, or several, that also mean nothing is there, such as 00000000."""
 
     def compile(self) -> Value:
-        column, empty, read = self.from_, self.empty, self._reader()
+        column, read = self.from_, self._reader()
+        empty = frozenset([self.empty] if isinstance(self.empty, str) else self.empty or ())
 
         def value(row: Row) -> Any:
             cell = row[column]
-            if not cell or cell == empty:
+            if not cell or cell in empty:
                 return None
             return read(row) if read else cell
 

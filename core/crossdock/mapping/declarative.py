@@ -45,6 +45,15 @@ def _zone(name: str) -> str:
     return name
 
 
+def _one_or_several(value: Any) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+Texts = Annotated[
+    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several)
+]
+
+
 class FromColumn(ConfigModel):
     """A column, as text or converted. An empty cell leaves the member out."""
 
@@ -57,7 +66,7 @@ class FromColumn(ConfigModel):
     decimal_mark: Literal[".", ","] = "."
     true_text: str = "true"
     false_text: str = "false"
-    empty: str | tuple[str, ...] | None = None
+    empty: Texts | None = None
     """A text, or several, that also mean nothing is there, such as 00000000."""
 
     def compile(self) -> Value:

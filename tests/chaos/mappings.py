@@ -283,6 +283,27 @@ def any_text(folder: Path, url: StateUrl, *, examples: int) -> Counter[str]:
     return seen
 
 
+def never_and_always(folder: Path, url: StateUrl) -> None:
+    """Rows with dates that mean never or always: bad values, or no values where ``empty`` names them."""
+    good: Row = {name: cells[0] for name, cells in _GOOD.items()}
+    with open_bench(folder, url) as bench:
+        for zone, at in (("America/New_York", "9999-12-31 23:59:59"), ("Europe/Berlin", "0001-01-01 00:00:00")):
+            days: list[Row] = [{"K": "1", "DAY": "99991231"}, {"K": "2", "DAY": "00010101"}, {"K": "3", "AT": at}]
+            bench.begin([_Cells(name, [good | row for row in days], zone) for name in ("lots", "orders")])
+            for _ in range(2):
+                planned, _ = bench.plan()
+                report = bench.sync()
+                assert (report.balanced, report.errors, planned.errors) == (True, {}, {})
+                assert bench.fates()["b.orders", "3"] == "bad_value"
+                assert {bench.fates()["b.lots", key] for key in "123"} == {"delivered"}
+            sent = [body for _, _, body in bench.platform.effects if "lotNumber" in body]
+            assert {body["externalId"]: (body.get("receivedOn"), body.get("expiresOn")) for body in sent} == {
+                "b:1": (None, "9999-12-31"),
+                "b:2": ("0001-01-01", "0001-01-01"),
+                "b:3": ("2026-07-01", "2026-07-01"),
+            }
+
+
 # ---- mapping code that raises anything
 
 

@@ -24,3 +24,8 @@ def test_any_exception_at_any_record(tmp_path: Path, state_url: StateUrl) -> Non
     seen = mappings.any_exception(tmp_path, state_url, examples=_few(state_url, 4))
     assert seen["stopped"] > 0
     assert set(raisers.FATES) <= set(seen)
+
+
+def test_dates_that_mean_never_end_no_run(tmp_path: Path, state_url: StateUrl) -> None:
+    """Night after night they are bad values where UTC has no such time, and nothing where ``empty`` names them."""
+    mappings.never_and_always(tmp_path, state_url)

@@ -12,10 +12,10 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 
 from crossdock import Context, RawBatch, Record, RecordError, Stream
-from crossdock.connector import OnGone
+from crossdock.connector import GoneLimits, OnGone
 from crossdock.errors import InternalError, StoppedError
 from crossdock.mapping.columns import Filter
-from crossdock.records import LINE
+from crossdock.records import LINE, Proof
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.sync import project
 from crossdock.sync.drafting import drafted
@@ -204,10 +204,10 @@ def test_a_source_that_fails_when_it_is_read_again(bench: Bench) -> None:
 
 
 class Snapshot(Products):
-    """A snapshot that removes what it does not list."""
+    """A snapshot that archives what it does not list."""
 
     mode = "snapshot"
-    on_gone: OnGone = "delete"
+    on_gone: OnGone = "archive"
     skip = {"test": Filter(field="K", starts_with="T")}
 
 
@@ -226,6 +226,26 @@ def test_a_source_that_fails_when_filtered_rows_are_looked_at_again(bench: Bench
     report = bench.sync()
     assert (report.exit_code, set(report.errors), report.balanced) == (3, {"b.products"}, True)
     mended(bench, stream)
+
+
+def test_a_snapshot_whose_content_has_no_name(bench: Bench) -> None:
+    """A defect of the snapshot's proof removes nothing, and ends nothing else; the next run archives what is gone."""
+    fewer = batch(ROWS[:5], "page")
+
+    def shown(content: Callable[[], str]) -> list[RawBatch]:
+        return [RawBatch("page", fewer.rows, proof=Proof(content, counted=True))]
+
+    stream = Snapshot(lambda: [RawBatch("page", batch(ROWS, "page").rows, proof=Proof(lambda: "a", counted=True))])
+    stream.gone = GoneLimits(at_most_percent=100)
+    bench.begin([stream, Invoices()])
+    assert bench.sync().exit_code == 0
+    stream.broken = lambda: shown(lambda: raises(KeyError(SECRET)))
+    report = bench.sync()
+    assert (report.exit_code, set(report.errors), report.balanced) == (3, {"b.products"}, True)
+    assert "pull raised KeyError in line" in str(report.errors["b.products"])
+    stream.broken = lambda: shown(lambda: "b")
+    report = bench.sync()
+    assert (report.exit_code, report.tallies["b.products"].records["updated"]) == (0, 1)
 
 
 def test_an_error_at_the_end_of_a_stream_ends_nothing_else(bench: Bench) -> None:

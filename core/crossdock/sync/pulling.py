@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -21,31 +22,51 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, N
         CrossdockError: If the source failed or was refused.
     """
     latest: str | None = None
-    guards: dict[int, Again] = {}
+    guard = _Guard(bound)
     with connector_code(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
             for batch in batches:
                 _check(bound, batch, latest)
                 latest = batch.source
-                if batch.again is None:
-                    yield batch
-                    continue
-                guard = guards.setdefault(id(batch.again), _guarded(bound, batch.again, latest))
-                yield replace(batch, again=guard)
+                yield guard.around(batch)
         finally:
             if isinstance(batches, Generator):
                 batches.close()
 
 
-def _guarded(bound: BoundStream, again: Again, source: str) -> Again:
-    """*again*, with the errors of `pulled`."""
+class _Guard:
+    """Gives what a batch calls later the errors of `pulled`; the same calls stay the same."""
 
-    def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
-        with connector_code(bound, "pull", lambda: source):
-            yield from again(lines)
+    def __init__(self, bound: BoundStream) -> None:
+        self._bound = bound
+        self._made: dict[Again | Callable[[], str], Any] = {}
 
-    return read
+    def around(self, batch: RawBatch) -> RawBatch:
+        again, proof = batch.again, batch.proof
+        if again is not None and again not in self._made:
+            self._made[again] = self._reading(again, batch.source)
+        if proof is not None and proof.content not in self._made:
+            self._made[proof.content] = self._naming(proof.content, batch.source)
+        return replace(
+            batch,
+            again=None if again is None else self._made[again],
+            proof=None if proof is None else replace(proof, content=self._made[proof.content]),
+        )
+
+    def _reading(self, again: Again, source: str) -> Again:
+        def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
+            with connector_code(self._bound, "pull", lambda: source):
+                yield from again(lines)
+
+        return read
+
+    def _naming(self, content: Callable[[], str], source: str) -> Callable[[], str]:
+        def name() -> str:
+            with connector_code(self._bound, "pull", lambda: source):
+                return content()
+
+        return name
 
 
 def _check(bound: BoundStream, batch: object, latest: str | None) -> None:

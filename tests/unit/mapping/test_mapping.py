@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from crossdock.declared import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.columns import Filter, Repair, first_match
@@ -92,15 +93,20 @@ _LAYOUTS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y%m%d", "%Y %j", "%G-W
 _ODD = st.text(max_size=20) | st.text(alphabet="0123456789-+:.,TZW eE", max_size=30) | st.sampled_from(["9" * 5_000])
 
 
+_TIMES = st.datetimes(timezones=st.timezones())
+_LAST_DAYS = st.datetimes(datetime.fromisoformat("9999-12-31"), timezones=st.timezones())
+_WRITTEN = st.sampled_from(_LAYOUTS).flatmap(
+    lambda layout: st.tuples(st.just(layout), _ODD | (_TIMES | _LAST_DAYS).map(lambda at: at.strftime(layout)))
+)
+
+
 @given(
-    text=_ODD
-    | st.datetimes().map(str)
-    | st.builds(lambda day, layout: day.strftime(layout), st.dates(), st.sampled_from(_LAYOUTS)),
-    layout=st.sampled_from(_LAYOUTS),
+    written=_WRITTEN,
     timezone=st.sampled_from([None, "America/New_York", "Europe/Berlin", "Pacific/Kiritimati", "Pacific/Niue"]),
 )
-def test_any_text_is_converted_or_refused(text: str, layout: str, timezone: str | None) -> None:
+def test_any_text_is_converted_or_refused(written: tuple[str, str], timezone: str | None) -> None:
     """No conversion raises anything but a `RecordError`, and what it makes of a time is a time in UTC."""
+    layout, text = written
     row = {"A": text}
     conversions: list[Callable[[], Any]] = [
         lambda: convert.text(row, "A"),
@@ -194,6 +200,17 @@ def test_a_bad_cell_in_a_later_row_names_its_line() -> None:
     with pytest.raises(RecordError) as refused:
         mapped(forms, {"Q": "1"}, {"Q": "x"})
     assert refused.value.line == 3
+
+
+def test_the_limits_of_failures_are_a_setting() -> None:
+    """A stream stops beyond both limits: by default more than 20 records, and more than 5 % of them."""
+    facts = {"resource": "customer", "mode": "append", "key": ["K"], "map": {"name": "N"}}
+    default = StreamConfig.model_validate(facts).mapping_failed
+    assert [default.exceeded(*each) for each in ((20, 20), (21, 420), (21, 419))] == [False, False, True]
+    strict = StreamConfig.model_validate(
+        facts | {"mapping_failed": {"at_most": 0, "at_most_percent": 0}}
+    ).mapping_failed
+    assert [strict.exceeded(*each) for each in ((0, 9), (1, 9))] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.chaos import mappings, raisers
 
 from crossdock.state import StateUrl
 
-EXAMPLES = 200
+EXAMPLES = 100
 
 
 def test_any_text_in_any_cell(tmp_path: Path, state_url: StateUrl) -> None:

@@ -32,6 +32,21 @@ class GoneLimits(ConfigModel):
     """Where no trailer counts a snapshot's rows: how far their number may be from that of each of the last three."""
 
 
+class FailureLimits(ConfigModel):
+    """At how many records the code of a mapping may fail before its stream stops: it stops beyond both limits.
+
+    Records that were refused by an earlier run, and come again as they were, do not count.
+    """
+
+    at_most: Annotated[int, Field(ge=0)] = 20
+    """So many records of one run."""
+    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    """Such a share of the records that are new, changed or waiting in it."""
+
+    def exceeded(self, failed: int, records: int) -> bool:
+        return failed > self.at_most and failed * 100 > self.at_most_percent * records
+
+
 def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | None:
     """Why records of such a stream cannot be removed as *on_gone* says; None if they can."""
     kind = RESOURCES[resource]
@@ -106,6 +121,7 @@ class Stream(ABC, Generic[S]):
         on_gone: What becomes of a record that a snapshot no longer lists; ``archive`` makes it inactive, where its
             resource has ``active``.
         gone: When that may be done without a person.
+        mapping_failed: At how many records `to_resource` may fail before the stream stops.
         mapping_version: To be raised with every change of `to_resource`, so that records are looked at again.
     """
 
@@ -124,6 +140,7 @@ class Stream(ABC, Generic[S]):
     personal: Sequence[str] = ()
     on_gone: OnGone = "nothing"
     gone: GoneLimits = GoneLimits()
+    mapping_failed: FailureLimits = FailureLimits()
     mapping_version: str = "1"
 
     @abstractmethod
@@ -140,7 +157,8 @@ class Stream(ABC, Generic[S]):
         """Map: a draft of the stream's resource, or its members. No I/O, no clock, no settings.
 
         Raises:
-            RecordError: If the record cannot be mapped; it becomes a dead letter.
+            RecordError: If the record cannot be mapped; it becomes a dead letter. So it does with the reason
+                ``mapping_failed`` after any other exception, and beyond `mapping_failed` of them the stream stops.
         """
 
     def finished(self, ctx: Context[S]) -> None:
@@ -169,8 +187,8 @@ class Stream(ABC, Generic[S]):
             RecordError: See `to_resource`.
             pydantic.ValidationError: If its members break a rule.
         """
-        made = self.to_resource(record)
-        return made if isinstance(made, ResourceModel) else RESOURCES[self.resource].draft.model_validate(made)
+        made = self.to_resource(record.copy())  # what is stored of the record stays as it was read
+        return RESOURCES[self.resource].draft.model_validate(made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from crossdock import wire
 from crossdock.config import ConfigModel, unknown
-from crossdock.connector import GoneLimits, Mode, OnGone, Settings, Stream, no_removal
+from crossdock.connector import FailureLimits, GoneLimits, Mode, OnGone, Settings, Stream, no_removal
 from crossdock.mapping.columns import Filter, Repair
 from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
 from crossdock.records import Record
@@ -47,6 +47,8 @@ class StreamConfig(ConfigModel):
     """Of a record that a snapshot no longer lists: leave it, ``archive`` it (active: false), or ``delete`` it."""
     gone: GoneLimits = GoneLimits()
     """When that is done without a person's approval."""
+    mapping_failed: FailureLimits = FailureLimits()
+    """At how many records code of the mapping may fail before the stream stops."""
     map: Mapping[str, Form]
     """How each member of the resource is made."""
 
@@ -111,7 +113,7 @@ class DeclaredStream(Stream[S]):
         self.columns, self.skip, self.fingerprint = config.columns, config.skip, config.fingerprint
         self.adopt, self.personal = config.adopt, config.personal
         self.duplicates = config.duplicates
-        self.on_gone, self.gone = config.on_gone, config.gone
+        self.on_gone, self.gone, self.mapping_failed = config.on_gone, config.gone, config.mapping_failed
         self._map = RecordMap(config.map)
         self.uses = self._map.columns
         forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)

@@ -5,6 +5,7 @@ CrossdockError
 ├── StateError             the state is missing, locked, newer, or another platform's (exit 3)
 ├── RefusedError           taken in, it could do harm: a short, growing or damaged file (exit 4)
 ├── RecordError            one record is bad: it becomes a dead letter, the run carries on
+├── ConnectorError         the code of a connector failed (exit 3)
 ├── RemoteError            the other system failed (exit 3)
 │   ├── UnauthorizedError  it does not accept who we are; asking again is pointless
 │   ├── UnavailableError   it may answer later
@@ -81,6 +82,12 @@ class RecordError(CrossdockError):
         """The same error, with the line of the row that it speaks of."""
         self.line = line
         return self
+
+
+class ConnectorError(CrossdockError):
+    """The code of a connector raised an exception that it should not, outside of a mapping."""
+
+    exit_code = 3
 
 
 class RemoteError(CrossdockError):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from typing import Annotated
 
 from iso3166 import countries_by_alpha2
 from iso4217 import Currency as Iso4217
-from pydantic import AfterValidator, BeforeValidator, Field, StrictStr, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StrictStr, WithJsonSchema
 
 MAX_DIGITS_BEFORE_POINT = 15
 MAX_DIGITS_AFTER_POINT = 4
@@ -32,7 +33,7 @@ def _exact(value: object) -> Decimal:
         raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the point")
     if significant and len(significant) + exponent > MAX_DIGITS_BEFORE_POINT:
         raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the point")
-    return number
+    return number if significant else Decimal(0)  # a zero may have any exponent, and written out as many digits
 
 
 @cache
@@ -71,16 +72,25 @@ def _platform_id(text: str) -> str:
     return text
 
 
+def _in_utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("lies outside of the years 1 to 9999 in UTC") from None
+
+
 Exact = Annotated[
     Decimal,
     BeforeValidator(_exact),
     WithJsonSchema({"type": "number", "description": "Exact: at most 15 digits before and 4 after the point."}),
 ]
+Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 Currency = Annotated[StrictStr, Field(pattern="^[A-Z]{3}$", examples=["EUR"]), AfterValidator(_currency)]
 Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), AfterValidator(_country)]
 Code = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 LongText = Annotated[StrictStr, Field(max_length=10_000)]
 PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH), AfterValidator(_platform_id)]
-ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=500)]
+MAX_EXTERNAL_ID = 500
+ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXTERNAL_ID)]
 Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]

@@ -16,6 +16,7 @@ Reason = Literal[
     "key_missing",  # a row without its key columns
     "rows_disagree",  # rows of one record differ where they must agree
     "bad_value",  # a cell is not what the mapping declares
+    "mapping_failed",  # the code of the mapping raised an exception that is no RecordError
     "invalid_draft",  # the mapped record breaks a rule of its resource
     "changed_after_delivery",  # a write-once record reads differently now
     "rejected",  # the target says the record is wrong
@@ -117,6 +118,10 @@ class Record:
     def row(self) -> dict[str, str | None]:
         """The first row; all there is of a record that is not grouped."""
         return self.rows[0]
+
+    def copy(self) -> Record:
+        """The same record, with rows of its own that may be changed."""
+        return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines)
 
     def json(self) -> Any:
         """The object that came, of a record that came as JSON."""

@@ -14,7 +14,6 @@ from functools import cache
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import (
-    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -31,6 +30,7 @@ from crossdock.fields import (
     Currency,
     Exact,
     ExternalId,
+    Instant,
     LongText,
     Personal,
     PlatformId,
@@ -39,6 +39,8 @@ from crossdock.fields import (
 )
 
 ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
+
+_Storable = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL takes no NUL
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ class Reference:
     """
 
     resource: ResourceName
-    key: str
-    namespace: str | None = None
+    key: Annotated[_Storable, Field(min_length=1)]
+    namespace: _Storable | None = None
 
 
 Ref = Reference | PlatformId
@@ -71,6 +73,7 @@ class ResourceModel(BaseModel):
         validate_by_alias=True,
         hide_input_in_errors=True,
         arbitrary_types_allowed=True,
+        revalidate_instances="always",  # `model_copy` and `model_construct` check nothing
         defer_build=True,  # a run needs a few of the fourteen; building all of them takes a tenth of a second
     )
 
@@ -182,7 +185,7 @@ class ProductFields(ResourceModel):
 
 
 class OrderFields(_Lines[R, L], Generic[R, L]):
-    placed_at: AwareDatetime
+    placed_at: Instant
     status: Code | None = None
     shipping_address: Address | None = None
 

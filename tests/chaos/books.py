@@ -14,7 +14,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from sqlalchemy import Engine, create_engine, event, select
+from sqlalchemy import Engine, create_engine, delete, event, select
 from tests.chaos.scripted import Asked, Said
 
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream, registry
@@ -342,6 +342,16 @@ def quick_states() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "open_engine", opened)
         yield
+
+
+def empty(url: StateUrl) -> None:
+    """Make a state as new."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for table in reversed(schema.metadata.sorted_tables):
+            if table not in {schema.meta, schema.leases}:
+                connection.execute(delete(table))
+    engine.dispose()
 
 
 @contextmanager

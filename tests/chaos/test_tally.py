@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
-from sqlalchemy import create_engine, delete
 from tests.chaos.books import (
     ACCOUNTS,
     CUSTOMERS,
@@ -29,6 +28,7 @@ from tests.chaos.books import (
     Platform,
     Rule,
     World,
+    empty,
     failpoints,
     quick_states,
     version_of,
@@ -36,7 +36,7 @@ from tests.chaos.books import (
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Said, Scripted
 
-from crossdock.state import Pin, StateUrl, create, schema
+from crossdock.state import Pin, StateUrl, create
 from crossdock.sync.report import Report
 
 KEYS = range(1, 7)
@@ -73,15 +73,6 @@ class Stage:
     monkeypatch: pytest.MonkeyPatch
     figures: Figures = field(default_factory=Figures)
 
-    def empty(self) -> None:
-        """Make the state as new."""
-        engine = create_engine(self.url)
-        with engine.begin() as connection:
-            for table in reversed(schema.metadata.sorted_tables):
-                if table not in {schema.meta, schema.leases}:
-                    connection.execute(delete(table))
-        engine.dispose()
-
 
 _ITEM = st.fixed_dictionaries(
     {
@@ -107,7 +98,7 @@ class Machine(RuleBasedStateMachine):
     @initialize(rule=st.sampled_from(["resend", "verify", "park"]))
     def begin(self, rule: Rule) -> None:
         stage = self.stage
-        stage.empty()
+        empty(stage.url)
         self.platform = Platform(keys=rule == "resend")
         stage.server.answer = self.platform.answer
         self.world = World(stage.folder, stage.url, stage.server.base_url, self.platform, rule, stage.monkeypatch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -422,10 +423,21 @@ def shop(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     return site
 
 
-@pytest.mark.parametrize("command", ["sync shop", "plan shop", "check"])
-def test_a_traceback_shows_no_data(shop: Site, command: str) -> None:
-    """A defect is shown by its place, its class and what led to it; its text, which may hold anything, is not."""
+@pytest.mark.parametrize("command", ["sync shop", "plan shop"])
+def test_a_pull_that_raises_with_its_record(shop: Site, command: str) -> None:
+    """A defect of `pull` is told by its place and its class; its text, which may hold anything, is not shown."""
     code, text = shown(shop, *command.split())
+    assert code == 3
+    assert "shop.customers: pull raised ValueError in line 17 of " in text
+    assert "canary_shop.py" in text
+    assert "Traceback" not in text
+    assert_private(shop, text)
+    assert_private(shop, shown(shop, "show", "1")[1])
+
+
+def test_a_traceback_shows_no_data(shop: Site) -> None:
+    """A defect is shown by its place, its class and what led to it; its text, which may hold anything, is not."""
+    code, text = shown(shop, "check")
     assert code == 70
     assert "Traceback" in text
     assert "canary_shop.py" in text
@@ -436,13 +448,15 @@ def test_a_traceback_shows_no_data(shop: Site, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["sync shop", "plan shop"])
 def test_a_mapping_that_raises_with_its_record(shop: Site, command: str) -> None:
-    """A mapping that fails with the record in its text fails the run, and the record is not shown."""
+    """An exception with the record in its text makes a dead letter that names the place in the code, and no data."""
     shop.edit("defect: pull", "defect: mapping")
     code, text = shown(shop, *command.split())
-    assert code == 70
-    assert "shop.customers" in text
-    assert_private(shop, text)
-    assert_private(shop, shown(shop, "show", "1")[1])
+    assert code == (1 if command == "sync shop" else 0)
+    listed = text if command == "plan shop" else shown(shop, "records", "list", "--json")[1]
+    assert "mapping_failed" in listed
+    assert re.search(r"LookupError in line \d+ of \S*canary_shop.py", listed)
+    for said in (text, listed, shown(shop, "show", "1")[1], shown(shop, "records", "show", "shop.customers", "1")[1]):
+        assert_private(shop, said)
 
 
 def test_a_database_error_holds_no_values(state: State) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.resources import RESOURCES, Invoice, InvoiceDraft, Product, Reference
+from crossdock.resources import (
+    RESOURCES,
+    InventoryLotDraft,
+    Invoice,
+    InvoiceDraft,
+    LineDraft,
+    OrderDraft,
+    Product,
+    Reference,
+)
+
+WEST, EAST = timezone(timedelta(hours=-5)), timezone(timedelta(hours=1))
 
 
 def invoice(**changes: Any) -> dict[str, Any]:
@@ -86,3 +98,52 @@ def test_parents_come_before_their_children() -> None:
         "ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice",
     ]  # fmt: skip
     assert [name for name, kind in RESOURCES.items() if not kind.has_external_id] == ["invoice"]
+
+
+def lot(**changes: Any) -> dict[str, Any]:
+    return {"product_id": "p", "lot_number": "1", "quantity": 1} | changes
+
+
+@pytest.mark.parametrize("exponent", [-999_999_999, -5, 5, 999_999_999])
+def test_a_zero_is_a_zero(exponent: int) -> None:
+    """Whatever its exponent, which written out would be as many digits."""
+    made = InventoryLotDraft(**lot(quantity=Decimal((0, (0,), exponent)))).payload()
+    assert str(made["quantity"]) == "0"
+
+
+@pytest.mark.parametrize("placed", [datetime.max.replace(tzinfo=WEST), datetime.min.replace(tzinfo=EAST)])
+def test_a_time_that_utc_has_not_is_refused(placed: datetime) -> None:
+    """It could not be written, so it is no finding of the platform but of the draft."""
+    with pytest.raises(ValidationError, match="years 1 to 9999") as refused:
+        OrderDraft.model_validate(invoice() | {"placedAt": placed})
+    assert refused.value.errors()[0]["loc"] == ("placedAt",)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        pytest.param(Reference("product", 17), id="a number"),  # type: ignore[arg-type]
+        pytest.param(Reference("product", ""), id="no key"),
+        pytest.param(Reference("product", "\ud800"), id="half a character"),
+        pytest.param(Reference("product", "a\0"), id="NUL"),
+        pytest.param(Reference("product", "1", "\0"), id="NUL in the namespace"),
+        pytest.param(Reference("shop", "1"), id="no resource"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_reference_must_be_one(reference: Reference) -> None:
+    """A key that no state could look up is a finding of the draft."""
+    with pytest.raises(ValidationError):
+        InventoryLotDraft(**lot(product_id=reference))
+
+
+def test_a_draft_that_was_not_checked_is_checked() -> None:
+    """`model_copy` and `model_construct` take anything, in a line as well; what is taken for a draft is checked."""
+    line = LineDraft(product_id="p", quantity=Decimal(1), unit_price=Decimal(1)).model_copy(update={"quantity": 1.5})
+    with pytest.raises(ValidationError):
+        InvoiceDraft.model_validate(invoice() | {"items": [line]})
+    made = InventoryLotDraft(**lot())
+    assert InventoryLotDraft.model_validate(made) == made
+    with pytest.raises(ValidationError):
+        InventoryLotDraft.model_validate(made.model_copy(update={"status": 7}))
+    with pytest.raises(ValidationError):
+        InventoryLotDraft.model_validate(InventoryLotDraft.model_construct(**lot(status=7)))

@@ -14,6 +14,16 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """A callback that refuses what can be neither stored nor percent-encoded; a shell may pass any bytes."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("is no UTF-8") from None
+    return value
+
+
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 

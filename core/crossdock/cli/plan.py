@@ -42,7 +42,8 @@ def plan(
     """Show what a sync would do: every create and changed field. Calls nothing at the platform, writes nothing.
 
     Exit codes: 0 planned; 10 with --detailed-exitcode and something to do; 2 wrong usage or config; 3 a source or the
-    state cannot be read; 4 a source was refused for safety, or so were removals: those show as 'hold'.
+    state cannot be read; 4 a source was refused for safety, a mapping failed too often, or removals were refused:
+    those show as 'hold'.
     """
     from crossdock.cli import terminal
     from crossdock.clock import SystemClock

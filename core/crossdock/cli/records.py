@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, interruptible
+from crossdock.cli.options import as_json, config_option, counted, example, interruptible, utf8
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
 
 
 @records.command("show", epilog=example("crossdock records show wms.invoices 536365 --raw"))
-@click.argument("stream")
-@click.argument("key")
+@click.argument("stream", callback=utf8)
+@click.argument("key", callback=utf8)
 @click.option("--raw", is_flag=True, help="Also the record's data, which may be personal.")
 @config_option
 @as_json
@@ -72,7 +72,8 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
             terminal.out().print(f"{name:12} {text}", markup=False)
 
 
-_stream, _key = click.argument("stream", required=False), click.argument("key", required=False)
+_stream = click.argument("stream", callback=utf8, required=False)
+_key = click.argument("key", callback=utf8, required=False)
 _reason = click.option("--reason", metavar="CODE", help="Only those refused for this reason, such as bad_value.")
 
 
@@ -149,7 +150,7 @@ def resolve_(
 
 
 @records.command("drop", epilog=example("crossdock records drop wms.invoices 70030"))
-@click.argument("stream")
+@click.argument("stream", callback=utf8)
 @_key
 @_reason
 @click.option("--state", type=State, help="Only these.")

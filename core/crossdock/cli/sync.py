@@ -23,7 +23,8 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
     """Bring what is new or changed to the platform; all streams, or those named.
 
     Exit codes: 0 all delivered or unchanged; 1 something was rejected or waits; 2 wrong usage or config; 3 could not
-    run to the end; 4 a source was refused for safety; 70 the tally does not balance; 130 interrupted.
+    run to the end; 4 a source was refused for safety, or a mapping failed too often; 70 the tally does not balance;
+    130 interrupted.
     """
     from crossdock.cli import terminal
     from crossdock.cli.otel import traced

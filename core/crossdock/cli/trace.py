@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.options import as_json, config_option, example, utf8
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog=example("crossdock trace 536365", "crossdock trace inv_4711", "crossdock trace INV_20260301.txt:118")
 )
-@click.argument("name", metavar="ID")
+@click.argument("name", metavar="ID", callback=utf8)
 @config_option
 @as_json
 def trace(name: str, config: Path, *, as_json: bool) -> None:

@@ -55,13 +55,20 @@ def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
 
 
 def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timezone: str | None = None) -> datetime:
-    """An instant in UTC. Text without an offset needs *timezone*, the IANA zone its writer lives in."""
+    """An instant in UTC. Text without an offset needs *timezone*, the IANA zone its writer lives in.
+
+    Raises:
+        RecordError: Also where UTC has another year than 1 to 9999, as of ``9999-12-31 23:59:59`` in New York.
+    """
     moment = _moment(row, column, layout)
     if moment.tzinfo is None:
         if timezone is None:
             raise RecordError("bad_value", "has no offset, and no timezone is declared", pointer=column)
         moment = moment.replace(tzinfo=ZoneInfo(timezone))
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise RecordError("bad_value", "lies outside of the years 1 to 9999 in UTC", pointer=column) from None
 
 
 def boolean(row: Row, column: str, *, true: str, false: str) -> bool:

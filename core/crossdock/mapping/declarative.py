@@ -37,6 +37,15 @@ def _date_format(layout: str) -> str:
     return layout
 
 
+def _one_or_several(value: Any) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+Texts = Annotated[
+    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several)
+]
+
+
 class FromColumn(ConfigModel):
     """A column, as text or converted. An empty cell leaves the member out."""
 
@@ -49,15 +58,16 @@ class FromColumn(ConfigModel):
     decimal_mark: Literal[".", ","] = "."
     true_text: str = "true"
     false_text: str = "false"
-    empty: str | None = None
-    """A text that also means nothing is there, such as 00000000."""
+    empty: Texts | None = None
+    """A text, or several, that also mean nothing is there, such as 00000000."""
 
     def compile(self) -> Value:
-        column, empty, read = self.from_, self.empty, self._reader()
+        column, read = self.from_, self._reader()
+        empty = frozenset([self.empty] if isinstance(self.empty, str) else self.empty or ())
 
         def value(row: Row) -> Any:
             cell = row[column]
-            if not cell or cell == empty:
+            if not cell or cell in empty:
                 return None
             return read(row) if read else cell
 

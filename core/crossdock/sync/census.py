@@ -227,7 +227,8 @@ class Census:
         differing = competing.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1)
         if differing.height:
             first = differing.sort(UNIT, LINE).row(0, named=True)
-            one, other, *_ = differing.filter(pl.col(KEY_HASH) == first[KEY_HASH]).sort(UNIT, LINE)[[UNIT, LINE]].rows()
+            is_first = pl.col(KEY_HASH) == pl.lit(first[KEY_HASH], fingerprint.HASH)  # polars guesses 127 bits at most
+            one, other, *_ = differing.filter(is_first).sort(UNIT, LINE)[[UNIT, LINE]].rows()
             place, earlier = (f"{self._units[unit].source}:{line}" for unit, line in (other, one))
             raise RefusedError(
                 f"names a record that {earlier} names too, and says otherwise of it",

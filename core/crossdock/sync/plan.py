@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,18 +9,16 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic.alias_generators import to_camel
-
 from crossdock.delivery.operations import PARTIAL, Operation, payload_fp
-from crossdock.errors import CrossdockError, InternalError, RecordError
+from crossdock.errors import CrossdockError, RecordError
 from crossdock.platform.target import PlatformTarget, difference
-from crossdock.records import Record
 from crossdock.resources import RESOURCES, Reference
 from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
 from crossdock.state.bindings import UNKNOWN_FP
 from crossdock.sync import circles
 from crossdock.sync.census import Read
+from crossdock.sync.drafting import drafted
+from crossdock.sync.failures import Failing
 from crossdock.sync.gone import Gone, removal
 from crossdock.sync.project import BoundStream
 from crossdock.sync.references import References, found_in, key_hashes
@@ -79,7 +76,11 @@ class Planner:
 
     Args:
         gone: Of it, what is to be removed, after everything else.
+        failing: Says when the mapping fails too often.
         at_once: How many records it decides on together.
+
+    Attributes:
+        stopped: Why it decides on no further record, once that is so.
     """
 
     def __init__(
@@ -92,8 +93,11 @@ class Planner:
         run_id: int,
         target: PlatformTarget,
         gone: Gone,
+        failing: Failing,
         at_once: int = CHUNK,
     ) -> None:
+        self.stopped: CrossdockError | None = None
+        self._failing = failing
         self._removed, self._listing = deque(gone.removed), gone.source
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target, self._at_once = run_id, target, at_once
@@ -102,16 +106,33 @@ class Planner:
 
     def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
         """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
-        while chunk := list(islice(reads, self._at_once)):
+        while self.stopped is None and (chunk := self._taken(reads)):
             yield self._decide(chunk)
+
+    def _taken(self, reads: Iterator[Read]) -> list[Read]:
+        """The next records; fewer where the source fails, which has counted those that it does not give any more."""
+        chunk = []
+        try:
+            for read in islice(reads, self._at_once):
+                chunk.append(read)  # noqa: PERF402  what came before an error is kept
+        except CrossdockError as error:
+            self.stopped = self.stopped or error
+        return chunk
+
+    def pass_over(self, reads: Iterator[Read]) -> None:
+        """Count what is left of *reads*, when it is not decided on any more: the next run reads it again."""
+        while passed := len(self._taken(reads)):
+            self._tally.count("carried_on", passed)
 
     def next_round(self) -> Iterator[Decided] | None:
         """Decisions on records that waited for others of their own kind, now that those are delivered.
 
         Where such records wait for each other in a circle, one of them is created without the reference that closes
         it, and completed in a later round. The last round removes records, when nothing that was read refers to them
-        any more. None when nothing is left that could go on.
+        any more. None when nothing is left that could go on, or it has stopped.
         """
+        if self.stopped is not None:
+            return None
         return self._waited() or (self._removals() if self._removed else None)
 
     def _waited(self) -> Iterator[Decided] | None:
@@ -196,16 +217,16 @@ class Planner:
     def _decide(self, chunk: Sequence[Read]) -> Decided:
         decided = Decided(self._bound, self._run_id, self._clock.now())
         drafts: list[tuple[Read, dict[str, Any], list[Reference]]] = []
-        for read in chunk:
+        for number, read in enumerate(chunk, 1):
             try:
-                members = self._members(read.record)
-                drafts.append((read, members, found_in(members)))
+                drafts.append((read, *drafted(self._bound, read.record)))
             except RecordError as error:
                 self._refuse(decided, read, "mapping", error, None)
-            except CrossdockError:
-                raise
-            except Exception as error:
-                raise self._unforeseen(read.record, error) from error
+                refusal = self._failing.refusal(read.record, error)
+                if refusal is not None:
+                    self.stopped = self.stopped or refusal
+                    self._tally.count("carried_on", len(chunk) - number)
+                    break
         namespace = self._bound.namespace
         with self._state.look() as tx:
             self._references.look_up((each for *_, found in drafts for each in found), namespace, tx)
@@ -215,25 +236,6 @@ class Planner:
             missing = self._references.missing(found, namespace) if found else []
             self._decide_one(decided, read, members, missing, binding)
         return decided
-
-    def _unforeseen(self, record: Record, error: Exception) -> InternalError:
-        """A mapping that fails as no one foresaw is a defect, never a dead letter."""
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        return InternalError(
-            f"mapping {self._bound.name} {record.key} raised {type(error).__name__}"
-            f" in line {frame.lineno} of {frame.filename}",
-            where=f"{record.source}:{record.lines[0]}",
-            hint="its text may quote the record and is not shown; a mapping says with RecordError that a record is bad",
-        )
-
-    def _members(self, record: Record) -> dict[str, Any]:
-        try:
-            return self._bound.stream.draft(record).payload()
-        except ValidationError as error:
-            finding = error.errors(include_url=False, include_input=False)[0]
-            place = finding.get("ctx", {}).get("place") or "/".join(to_camel(str(part)) for part in finding["loc"])
-            pointer = f"/{place}"
-            raise RecordError("invalid_draft", finding["msg"].removeprefix("Value error, "), pointer=pointer) from None
 
     def _decide_one(
         self,

@@ -18,6 +18,7 @@ from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.sources.workplace import Workplace
 from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
+from crossdock.sync.failures import Failing
 from crossdock.sync.gone import Gone, verb
 from crossdock.sync.intake import PlanIntake
 from crossdock.sync.plan import Decided, Planner
@@ -147,26 +148,39 @@ class _Preview:
             return
         if summed:
             self.result.sources[bound.name] = reading.digest
-        planner = self._planner(bound, tally, reading.gone)
-        chunks: Iterator[Decided] | None = planner.decide(reading.records())
+        planner, reads = self._planner(bound, tally, reading.gone, reading.failing()), reading.records()
+        chunks: Iterator[Decided] | None = planner.decide(reads)
         while chunks is not None:
             for decided in chunks:
                 self._pour(decided)
             chunks = planner.next_round()
+        planner.pass_over(reads)
         planner.finish()
+        if planner.stopped is not None:
+            self.result.errors[bound.name] = planner.stopped
+            return
         if reading.gone.refusal is not None:
             self.result.errors[bound.name] = reading.gone.refusal
             self._show_withheld(bound, reading.gone)
 
-    def _planner(self, bound: BoundStream, tally: Tally, gone: Gone) -> Planner:
+    def _planner(self, bound: BoundStream, tally: Tally, gone: Gone, failing: Failing) -> Planner:
         return Planner(
-            bound, self._state, self._references, tally, run_id=0, target=self._target, gone=gone, at_once=_AT_ONCE
+            bound,
+            self._state,
+            self._references,
+            tally,
+            run_id=0,
+            target=self._target,
+            gone=gone,
+            failing=failing,
+            at_once=_AT_ONCE,
         )
 
     def _show_withheld(self, bound: BoundStream, gone: Gone) -> None:
         if gone.withheld is None:
             return
-        planner = self._planner(bound, Tally(), replace(gone, removed=tuple(gone.withheld.key_hashes)))
+        held = replace(gone, removed=tuple(gone.withheld.key_hashes))
+        planner = self._planner(bound, Tally(), held, Failing(bound, None))
         for decided in planner.next_round() or ():
             for operation in decided.operations:
                 self._sink.withheld(operation)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from itertools import chain
 
 import polars as pl
 
-from crossdock.records import RawBatch, Record
+from crossdock.errors import CrossdockError
+from crossdock.records import Record
 from crossdock.state import Intent, Past, State, Transaction, WaitingRecord, key_index
 from crossdock.sync import delta
 from crossdock.sync.census import Census, Read
 from crossdock.sync.evidence import Evidence, Found
+from crossdock.sync.failures import Failing, connector_code
 from crossdock.sync.gone import Gone, decide
 from crossdock.sync.project import BoundStream
+from crossdock.sync.pulling import pulled
 from crossdock.sync.rows import FP, KEY_HASH
 from crossdock.sync.tally import Tally
 
@@ -60,12 +63,11 @@ class Reading:
             since = tx.cursors.get(name, bound.stream.version)
         bound.context.place.progress.begin(f"reading {name}", None)
         counted = Tally()
-        with closing(_generator(bound.stream.pull(bound.context, since))) as batches:
+        with closing(pulled(bound, since)) as batches:
             known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
             self._census.take(self._evidence.watched(batches), counted, advance, known)
         self.digest = self._digest() if self._digested else ""
         self.accept()
-        self._tally.take_rows(counted)
         found = self._delta = self._compared(doubtful)
         self._state.read_ahead(found.changed.height)
         self._order = self._new_order(found)
@@ -73,6 +75,7 @@ class Reading:
         self._gone = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
         self._census.forget()
         self._rows = counted.rows_read
+        self._tally.take_rows(counted)
         if self._gone.warning is not None:
             bound.context.place.progress.warn(self._gone.warning)
         self._left_alone = {w.key_hash for w in self._waiting} & {intent.key_hash for intent in doubtful}
@@ -140,9 +143,16 @@ class Reading:
     @property
     def expected(self) -> int:
         """How many records `records` will give."""
+        return self._to_map + len(self._gone.removed)
+
+    @property
+    def _to_map(self) -> int:
         assert self._delta is not None
-        read = self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
-        return read + len(self._gone.removed)
+        return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
+
+    def failing(self) -> Failing:
+        """Says when the mapping fails at too many of the records that are new, changed or waiting."""
+        return Failing(self._bound, self._to_map)
 
     @property
     def gone(self) -> Gone:
@@ -150,15 +160,25 @@ class Reading:
         return self._gone
 
     def records(self) -> Iterator[Read]:
-        """What must be decided on: first what waited, longest first, then what was read, in its order."""
+        """What must be decided on: first what waited, longest first, then what was read, in its order.
+
+        Raises:
+            CrossdockError: If the source fails when it is read again; what it does not give is carried on.
+        """
         assert self._delta is not None
+        given = 0
         passed_over = {*self._delta.replaced, *self._left_alone}
         waited = (
             Read(Record.restored(w.key, w.source, w.raw), w.key_hash, w.record_fp, w.position)
             for w in self._waiting
             if w.key_hash not in passed_over
         )
-        return chain(waited, self._census.records(self._delta.changed))
+        try:
+            for given, read in enumerate(chain(waited, self._census.records(self._delta.changed)), 1):  # noqa: B007
+                yield read
+        except CrossdockError:
+            self._tally.count("carried_on", self._to_map - given)  # none of them can be counted by itself
+            raise
 
     def finish(self) -> None:
         """Every record is settled or kept: the source need not be read again, and cured records are no dead letters."""
@@ -174,7 +194,8 @@ class Reading:
                 tx.cursors.put(bound.name, bound.stream.version, self._census.cursor, run_id=self._run_id)
         self._state.publish(bound.scope, self._order)
         if done:
-            bound.stream.finished(bound.context)
+            with connector_code(bound, "finished"):
+                bound.stream.finished(bound.context)
 
     def _is_done(self, tx: Transaction) -> bool:
         """Whether the source need not be read again: nothing of it is withheld or waits for a doubt to be settled."""
@@ -197,8 +218,3 @@ class Reading:
         past = Past(self._rows, tx.removals.present(bound.scope) if counts else None)
         content = self._evidence.content() or f"run-{self._run_id}"
         tx.removals.remember(bound.name, content, past, at=bound.context.place.clock.now())
-
-
-def _generator(batches: Iterable[RawBatch]) -> Generator[RawBatch, None, None]:
-    """*batches* as something that can be closed, so that a source gives back what it holds when it is not read out."""
-    yield from batches

@@ -9,6 +9,7 @@ from crossdock.records import Record
 from crossdock.state import Choice, DeadLetter, Intent, State
 from crossdock.state.removals import GONE_FP
 from crossdock.sync.census import Read
+from crossdock.sync.failures import Failing
 from crossdock.sync.gone import Gone
 from crossdock.sync.project import BoundStream
 from crossdock.sync.tally import Tally
@@ -46,6 +47,10 @@ class Replaying:
     @property
     def expected(self) -> int:
         return len(self._letters) + len(self.gone.removed)
+
+    def failing(self) -> Failing:
+        """Any number may fail: they are dead letters already."""
+        return Failing(self._bound, None)
 
     def records(self) -> Iterator[Read]:
         for letter in self._letters:

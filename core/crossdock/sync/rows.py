@@ -32,8 +32,8 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
     Raises:
         RefusedError: If a column that the stream needs is not there.
     """
+    _require(stream, source, frame.schema)
     text = [name for name in frame.columns if name != LINE]
-    _require(stream, source, text)
     frame = _repaired(stream, frame)
     uses = stream.uses if stream.uses is not None else text
     used = [JSON] if JSON in text else sorted({*uses, *stream.key})
@@ -80,7 +80,13 @@ def _names(stream: Stream[Any], frame: pl.DataFrame) -> Sequence[pl.Expr]:
     return key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)
 
 
-def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:
+def _require(stream: Stream[Any], source: str, schema: pl.Schema) -> None:
+    present = [name for name in schema if name != LINE]
+    wrong = [f"{name!r} ({schema[name]})" for name in present if schema[name] != pl.String]
+    if wrong or schema.get(LINE) != pl.UInt64:
+        what = f"holds no text in column {', '.join(wrong)}" if wrong else f"has no column {LINE!r} of UInt64"
+        hint = f"a connector gives text columns, and the number of each row as {LINE!r}"
+        raise RefusedError(what, where=source, hint=hint)
     needed = {*stream.columns, *stream.key, *stream.order_by, *(rule.field for rule in stream.skip.values())}
     needed |= set(stream.uses or ())
     missing = sorted(needed - set(present))
@@ -116,4 +122,5 @@ def _tie(columns: Sequence[str]) -> pl.Expr:
 
 
 def _position(order_by: Sequence[str]) -> pl.Expr:
-    return pl.concat_str([pl.col(name).fill_null("") for name in order_by], separator=_BETWEEN)
+    whole = pl.concat_str([pl.col(name).fill_null("") for name in order_by], separator=_BETWEEN)
+    return whole.str.replace_all("\0", "", literal=True)  # PostgreSQL keeps no NUL

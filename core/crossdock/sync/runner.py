@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from typing import Protocol
 
 from crossdock.clock import Clock
 from crossdock.delivery.dispatcher import Dispatcher
@@ -20,10 +19,8 @@ from crossdock.progress import Progress
 from crossdock.resources import RESOURCES
 from crossdock.sources.late import LateError
 from crossdock.sources.workplace import Patience, Workplace
-from crossdock.state import Choice, Intent, Occasion, Transaction
-from crossdock.sync.census import Read
+from crossdock.state import Choice, Occasion, Transaction
 from crossdock.sync.course import Course
-from crossdock.sync.gone import Gone
 from crossdock.sync.intake import StateIntake
 from crossdock.sync.plan import Decided, Planner
 from crossdock.sync.project import BoundStream, Project, this_process
@@ -32,27 +29,10 @@ from crossdock.sync.references import References
 from crossdock.sync.replaying import Replaying
 from crossdock.sync.report import Report
 from crossdock.sync.shift import Shift, opened
+from crossdock.sync.source import Source
 from crossdock.sync.tally import Tally, Term
 from crossdock.sync.turns import Turns
 from crossdock.sync.work import work_folder
-
-
-class Source(Protocol):
-    """Where a stream's records come from: its source, or its dead letters."""
-
-    def read(self, doubtful: list[Intent], advance: Callable[[int], None]) -> None: ...
-
-    def give_up(self) -> None: ...
-
-    @property
-    def expected(self) -> int: ...
-
-    def records(self) -> Iterator[Read]: ...
-
-    def finish(self) -> None: ...
-
-    @property
-    def gone(self) -> Gone: ...
 
 
 def sync(
@@ -253,7 +233,14 @@ class Run:
             source.give_up()
             return True
         planner = Planner(
-            bound, self._state, self._references, tally, run_id=self.id, target=self._target, gone=source.gone
+            bound,
+            self._state,
+            self._references,
+            tally,
+            run_id=self.id,
+            target=self._target,
+            gone=source.gone,
+            failing=source.failing(),
         )
         reads = source.records()
         self._progress.proceed(f"sending {bound.name}", source.expected)
@@ -261,16 +248,28 @@ class Run:
         try:
             while chunks is not None:
                 if not self._deliver(partial(self._dispatcher.deliver, self._watched(chunks))):
-                    tally.count("carried_on", sum(1 for _ in reads))  # they stay in files that are not worked through
+                    planner.pass_over(reads)  # they stay in files that are not worked through
                     return False
                 chunks = planner.next_round()
+            planner.pass_over(reads)
         finally:
             planner.finish()
+        if planner.stopped is not None:
+            self._report.errors[bound.name] = planner.stopped
+            return True
         self._progress.proceed(f"remembering {bound.name}", None)
-        source.finish()
-        if source.gone.refusal is not None:
-            self._report.errors[bound.name] = source.gone.refusal
+        self._finish_stream(source, bound.name)
         return True
+
+    def _finish_stream(self, source: Source, name: str) -> None:
+        try:
+            source.finish()
+        except StateError:
+            raise
+        except CrossdockError as error:
+            self._report.errors[name] = error
+        if source.gone.refusal is not None:
+            self._report.errors[name] = source.gone.refusal
 
     def _deliver(self, work: Callable[[], None]) -> bool:
         try:

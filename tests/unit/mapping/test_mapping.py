@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
+from crossdock.declared import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.columns import Filter, Repair, first_match
@@ -68,6 +73,55 @@ def test_times_need_a_zone() -> None:
         convert.instant({"A": "2026-07-01 02:00"}, "A", layout=layout)
 
 
+@pytest.mark.parametrize(
+    ("text", "layout", "timezone"),
+    [
+        pytest.param("9999-12-31 23:59:59", "%Y-%m-%d %H:%M:%S", "America/New_York", id="the end, west of Greenwich"),
+        pytest.param("0001-01-01 00:00:00", "%Y-%m-%d %H:%M:%S", "Europe/Berlin", id="the beginning, east of it"),
+        pytest.param("9999-12-31T23:59:59-00:01", "%Y-%m-%dT%H:%M:%S%z", None, id="the end, with an offset"),
+        pytest.param("0001-01-01T00:00:00+00:01", "%Y-%m-%dT%H:%M:%S%z", None, id="the beginning, with an offset"),
+    ],
+)
+def test_a_time_that_utc_has_not_is_a_bad_value(text: str, layout: str, timezone: str | None) -> None:
+    """Dates that mean never or always are bad values of their column, and no defect."""
+    with pytest.raises(RecordError, match="years 1 to 9999") as refused:
+        convert.instant({"A": text}, "A", layout=layout, timezone=timezone)
+    assert (refused.value.code, refused.value.pointer) == ("bad_value", "A")
+
+
+_LAYOUTS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%z", "%Y%m%d", "%Y %j", "%G-W%V-%u", "%Y %U %w", "%d.%m.%y %Z", "%c")
+_ODD = st.text(max_size=20) | st.text(alphabet="0123456789-+:.,TZW eE", max_size=30) | st.sampled_from(["9" * 5_000])
+
+
+_TIMES = st.datetimes(timezones=st.timezones())
+_LAST_DAYS = st.datetimes(datetime.fromisoformat("9999-12-31"), timezones=st.timezones())
+_WRITTEN = st.sampled_from(_LAYOUTS).flatmap(
+    lambda layout: st.tuples(st.just(layout), _ODD | (_TIMES | _LAST_DAYS).map(lambda at: at.strftime(layout)))
+)
+
+
+@given(
+    written=_WRITTEN,
+    timezone=st.sampled_from([None, "America/New_York", "Europe/Berlin", "Pacific/Kiritimati", "Pacific/Niue"]),
+)
+def test_any_text_is_converted_or_refused(written: tuple[str, str], timezone: str | None) -> None:
+    """No conversion raises anything but a `RecordError`, and what it makes of a time is a time in UTC."""
+    layout, text = written
+    row = {"A": text}
+    conversions: list[Callable[[], Any]] = [
+        lambda: convert.text(row, "A"),
+        lambda: convert.decimal(row, "A", decimal_mark=","),
+        lambda: convert.integer(row, "A"),
+        lambda: convert.day(row, "A", layout=layout),
+        lambda: convert.instant(row, "A", layout=layout, timezone=timezone),
+        lambda: convert.boolean(row, "A", true="1", false="0"),
+    ]
+    for convert_it in conversions:
+        with suppress(RecordError):
+            made = convert_it()
+            assert not isinstance(made, datetime) or made.tzinfo is UTC
+
+
 def test_every_form_of_a_map() -> None:
     """Column, conversion, constant, template, reference, object and each, side by side."""
     forms = {
@@ -111,6 +165,27 @@ def test_empty_cells_leave_members_out() -> None:
     assert mapped(forms, {"A": "", "B": "00000000"}) == {}
 
 
+def test_several_texts_may_mean_nothing() -> None:
+    """Each of the texts of ``empty`` leaves the member out; others are converted."""
+    date_of = {"as": "date", "format": "%Y-%m-%d"}
+    several = {"from": "A", "empty": ["9999-12-31", "0001-01-01"]} | date_of
+    assert [mapped({"a": several}, {"A": text}) for text in ("9999-12-31", "0001-01-01", "2026-07-01", "")] == [
+        {}, {}, {"a": date(2026, 7, 1)}, {},
+    ]  # fmt: skip
+    one = {"from": "A", "empty": "9999-12-31"} | date_of
+    assert mapped({"a": one}, {"A": "9999-12-31"}) == {}
+    assert mapped({"a": one}, {"A": "0001-01-01"}) == {"a": date(1, 1, 1)}
+
+
+@pytest.mark.parametrize(("empty", "place"), [(date(9999, 12, 31), "one"), (["0", date(1, 1, 1)], 1)])
+def test_a_date_without_quotes_is_one_finding(empty: object, place: object) -> None:
+    """YAML makes a date of it, which is no text: one finding says so, with its place."""
+    with pytest.raises(ValidationError) as refused:
+        FORMS.validate_python({"a": {"from": "A", "empty": empty}})
+    (finding,) = refused.value.errors()
+    assert (finding["type"], finding["loc"][-1]) == ("string_type", place)
+
+
 def test_rows_of_one_record_must_agree_outside_each() -> None:
     """Two customers in one invoice are a dead letter that names column and line."""
     forms = {"customerId": {"ref": "customer", "key": "C"}, "items": {"each": {"sku": "S"}}}
@@ -125,6 +200,17 @@ def test_a_bad_cell_in_a_later_row_names_its_line() -> None:
     with pytest.raises(RecordError) as refused:
         mapped(forms, {"Q": "1"}, {"Q": "x"})
     assert refused.value.line == 3
+
+
+def test_the_limits_of_failures_are_a_setting() -> None:
+    """A stream stops beyond both limits: by default more than 20 records, and more than 5 % of them."""
+    facts = {"resource": "customer", "mode": "append", "key": ["K"], "map": {"name": "N"}}
+    default = StreamConfig.model_validate(facts).mapping_failed
+    assert [default.exceeded(*each) for each in ((20, 20), (21, 420), (21, 419))] == [False, False, True]
+    strict = StreamConfig.model_validate(
+        facts | {"mapping_failed": {"at_most": 0, "at_most_percent": 0}}
+    ).mapping_failed
+    assert [strict.exceeded(*each) for each in ((0, 9), (1, 9))] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,22 @@ def test_a_missing_column_is_refused(tmp_path: Path) -> None:
     assert "it has K" in str(refused.value)
 
 
+def _key_of_quarter(quarter: int) -> str:
+    """A key whose hash lies in this quarter of the range."""
+    names = [str(number) for number in range(100)]
+    return next(name for name, key_hash in key_hashes(names).items() if key_hash >> 126 == quarter)
+
+
+@pytest.mark.parametrize("quarter", range(4))
+@pytest.mark.parametrize("algorithm", ["xxh3_64", "xxh3_128"])
+def test_a_key_that_is_listed_twice_and_differently_is_refused(tmp_path: Path, quarter: int, algorithm: str) -> None:
+    """Both lines are named, wherever in the range of 128 bits the key's hash lies."""
+    key = _key_of_quarter(quarter)
+    rows: Rows = [{"K": "x", "V": "a"}, {"K": key, "V": "b"}, {"K": key, "V": "c"}]
+    with pytest.raises(RefusedError, match=r"^a.csv:4: names a record that a.csv:3 names too"):
+        census(Things(mode="snapshot", fingerprint=algorithm), [batch(rows)], tmp_path)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(

@@ -151,7 +151,14 @@ class Warehouse:
         reading.read([], lambda _rows: None)
         references = References(self._target.name)
         planner = Planner(
-            self._bound, self._state, references, tally, run_id=run_id, target=self._target, gone=reading.gone
+            self._bound,
+            self._state,
+            references,
+            tally,
+            run_id=run_id,
+            target=self._target,
+            gone=reading.gone,
+            failing=reading.failing(),
         )
         chunks: Iterator[Decided] | None = planner.decide(reading.records())
         while chunks is not None:

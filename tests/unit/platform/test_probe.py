@@ -1,0 +1,125 @@
+"""What one harmless request tells: whether this machine's clock can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.servers import served
+
+from crossdock.errors import ClockError
+from crossdock.platform.probe import check_clock
+from crossdock.platform.profile import Profile
+from crossdock.testing.clock import ManualClock
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class Dated(HTTPServer):
+    """Answers with *date*, and counts the requests."""
+
+    date: str | None = format_datetime(NOON, usegmt=True)
+    status = 200
+    asked = 0
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Dated
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        self.send_response_only(self.server.status)
+        if self.server.date is not None:
+            self.send_header("date", self.server.date)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+@pytest.fixture
+def platform() -> Iterator[Dated]:
+    with served(Dated()) as server:
+        yield server
+
+
+@pytest.fixture
+def profile(platform: Dated, monkeypatch: pytest.MonkeyPatch) -> Profile:
+    monkeypatch.setenv("KEY", "k")
+    return profile_of(f"http://127.0.0.1:{platform.server_port}")
+
+
+def profile_of(base_url: str, **settings: Any) -> Profile:
+    facts = {"base_url": base_url, "tenant": "acme", "auth": {"kind": "api_key", "token": "env:KEY"}, **settings}
+    return Profile.model_validate(facts, context={"folder": Path()})
+
+
+@pytest.mark.parametrize("status", [200, 401, 403, 404, 429, 500])
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        pytest.param(timedelta(0), None, id="the same time"),
+        pytest.param(timedelta(minutes=5), None, id="within the limit"),
+        pytest.param(timedelta(days=-31), "31 days, 0:00:00 behind", id="a month behind"),
+        pytest.param(timedelta(days=31), "31 days, 0:00:00 ahead", id="a month ahead"),
+        pytest.param(timedelta(minutes=6), "0:06:00 ahead", id="a little ahead"),
+    ],
+)
+def test_whatever_is_answered_says_what_time_it_is(
+    platform: Dated, profile: Profile, status: int, ahead: timedelta, said: str | None
+) -> None:
+    """A clock that differs by more than the limit is an error that says by how much, and in which direction."""
+    platform.status = status
+    if said is None:
+        assert check_clock(profile, ManualClock(NOON + ahead))
+        return
+    with pytest.raises(ClockError, match=said) as told:
+        check_clock(profile, ManualClock(NOON + ahead))
+    assert told.value.exit_code == 3
+    assert "set the clock" in str(told.value)
+
+
+@pytest.mark.parametrize("date", [None, "", "yesterday", "Sun, 99 Foo 2026 25:61:00 GMT"])
+def test_a_platform_that_does_not_say_is_not_compared(platform: Dated, profile: Profile, date: str | None) -> None:
+    """Without a date that can be read there is nothing to compare with, and a later look tries again."""
+    platform.date = date
+    assert not check_clock(profile, ManualClock(NOON + timedelta(days=31)))
+
+
+def test_a_platform_that_is_away_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with it, the run will say."""
+    monkeypatch.setenv("KEY", "k")
+    assert not check_clock(profile_of("http://127.0.0.1:9"), ManualClock(NOON))
+
+
+def test_the_comparison_can_be_switched_off(platform: Dated, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``max_clock_skew_s: null`` nobody is asked."""
+    monkeypatch.setenv("KEY", "k")
+    profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=None)
+    assert check_clock(profile, ManualClock(NOON + timedelta(days=31)))
+    assert platform.asked == 0
+
+
+@given(limit_s=st.floats(min_value=1.0, max_value=1e6), ahead_s=st.integers(-2_000_000, 2_000_000))
+def test_the_limit_is_the_setting(limit_s: float, ahead_s: int) -> None:
+    """Any difference up to the limit is taken, any beyond it is not; the header counts whole seconds."""
+    with served(Dated()) as platform, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEY", "k")
+        profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=limit_s)
+        clock = ManualClock(NOON + timedelta(seconds=ahead_s))
+        if abs(ahead_s) <= limit_s:
+            assert check_clock(profile, clock)
+        else:
+            with pytest.raises(ClockError):
+                check_clock(profile, clock)

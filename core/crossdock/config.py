@@ -26,7 +26,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, FindingsError
 
 M = TypeVar("M", bound=BaseModel)
 Place = tuple[str | int, ...]
@@ -172,13 +172,13 @@ class Document:
         """Make a *model* of the values at *place*.
 
         Raises:
-            ConfigError: With every finding, each with its place.
+            FindingsError: With every finding, each with its place.
         """
         try:
             return model.model_validate(data, context={"folder": self.folder})
         except ValidationError as error:
             findings = [self._finding(place, item) for item in error.errors(include_url=False)]
-            raise ConfigError("\n".join(dict.fromkeys(findings))) from None
+            raise FindingsError(dict.fromkeys(findings)) from None
 
     def _finding(self, place: Place, item: Any) -> str:
         key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ from crossdock.platform import problems
 from crossdock.platform.problems import Problem
 from crossdock.records import Reason
 from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
+
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
@@ -83,7 +86,7 @@ def of_look_up(answer: Answer) -> Outcome:
         body = wire.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
-    listed, etag = body.get("data") if isinstance(body, dict) else None, answer.headers.get("etag")
+    listed, etag = body.get("data") if isinstance(body, dict) else None, _etag(answer)
     if isinstance(listed, list):
         body, etag = listed[0] if listed else None, None  # a tag would be the list's
     if body is None:
@@ -111,7 +114,16 @@ def _success(answer: Answer) -> Outcome:
     given = body.get("id") if isinstance(body, dict) else None
     location = answer.headers.get("location", "")
     platform_id = given if isinstance(given, str) and given else location.rstrip("/").rpartition("/")[2] or None
-    return Outcome("delivered", status=answer.status, platform_id=platform_id, etag=answer.headers.get("etag"))
+    return Outcome("delivered", status=answer.status, platform_id=platform_id, etag=_etag(answer))
+
+
+def _etag(answer: Answer) -> str | None:
+    """The version that *answer* names, as it came, since it is sent back.
+
+    None where it has a control character, which no entity tag has (RFC 9110, section 8.8.3).
+    """
+    etag = answer.headers.get("etag")
+    return None if etag is None or _CONTROL.search(etag) else etag
 
 
 def _rejection(problem: Problem) -> Outcome:

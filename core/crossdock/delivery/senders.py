@@ -120,7 +120,8 @@ class Senders:
             told = headers.read(answer.headers, time.time())
             return Returned(errand, self._masks.applied(errand.intent, outcome), answered=True, told=told)
         except (NotSentError, AmbiguousError) as error:
-            return Returned(errand, outcomes.of_failure(error, harmless=errand.purpose != "send"))
+            failed = outcomes.of_failure(error, harmless=errand.purpose != "send")
+            return Returned(errand, self._masks.applied(errand.intent, failed))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
             return Returned(errand, None, error)
 

@@ -17,7 +17,7 @@ from tests.servers import served
 
 from crossdock import registry
 from crossdock.cli.main import main
-from crossdock.errors import RefusedError, UnauthorizedError, UnavailableError
+from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import HttpSource
@@ -237,6 +237,29 @@ def test_a_secret_among_the_parameters_is_not_shown(shop: Shop) -> None:
             next(pages)
     assert "canary-1" in shop.asked[-1]
     assert "canary-1" not in f"{shown} {told.value}"
+
+
+def test_a_credential_in_a_link_is_not_shown(shop: Shop) -> None:
+    """A shop that repeats our headers in its links does not bring them into provenance or errors."""
+    link = '</products?token=canary-token&start=2>; rel="next"'
+    shop.answers = [(200, {"link": link}, b"{}"), (404, {}, b"")]
+    clock = ManualClock()
+    place = Workplace(clock, Silent(), NoIntake(), Path(), Path(), Path())
+    with HttpSource(shop.base_url, {"authorization": "Bearer canary-token"}, place) as opened:
+        pages = opened.pages("/products", {})
+        next(pages)
+        with pytest.raises(RemoteError) as told:
+            next(pages)
+    assert "canary-token" in shop.asked[-1]
+    assert str(told.value).startswith(f"{shop.base_url}/products?token=(secret)&start=2: ")
+
+
+def test_a_page_that_is_no_json_is_not_quoted(shop: Shop) -> None:
+    """A repeated member may be named after a person."""
+    shop.answers = [(200, {}, b'{"Kanari": 1, "Kanari": 2}')]
+    with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match="is no JSON") as told:
+        list(opened.pages("/products", {}))
+    assert "Kanari" not in str(told.value)
 
 
 EVIL = "a\0b\x1b[31m\u202e"

@@ -193,3 +193,12 @@ def test_a_drip_of_bytes_ends_at_the_deadline() -> None:
     with pytest.raises(AmbiguousError, match="no whole answer in time"):
         http.send("GET", "/")
     http.close()
+
+
+@pytest.mark.parametrize("tag", ['"a\x1bb"', '"a\x7f"', '"\x00"'])
+def test_a_version_with_a_control_character_is_none(tag: str) -> None:
+    """RFC 9110 knows no such entity tag, and PostgreSQL could not keep each of them."""
+    assert answer(201, b'{"id":"x"}', etag=tag).etag is None
+    found = outcomes.of_look_up(Answer(200, {"etag": tag}, b'{"id":"x"}'))
+    assert (found.kind, found.etag) == ("found", None)
+    assert answer(201, b'{"id":"x"}', etag='W/"\xe9"').etag == 'W/"\xe9"'

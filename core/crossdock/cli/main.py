@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import io
 import os
 import sys
 import traceback
@@ -122,9 +121,9 @@ def _run(command: Callable[[], Any]) -> int:
 
 def _show_usage(error: click.ClickException) -> None:
     """Show what is wrong with a command; it may quote any argument."""
-    shown, message = io.StringIO(), error.format_message()
-    error.show(shown)
-    say(*shown.getvalue().replace(message, printable(message)).rstrip("\n").split("\n"), err=True)
+    message = printable(error.format_message())
+    error.format_message = lambda: message  # type: ignore[method-assign]  # which `show` asks
+    error.show()
 
 
 def _show_defect(error: BaseException) -> None:

@@ -120,8 +120,7 @@ class Senders:
             told = headers.read(answer.headers, time.time())
             return Returned(errand, self._masks.applied(errand.intent, outcome), answered=True, told=told)
         except (NotSentError, AmbiguousError) as error:
-            failed = outcomes.of_failure(error, harmless=errand.purpose != "send")
-            return Returned(errand, self._masks.applied(errand.intent, failed))
+            return Returned(errand, outcomes.of_failure(error, harmless=errand.purpose != "send"))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
             return Returned(errand, None, error)
 

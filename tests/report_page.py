@@ -16,7 +16,7 @@ from crossdock.sync.tally import Tally
 PIN = Pin("http://127.0.0.1:9", "acme")
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script></style><img src=/evil.png onerror=\"alert('2')\">&amp;]]>--><b>{{x}}{0}"
-HIDDEN, HIDDEN_SHOWN = "A\x00\x1b[31m\u202egpj\u2066\u200b\x85", r"A\u0000\u001b[31m\u202egpj\u2066\u200b\u0085"
+HIDDEN, HIDDEN_SHOWN = "A\x00\x1b[31m\u202egpj\u2066\u200b\x85", r"A\x00\x1b[31m\u202egpj\u2066\u200b\x85"
 
 
 class Page(HTMLParser):

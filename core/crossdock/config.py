@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from crossdock import yamltree
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, FindingsError
 from crossdock.localfiles import open_regular, read_bounded
 from crossdock.yamltree import Place
 
@@ -198,7 +198,7 @@ class Document:
         """Make a *model* of the values at *place*.
 
         Raises:
-            ConfigError: With every finding, each with its place.
+            FindingsError: With every finding, each with its place.
         """
         try:
             return model.model_validate(data, context={"folder": self.folder})
@@ -206,7 +206,7 @@ class Document:
             found = [self._finding(place, item) for item in error.errors(include_url=False)]
             findings = list(dict.fromkeys(found))
             more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
-            raise ConfigError("\n".join([*findings[:_SHOWN_FINDINGS], *more])) from None
+            raise FindingsError([*findings[:_SHOWN_FINDINGS], *more]) from None
 
     def _finding(self, place: Place, item: Any) -> str:
         key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()

@@ -2,6 +2,7 @@
 
 CrossdockError
 ├── ConfigError            a person must edit a file or a command (exit 2)
+│   └── FindingsError      several places of a config file
 ├── StateError             the state is missing, locked, newer, or another platform's (exit 3)
 ├── RefusedError           taken in, it could do harm: a short, growing or damaged file (exit 4)
 ├── RecordError            one record is bad: it becomes a dead letter, the run carries on
@@ -16,9 +17,16 @@ CrossdockError
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from crossdock.printable import printable
+
 
 class CrossdockError(Exception):
     """Base of every error a user may meet.
+
+    Its texts may quote other systems, files and configs. Each is made `printable`, so that it forges no line, and both
+    databases take it.
 
     Args:
         message: What happened, as a sentence without the place.
@@ -29,10 +37,10 @@ class CrossdockError(Exception):
     exit_code = 70
 
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.where = where
-        self.hint = hint
+        self.message = printable(message)
+        super().__init__(self.message)
+        self.where = where and printable(where)
+        self.hint = hint and printable(hint)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message
@@ -43,6 +51,18 @@ class ConfigError(CrossdockError):
     """A person must edit a file or a command."""
 
     exit_code = 2
+
+
+class FindingsError(ConfigError):
+    """Several findings in one config file: a line for each, which has its place."""
+
+    def __init__(self, findings: Iterable[str]) -> None:
+        lines = [printable(finding) for finding in findings]
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
 
 
 class StateError(CrossdockError):
@@ -75,7 +95,7 @@ class RecordError(CrossdockError):
     def __init__(self, code: str, message: str, *, pointer: str | None = None) -> None:
         super().__init__(message, where=pointer)
         self.code = code
-        self.pointer = pointer
+        self.pointer = self.where
         self.line: int | None = None
 
     def at(self, line: int) -> RecordError:

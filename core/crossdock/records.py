@@ -11,6 +11,8 @@ from urllib.parse import quote
 import polars as pl
 
 from crossdock import wire
+from crossdock.errors import RefusedError
+from crossdock.printable import is_storable, printable
 
 Reason = Literal[
     "key_missing",  # a row without its key columns
@@ -61,12 +63,15 @@ class RawBatch:
     """Some rows of one file or page, as they came.
 
     Attributes:
-        source: Name of the file or page, for provenance.
+        source: Name of the file or page, for provenance; what could not be seen of it is escaped.
         rows: Text columns and `LINE` (UInt64); in a file's case possibly the path of an Arrow file that holds them.
         cursor: Where an incremental stream goes on once this batch and all before it are settled.
         proof: Of a snapshot, in every batch of it.
         again: Reads the source again, as often as one likes until the run ends; the same in every batch of it. Without
             it, what is needed later is kept.
+
+    Raises:
+        RefusedError: If the state cannot keep *cursor* as it is, since the source must be asked with it again.
     """
 
     source: str
@@ -74,6 +79,12 @@ class RawBatch:
     cursor: str | None = None
     proof: Proof | None = None
     again: Again | None = None
+
+    def __post_init__(self) -> None:
+        if self.cursor is not None and not is_storable(self.cursor):
+            hint = "it holds NUL or half a character: have the source mended, or make the cursor of something else"
+            raise RefusedError("its cursor cannot be kept", where=self.source, hint=hint)
+        object.__setattr__(self, "source", printable(self.source))
 
     @classmethod
     def json(

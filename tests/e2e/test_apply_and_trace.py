@@ -125,6 +125,7 @@ def test_bindings_go_out_and_in_again(site: Site) -> None:
         pytest.param("resource,namespace,key,platform_id\nshoe,wms,P1,x\n", 2, id="no resource"),
         pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,x\nproduct,wms,P1,y\n", 3, id="twice"),
         pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,\n", 2, id="no id"),
+        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,a\0b\n", 2, id="an id with NUL"),
     ],
 )
 def test_a_bad_file_of_bindings_binds_nothing(site: Site, text: str, line: int) -> None:

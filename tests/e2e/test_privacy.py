@@ -348,6 +348,20 @@ def test_an_answer_that_quotes_a_record(site: Site, front: Front, answer: Callab
         assert_private(site, shown(site, *command.split())[1])
 
 
+def test_a_refusal_that_quotes_what_was_before(site: Site, front: Front) -> None:
+    """An update that is refused with the old values of a person shows neither these nor the new ones."""
+    assert site.sync().code == 0
+    old = f"{PERSON}weg 1 and {PERSON}stadt"
+    site.export("CUST_2.csv", MOVED.replace(PERSON, "Nova"))
+    site.secrets += ["Nova"]
+    front.fate = lambda seen: (
+        reply(422, f"{old} became {seen.body.decode()}") if seen.method == "PATCH" and b"name" in seen.body else FORWARD
+    )
+    assert shown(site, "sync", "wms.customers")[0] == 1
+    assert_all_private(site)
+    assert "(personal)" in site.listed()[0]["why"]
+
+
 @pytest.mark.parametrize("command", ["sync", "check"])
 @pytest.mark.parametrize("status", [401, 403])
 def test_an_answer_that_quotes_the_key(site: Site, front: Front, command: str, status: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example
+from crossdock.cli.options import as_json, config_option, counted, example, say
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     if as_json:
         terminal.print_json(_facts(approved))
     else:
-        click.echo(f"approved: {_told(approved)}; 'crossdock sync {stream}' does it")
+        say(f"approved: {_told(approved)}; 'crossdock sync {stream}' does it")
 
 
 def _approve(tx: Transaction, stream: str, number: int) -> Removal:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example
+from crossdock.cli.options import as_json, config_option, counted, example, say
 
 
 @click.group()
@@ -45,4 +45,4 @@ def import_(file: Path, config: Path, *, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"bound": number})
     else:
-        click.echo(f"bound {counted(number, 'record')}")
+        say(f"bound {counted(number, 'record')}")

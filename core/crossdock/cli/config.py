@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli.options import as_json, config_option, example
+from crossdock.printable import printable_json, printable_lines
 
 
 @click.group()
@@ -24,7 +25,7 @@ def show(config: Path, *, as_json: bool) -> None:
     from crossdock.cli.effective import effective
 
     document = effective(config)
-    click.echo(wire.dumps(document).decode() if as_json else _yaml(document), nl=as_json)
+    click.echo(printable_json(wire.dumps(document).decode()) if as_json else _yaml(document), nl=as_json)
 
 
 @click.command(epilog=example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse"))
@@ -56,4 +57,7 @@ def _yaml(document: dict[str, Any]) -> str:
         return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
 
     Exact.add_representer(Decimal, number)
-    return yaml.dump(document, Dumper=Exact, sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.dump(document, Dumper=Exact, sort_keys=False, allow_unicode=True, width=120)
+    if text == printable_lines(text):
+        return text
+    return yaml.dump(document, Dumper=Exact, sort_keys=False, width=120)  # escapes what could not be seen

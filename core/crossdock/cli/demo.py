@@ -73,7 +73,7 @@ def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) 
                 terminal.show_run(console, reports[-1].as_json())
                 _heading(console, f"Night {night}: crossdock records list")
                 ctx.invoke(records.list_, config=config)
-                console.print(f"\n{_AFTER[night]}")
+                terminal.print_lines(console, f"\n{_AFTER[night]}")
         place.export(3, folder / "night-3")
         effects = witness.compare(loaded, reports)
     _heading(console, "What the sandbox saw", _PROOF.format(all=effects.total(), **effects))
@@ -96,28 +96,35 @@ def _sync(loaded: Project, interrupt: threading.Event, *, as_json: bool) -> Repo
 
 
 def _begin(console: Console, folder: Path, base_url: str, port: int) -> None:
-    console.print(
+    from crossdock.cli import terminal
+
+    terminal.print_lines(
+        console,
         "A made-up warehouse exports files to an SFTP server every night, and crossdock\n"
         "brings them to the platform, which a sandbox plays. Nothing leaves this machine.\n\n"
         f"platform   {base_url}\n"
         f"warehouse  sftp://export@127.0.0.1:{port}\n"
         f"folder     {folder}, with config, state and exports",
-        markup=False,
-        soft_wrap=True,
     )
 
 
 def _serving(console: Console, folder: Path, facts: Mapping[str, str]) -> None:
-    console.print(f"platform   {facts['base_url']}\nwarehouse  sftp://export@{facts['host']}:{facts['port']}")
+    console.print(f"platform   {facts['base_url']}")
+    console.print(f"warehouse  sftp://export@{facts['host']}:{facts['port']}")
     console.print("Both answer until Ctrl-C. In another terminal:")
-    console.print(f"  cd {quote(str(folder.resolve()))}\n  crossdock plan", markup=False, soft_wrap=True)
+    console.print(f"  cd {quote(str(folder.resolve()))}", soft_wrap=True)
+    console.print("  crossdock plan")
 
 
 def _heading(console: Console, title: str, text: str = "") -> None:
+    from rich.text import Text
+
+    from crossdock.cli import terminal
+
     console.print()
-    console.rule(f"[bold]{title}", align="left", style="dim")
+    console.rule(Text(title, style="bold"), align="left", style="dim")
     if text:
-        console.print(text, markup=False, soft_wrap=True)
+        terminal.print_lines(console, text)
 
 
 _BEFORE = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.options import as_json, config_option, example, say
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
         page = report.page(tx.reporting, found, at=SystemClock().now()) if out else ""
     if out:
         report.write(out, page)
-        click.echo(f"run {run}: {found.status}; its report is {out}", err=as_json)
+        say(f"run {run}: {found.status}; its report is {out}", err=as_json)
     if as_json:
         terminal.print_json(accounts.facts(found) | course.facts(found))
     elif not out:
@@ -70,11 +70,11 @@ def _tell(run: Run) -> None:
     from crossdock.cli import accounts, terminal
 
     if run.tally is None:
-        click.echo(f"run {run.id} began at {run.started_at:%Y-%m-%d %H:%M:%S}Z and has no accounts: {run.status}")
+        say(f"run {run.id} began at {run.started_at:%Y-%m-%d %H:%M:%S}Z and has no accounts: {run.status}")
     else:
         terminal.show_run(terminal.out(), accounts.facts(run))
     if run.error:
-        click.echo(f"it ended with: {run.error}")
+        say(*f"it ended with: {run.error}".split("\n"))
     _tell_course(run)
 
 
@@ -87,7 +87,7 @@ def _tell_course(run: Run) -> None:
         columns = ("step", "lasted", "of the run")
         terminal.out().print(terminal.table("Slowest steps", columns, lines, numbers=columns[1:]))
     if (spent := course.allowance(run)) is not None:
-        click.echo(f"allowance: {spent}")
+        say(f"allowance: {spent}")
 
 
 def _lasted(run: Run) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.options import as_json, config_option, example, say
 
 
 @click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
@@ -45,7 +45,7 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
     terminal.print_rows("Nights", columns, rows, numbers=("run", "attempts"))
     if paused:
-        click.echo(f"paused: {', '.join(sorted(paused))}")
+        say(f"paused: {', '.join(sorted(paused))}")
 
 
 @jobs.command(epilog=example("crossdock jobs pause nightly"))
@@ -74,4 +74,4 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}")
     with closing(loaded.open_state()) as state, state.begin() as tx:
         tx.nights.pause(job, SystemClock().now(), paused=paused)
-    click.echo(f"{job}: {'paused' if paused else 'goes on'}")
+    say(f"{job}: {'paused' if paused else 'goes on'}")

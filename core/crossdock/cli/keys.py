@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.options import as_json, example
+from crossdock.cli.options import as_json, example, say
 from crossdock.errors import ConfigError
 
 
@@ -53,7 +53,7 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
         told = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split()}
         print_json({**told, "api_key": key})
         return
-    click.echo(key)
+    say(key)
 
 
 @keys.command("list", epilog=example("crossdock sandbox keys list --data ./sandbox"))
@@ -85,7 +85,12 @@ def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
     with Keyring(_existing(data)) as keyring:
         if not keyring.revoke(key_id):
             raise ConfigError("no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows them.")
-    click.echo(f'{{"revoked": "{key_id}"}}' if as_json else f"revoked {key_id}")
+    if as_json:
+        from crossdock.cli.terminal import print_json
+
+        print_json({"revoked": key_id})
+        return
+    say(f"revoked {key_id}")
 
 
 def _existing(data: Path) -> Path:

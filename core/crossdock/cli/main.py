@@ -15,7 +15,9 @@ from typing import Any
 
 import click
 
+from crossdock.cli.options import say
 from crossdock.errors import CrossdockError, InternalError
+from crossdock.printable import printable
 
 _GARBAGE_AT = 200_000  # objects: as many are imported and stay, and from 700 on Python would look through them all
 _MEMORY = {-1: 64 << 20, -3: 16 << 20}  # mallopt(3): freed bytes that are kept, and the largest piece taken from them
@@ -100,10 +102,10 @@ def _run(command: Callable[[], Any]) -> int:
     try:
         result = command()
     except CrossdockError as error:
-        click.echo(f"crossdock: {error}", err=True)
+        say(*f"crossdock: {error}".split("\n"), err=True)
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("crossdock: interrupted", err=True)
@@ -115,6 +117,13 @@ def _run(command: Callable[[], Any]) -> int:
         _show_defect(error)
         return InternalError.exit_code
     return result if isinstance(result, int) else 0
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """Show what is wrong with a command; it may quote any argument."""
+    message = printable(error.format_message())
+    error.format_message = lambda: message  # type: ignore[method-assign]  # which `show` asks
+    error.show()
 
 
 def _show_defect(error: BaseException) -> None:

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from crossdock.printable import printable
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -49,13 +51,18 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def say(*lines: str, err: bool = False) -> None:
+    """Write lines; what they quote of others cannot make one more."""
+    click.echo("\n".join(map(printable, lines)), err=err)
+
+
 def warn(text: str) -> None:
     """Tell of something that a person should look at."""
-    click.echo(f"crossdock: warning: {text}", err=True)
+    say(f"crossdock: warning: {text}", err=True)
 
 
 def _tell(text: str) -> None:
-    click.echo(f"\n{text}", err=True)
+    say("", text, err=True)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example
+from crossdock.cli.options import as_json, config_option, counted, example, say
 
 if TYPE_CHECKING:
     from crossdock.delivery.masking import Masks
@@ -78,7 +78,7 @@ def plan(
     if out is not None and kept is not None:
         kept.save(out)
         if not as_json:
-            click.echo(f"kept; do it with: crossdock apply {out}")
+            say(f"kept; do it with: crossdock apply {out}")
     return 10 if detailed_exitcode and planned.operations else 0
 
 
@@ -130,9 +130,9 @@ class _Listing:
 
     def show(self, console: Any, forecast: Forecast, *, unread: int) -> None:
         for item in self.shown:
-            console.print(f"{item['do']:6} {item['stream']} {item['key']}", markup=False)
+            console.print(f"{item['do']:6} {item['stream']} {item['key']}")
             for line in _details(item):
-                console.print(f"         {line}", markup=False, soft_wrap=not console.is_terminal)
+                console.print(f"         {line}", soft_wrap=not console.is_terminal)
         hidden = sum(self._counts.values()) - len(self.shown)
         if hidden:
             console.print(f"... and {hidden:,} more (--limit)")

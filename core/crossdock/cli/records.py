@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, interruptible, utf8
+from crossdock.cli.options import as_json, config_option, counted, example, interruptible, say, utf8
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     for item in shown:
         for name, value in item.items():
             text = value if isinstance(value, str) else wire.dumps(value).decode()
-            terminal.out().print(f"{name:12} {text}", markup=False)
+            terminal.out().print(f"{name:12} {text}")
 
 
 _stream = click.argument("stream", callback=utf8, required=False)
@@ -197,7 +197,7 @@ def _mend(config: Path, work: Callable[[Transaction, datetime], int], done: str,
     if as_json:
         terminal.print_json({done: number})
     else:
-        click.echo(f"{done} {counted(number, 'record')}")
+        say(f"{done} {counted(number, 'record')}")
 
 
 def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str, Any]]:

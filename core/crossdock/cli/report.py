@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from html import escape
@@ -13,6 +12,7 @@ from crossdock.cli.course import span
 from crossdock.cli.options import counted
 from crossdock.errors import ConfigError
 from crossdock.localfiles import replace_file
+from crossdock.printable import printable
 from crossdock.state import Run
 from crossdock.state.reporting import Delivery, Reason, Reporting, Row
 
@@ -43,9 +43,6 @@ _PAGE = """\
 </body>
 </html>
 """
-_UNSEEN = re.compile(  # controls, zero-width characters, changes of direction, and what is no character
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
-)
 
 
 def write(path: Path, page: str) -> None:
@@ -202,9 +199,8 @@ def _cell(value: str | int) -> str:
 
 
 def _text(value: str) -> str:
-    """*value* as text and nothing else, cut off if it is too long; what prints nothing is shown by its number."""
-    seen = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", value[:_CELL])
-    return escape(seen) + "…" * (len(value) > _CELL)
+    """*value* as `printable` text and nothing else, cut off if it is too long."""
+    return escape(printable(value[:_CELL])) + "…" * (len(value) > _CELL)
 
 
 def _instant(at: datetime | None) -> str:

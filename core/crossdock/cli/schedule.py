@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, interruptible
+from crossdock.cli.options import as_json, config_option, example, interruptible, say
 
 if TYPE_CHECKING:
     from crossdock.nightly.logs import LogFormat
@@ -171,7 +171,7 @@ def _night(
         if logged:
             log.say("has been run already")
         else:
-            click.echo(f"{occasion.job} for {occasion.business_date}: has been run already", err=True)
+            say(f"{occasion.job} for {occasion.business_date}: has been run already", err=True)
         return 0
     if logged:
         log.ended(report)

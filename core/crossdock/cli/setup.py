@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.options import as_json, config_option, example, say
 from crossdock.errors import CrossdockError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def init(config: Path, *, as_json: bool) -> None:
         terminal.print_json({"state": place, "made": made, **pinned})
         return
     pin = f"tenant {loaded.pin.tenant!r} of {loaded.pin.base_url}"
-    click.echo(f"{'made' if made else 'already there, up to date:'} {place}, for {pin}")
+    say(f"{'made' if made else 'already there, up to date:'} {place}, for {pin}")
 
 
 @click.command(epilog=example("crossdock check"))
@@ -56,7 +56,7 @@ def check(config: Path, *, as_json: bool) -> int:
     else:
         console = terminal.out()
         for subject, item in findings:
-            console.print(f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {item.text}", markup=False)
+            terminal.print_lines(console, f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {item.text}")
         console.print()
         console.print(terminal.table("Assumed, since it is not documented", ("what", "value"), assumptions.items()))
     return 0 if all(item.ok for _, item in findings) else 3

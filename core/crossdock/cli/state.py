@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.options import as_json, config_option, example, say
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -61,7 +61,7 @@ def purge(older_than: timedelta, config: Path, *, dry_run: bool, as_json: bool) 
         terminal.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
         return
     console = terminal.out()
-    console.print(_told(done, ages.others, "would be" if dry_run else "were"), markup=False, soft_wrap=True)
+    terminal.print_lines(console, _told(done, ages.others, "would be" if dry_run else "were"))
 
 
 @state.command(epilog=example("crossdock state restored"))
@@ -83,7 +83,7 @@ def restored(config: Path, *, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"restored": True})
     else:
-        click.echo("the next whole sync looks before it creates; invoices that look new will be in doubt")
+        say("the next whole sync looks before it creates; invoices that look new will be in doubt")
 
 
 @state.command(epilog=example("crossdock state stats", "crossdock state stats --json"))
@@ -110,7 +110,7 @@ def stats(config: Path, *, as_json: bool) -> None:
     bound = contents.bindings.items()
     console.print(terminal.table("Bindings", ("resource", "records"), bound, numbers=("records",)))
     console.print()
-    console.print(_summary(contents), markup=False, soft_wrap=True)
+    terminal.print_lines(console, _summary(contents))
 
 
 @state.command(epilog=example("crossdock state compact"))
@@ -135,7 +135,7 @@ def compact(config: Path, *, as_json: bool) -> None:
     if as_json:
         terminal.print_json({"before": before, "after": after})
     else:
-        click.echo(f"compacted the state: {size_text(before)} before, {size_text(after)} after")
+        say(f"compacted the state: {size_text(before)} before, {size_text(after)} after")
 
 
 def size_text(size: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, interruptible
+from crossdock.cli.options import as_json, config_option, counted, example, interruptible, say
 
 if TYPE_CHECKING:
     from crossdock.sync.report import Report
@@ -82,7 +82,7 @@ def told(report: Report, *, as_json: bool) -> int:
         terminal.show_run(terminal.out(), report.as_json())
         if report.still_refused:
             still = counted(report.still_refused, "record")
-            click.echo(f"still rejected, of earlier runs: {still}", err=True)
+            say(f"still rejected, of earlier runs: {still}", err=True)
         if report.exit_code == 1 or report.still_refused:
-            click.echo("see 'crossdock records list' for what was rejected, waits or is in doubt", err=True)
+            say("see 'crossdock records list' for what was rejected, waits or is in doubt", err=True)
     return report.exit_code

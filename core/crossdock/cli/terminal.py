@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import accounts
-from crossdock.cli.options import counted, warn
+from crossdock.cli.options import counted, say, warn
+from crossdock.printable import printable, printable_json
 from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
 
@@ -21,27 +22,33 @@ if TYPE_CHECKING:  # scripts ask for JSON, and need not wait for what draws tabl
 
 
 def out() -> Console:
-    from rich.console import Console
+    """Standard output: each text that is printed or stands in a table is `crossdock.printable`, and never markup."""
+    from crossdock.cli.console import PlainConsole
 
-    return Console(highlight=False)
+    return PlainConsole()
 
 
 def print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    """Write a document exactly; what no terminal should obey is escaped, as JSON has it."""
+    click.echo(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> Table:
-    """A plain table; *numbers* names the columns that align right. Cells are shown as they are, never as markup."""
+    """A plain table for `out`; *numbers* names the columns that align right."""
     from rich.table import Table
-    from rich.text import Text
 
     made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         right = column in numbers
         made.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=column == "stream")
     for row in rows:
-        made.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
+        made.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
     return made
+
+
+def print_lines(console: Console, text: str) -> None:
+    """Write text of several lines; none is wrapped."""
+    console.print(*text.split("\n"), sep="\n", soft_wrap=True)
 
 
 def print_rows(
@@ -69,7 +76,7 @@ class _Bars(_Warnings):
     def begin(self, stage: str, total: int | None) -> None:
         if self._task is not None:
             self._bars.remove_task(self._task)
-        self._task = self._bars.add_task(stage, total=total, rate="", tokens="")
+        self._task = self._bars.add_task(printable(stage), total=total, rate="", tokens="")
 
     def advance(self, steps: int = 1) -> None:
         if self._task is not None:
@@ -89,7 +96,6 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
     if not wanted:
         yield _Warnings()
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -99,15 +105,17 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
+    from crossdock.cli.console import PlainConsole
+
+    console = PlainConsole(stderr=True)
     if not console.is_terminal:
         yield _Warnings()
         return
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} {task.fields[tokens]}"),
+        TextColumn("{task.fields[rate]} {task.fields[tokens]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,
@@ -122,19 +130,18 @@ def print_errors(errors: Mapping[str, Exception]) -> None:
     for name, error in errors.items():
         streams.setdefault(str(error), []).append(name)
     for text, names in streams.items():
-        click.echo(f"crossdock: {', '.join(names) + ': ' if any(names) else ''}{text}", err=True)
+        first, *others = text.split("\n")
+        say(f"crossdock: {', '.join(names) + ': ' if any(names) else ''}{first}", *others, err=True)
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
     """The accounts of a run, as `crossdock.sync.report.Report.as_json` gives them; terms that are zero are left out."""
-    from rich.text import Text
-
     for account in accounts.of(report["streams"]):
         console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
         console.print()
     for name, stream in report["streams"].items():
         for note in stream.get("notes", ()):
-            console.print(Text(f"{name}: {note}"))
+            console.print(f"{name}: {note}")
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
         f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, utf8
+from crossdock.cli.options import as_json, config_option, example, say, utf8
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def trace(name: str, config: Path, *, as_json: bool) -> None:
         terminal.print_json(stories)
         return
     if began is not None:
-        click.echo(f"the nearest record that is known begins in line {began}:")
+        say(f"the nearest record that is known begins in line {began}:")
     for story in stories:
         for line in _lines(story):
-            terminal.out().print(line, markup=False, soft_wrap=True)
+            terminal.out().print(line, soft_wrap=True)
 
 
 def _meant(tx: Transaction, name: str) -> tuple[set[int], int | None]:

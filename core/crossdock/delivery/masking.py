@@ -33,9 +33,8 @@ class Masks:
         """*outcome* with the first `SHOWN` characters of its message, personal values masked, even parts of them."""
         if not outcome.message and not outcome.pointer:
             return outcome
-        payload = payload_after(intent)
-        members = self.of(intent.stream, intent.resource)
-        texts = [text.casefold() for text in _texts([payload.get(name) for name in members])]
+        members, payloads = self.of(intent.stream, intent.resource), (intent.before or {}, payload_after(intent))
+        texts = [text.casefold() for text in _texts([payload.get(name) for name in members for payload in payloads])]
         pointer = outcome.pointer and _masked(outcome.pointer, texts)
         return replace(outcome, message=_masked(outcome.message, texts)[:SHOWN], pointer=pointer)
 

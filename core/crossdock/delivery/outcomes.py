@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -13,6 +14,8 @@ from crossdock.platform import problems
 from crossdock.platform.problems import Problem
 from crossdock.records import Reason
 from crossdock.transport.answers import AmbiguousError, Answer, ExpiredError, NotSentError
+
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
@@ -114,7 +117,7 @@ def of_look_up(answer: Answer, subject: Subject) -> Outcome:
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject):
         return Outcome("unavailable", "answered a look-up with something else than the record asked for", answer.status)
-    etag = answer.headers.get("etag") if by_id else None  # else it is the list's
+    etag = _etag(answer) if by_id else None  # else it is the list's
     return Outcome("found", status=200, platform_id=listed[0]["id"], etag=etag, held=listed[0])
 
 
@@ -151,7 +154,7 @@ def _success(answer: Answer, subject: Subject) -> Outcome:
         )
     if len(ids) > 1 or subject.name not in {None, members.get("externalId", subject.name)}:
         return Outcome("in_doubt", "answered success for another record", answer.status)
-    return Outcome("delivered", status=answer.status, platform_id=ids.pop(), etag=answer.headers.get("etag"))
+    return Outcome("delivered", status=answer.status, platform_id=ids.pop(), etag=_etag(answer))
 
 
 def _id_in_location(location: str, path: str) -> str | None:
@@ -161,6 +164,15 @@ def _id_in_location(location: str, path: str) -> str | None:
     except ValueError:
         return None
     return unquote(segment) if segment and collection.endswith(path) else None
+
+
+def _etag(answer: Answer) -> str | None:
+    """The version that *answer* names, as it came, since it is sent back.
+
+    None where it has a control character, which no entity tag has (RFC 9110, section 8.8.3).
+    """
+    etag = answer.headers.get("etag")
+    return None if etag is None or _CONTROL.search(etag) else etag
 
 
 def _rejection(problem: Problem) -> Outcome:

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from crossdock.clock import Clock
+from crossdock.printable import printable, printable_lines
 from crossdock.progress import Silent
 from crossdock.sync.course import Course
 from crossdock.sync.report import Report
@@ -41,7 +42,11 @@ def warn(text: str) -> None:
 
 class _Sentences(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return f"crossdock: {'warning: ' * (record.name == _WARNINGS.name)}{record.getMessage()}"
+        first, *others = record.getMessage().split("\n")
+        begin = f"crossdock: {'warning: ' * (record.name == _WARNINGS.name)}{printable(first)}"
+        return "\n  ".join(
+            [begin, *(printable(line.strip()) for line in others)]
+        )  # indented: none looks like another's
 
 
 class _Objects(logging.Formatter):
@@ -49,7 +54,7 @@ class _Objects(logging.Formatter):
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
             "level": record.levelname.lower(),
-            "message": record.getMessage(),
+            "message": printable_lines(record.getMessage()),
         }
         line |= {name: value for name in _FACTS if (value := getattr(record, name, None)) is not None}
         return json.dumps(line)

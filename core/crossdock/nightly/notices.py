@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Literal
 from uuid import uuid4
 
+from crossdock.printable import printable
 from crossdock.scheduling.times import in_words
 
 Kind = Literal["failed", "late", "degraded", "recovered"]
@@ -97,9 +98,9 @@ class Notice:
 def notice(event: Event, wanted: Collection[Kind], at: datetime) -> Notice:
     """What to tell of *event*, which is of the *wanted* kinds."""
     told = [kind for kind in GRAVEST_FIRST if kind in wanted]
-    job, what = _cut(one_line(event.job), _LONGEST_JOB), _verdict(event)
+    job, what = _cut(printable(event.job), _LONGEST_JOB), _verdict(event)
     lines = (f"{job} of {event.business_date} {what}.", *_facts(event))
-    data = {"kinds": told, "job": one_line(event.job), "business_date": event.business_date, **_data(event)}
+    data = {"kinds": told, "job": printable(event.job), "business_date": event.business_date, **_data(event)}
     payload = {"type": f"night.{told[0]}", "timestamp": at, "text": "\n".join(lines), "data": data}
     return Notice(f"msg_{uuid4().hex}", at, f"{job} {what}, {event.business_date}", lines, payload)
 
@@ -144,13 +145,8 @@ def _data(event: Event) -> dict[str, Any]:
 
 def _error_lines(error: str | None) -> list[str]:
     """The error's own sentence and its hint; a longer one is read where the run is shown."""
-    lines = [_cut(one_line(line), _LONGEST_LINE) for line in (error or "").splitlines() if one_line(line)]
+    lines = [_cut(printable(line.strip()), _LONGEST_LINE) for line in (error or "").split("\n") if line.strip()]
     return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "..."]
-
-
-def one_line(text: str) -> str:
-    """*text* on one line, without what could not be seen, or would change how the rest is seen."""
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _cut(text: str, longest: int) -> str:

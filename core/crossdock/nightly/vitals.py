@@ -10,7 +10,8 @@ from typing import Literal, TypeVar
 
 from crossdock.clock import Clock
 from crossdock.nightly.exposition import Family, Sample
-from crossdock.nightly.notices import Status, one_line
+from crossdock.nightly.notices import Status
+from crossdock.printable import printable
 
 L = TypeVar("L", bound=str)
 Part = Literal["config", "state", "clock"]
@@ -106,7 +107,7 @@ class Vitals:
     def ready(self) -> tuple[bool, str]:
         """Whether all parts are usable, and a sentence about those that are not."""
         with self._lock:
-            problems = [f"{part}: {one_line(why)}" for part, why in self._problems.items() if why is not None]
+            problems = [f"{part}: {_in_one(why)}" for part, why in self._problems.items() if why is not None]
         return not problems, "; ".join(("not ready", *problems)) if problems else "ready"
 
     def families(self) -> list[Family]:
@@ -128,6 +129,10 @@ class Vitals:
                 _gauge("allowance_rate_per_second", "Requests that the bucket regains.", _alone(self._rate_per_s)),
                 _gauge("heartbeat_timestamp_seconds", "When the loop last came round.", _alone(self._beat_at)),
             ]
+
+
+def _in_one(text: str) -> str:
+    return " ".join(printable(line.strip()) for line in text.split("\n"))
 
 
 def _counter(name: str, about: str, samples: Iterable[Sample]) -> Family:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from crossdock import wire
 from crossdock.errors import UnavailableError
 from crossdock.platform.auth import Credential
+from crossdock.redaction import redacted
 from crossdock.transport.answers import Answer, NotSentError
 from crossdock.transport.http import HttpClient
 
@@ -41,13 +44,15 @@ class AuthorizedClient(HttpClient):
             AmbiguousError: If it may have been carried out.
             UnauthorizedError: If we get no token; it surely was not sent.
         """
+        sent: list[str] = []
         for is_last in (False, True):
             given = self._authorization()
+            sent.append(given["authorization"].removeprefix("Bearer "))
             merged = {**(headers or {}), **given}
             answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
             if is_last or answer.status != 401 or not self._credential.refused(given["authorization"]):
                 break
-        return _without(answer, given["authorization"].removeprefix("Bearer "))
+        return _without(answer, sent)
 
     def _authorization(self) -> dict[str, str]:
         try:
@@ -56,8 +61,11 @@ class AuthorizedClient(HttpClient):
             raise NotSentError(f"{error.where} {error.message}", where=self._base_url) from error
 
 
-def _without(answer: Answer, secret: str) -> Answer:
-    """*answer*, if it is an error, without the credential that it may repeat."""
-    if answer.status < 400 or len(secret) < 8:  # a shorter one is a test's, and stands in many words
-        return answer
-    return replace(answer, body=answer.body.replace(secret.encode(), b"(secret)"))
+def _without(answer: Answer, secrets: Iterable[str]) -> Answer:
+    """*answer* without the credentials that it may repeat, also in JSON's escapes (RFC 8259, section 7)."""
+    headers = {name: redacted(value, secrets) for name, value in answer.headers.items()}
+    body = answer.body
+    with suppress(ValueError):  # what is no JSON has no escapes
+        body = wire.dumps(wire.loads(body)) if b"\\" in body else body
+    clean = redacted(body.decode("latin-1"), secrets).encode("latin-1")  # which is all bytes, and a credential is ASCII
+    return replace(answer, headers=headers, body=clean)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossdock import wire
+from crossdock.printable import printable
 
 MAX_TEXT = 10_000
 SHOWN = 300  # of it, once what must not be shown is masked
@@ -13,7 +14,7 @@ SHOWN = 300  # of it, once what must not be shown is masked
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an answer says went wrong.
+    """What an answer says went wrong; its texts are `crossdock.printable`.
 
     Attributes:
         kind: The problem type's address, ``about:blank`` without one.
@@ -44,4 +45,4 @@ def read(status: int, body: bytes) -> Problem:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return printable(value) if isinstance(value, str) else ""

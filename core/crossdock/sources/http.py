@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 from crossdock import wire
 from crossdock.addresses import without_user
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.redaction import redacted
 from crossdock.sources.workplace import Workplace
 from crossdock.transport.answers import Answer
 from crossdock.transport.http import HttpClient
@@ -25,7 +26,7 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?([^",;]*\s)?next\b')
 class Page:
     """One answered page: *body* is JSON with exact numbers, *address* where it came from.
 
-    Where the server repeats a parameter of ours in its links, *address* shows ``***`` for it: it may be a secret.
+    What the server repeats of our parameters in its links is ``***`` in *address*, and ``(secret)`` of our headers.
     """
 
     address: str
@@ -50,6 +51,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         except ValueError as error:
             raise ConfigError(f"the base address {error}") from None
         self._base_url, self._place = base_url.rstrip("/"), place
+        self._secrets = [word for value in headers.values() for word in value.split()]
         self._client = HttpClient(self._base_url, headers=headers, read_timeout_s=timeout_s)
 
     def pages(
@@ -68,7 +70,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         """
         address, query, seen = urljoin(f"{self._base_url}/", path.lstrip("/")), dict(params), set[str]()
         for _ in range(MAX_PAGES):
-            shown = _shown(address, params)
+            shown = redacted(_shown(address, params), self._secrets)
             answer = self._get(address, query, shown)
             page = Page(shown, self._json(shown, answer))
             yield page
@@ -89,7 +91,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
             try:
                 answer = self._client.send("GET", address, params=query or None)
             except UnavailableError as error:
-                reason = error.message
+                reason = redacted(error.message, self._secrets)
             else:
                 if answer.status == 200:
                     return answer
@@ -106,8 +108,9 @@ class HttpSource(AbstractContextManager["HttpSource"]):
     def _json(address: str, answer: Answer) -> Any:
         try:
             return wire.loads(answer.body)
-        except ValueError as error:
-            raise RefusedError(f"is no JSON: {error}", where=address) from None
+        except ValueError:  # its text may quote a member
+            hint = "or it repeats a member, or holds NaN or half a character; ask for the page and look"
+            raise RefusedError("is no JSON", where=address, hint=hint) from None
 
     def __exit__(self, *_: object) -> None:
         self._client.close()

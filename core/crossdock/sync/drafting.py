@@ -13,7 +13,7 @@ from crossdock.fields import MAX_EXTERNAL_ID
 from crossdock.platform.target import external_id
 from crossdock.records import REASONS, Record
 from crossdock.resources import RESOURCES, Reference, ResourceModel
-from crossdock.sync.failures import UNTOUCHED, mapping_failed, printable
+from crossdock.sync.failures import UNTOUCHED, brief, mapping_failed
 from crossdock.sync.project import BoundStream
 from crossdock.sync.references import found_in
 
@@ -44,8 +44,8 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
 
 def _as_said(error: RecordError) -> RecordError:
     """*error* with text that the state can keep."""
-    pointer = None if error.pointer is None else printable(str(error.pointer))
-    said = RecordError(error.code, printable(str(error.message)), pointer=pointer)
+    pointer = None if error.pointer is None else brief(str(error.pointer))
+    said = RecordError(error.code, brief(str(error.message)), pointer=pointer)
     said.line = error.line
     return said
 
@@ -58,8 +58,8 @@ def _invalid(error: ValidationError) -> RecordError:
     finding = error.errors(include_url=False, include_input=False)[0]
     place = finding.get("ctx", {}).get("place") or "/".join(to_camel(str(part)) for part in finding["loc"])
     kind, message = finding["type"], finding["msg"].removeprefix("Value error, ")
-    said = f"cannot be read: {kind}" if kind in _QUOTING else printable(message)
-    return RecordError("invalid_draft", said, pointer=f"/{printable(place)}")
+    said = f"cannot be read: {kind}" if kind in _QUOTING else brief(message)
+    return RecordError("invalid_draft", said, pointer=f"/{brief(place)}")
 
 
 def _titles(model: type[ResourceModel]) -> Iterator[str]:

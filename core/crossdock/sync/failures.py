@@ -10,6 +10,7 @@ from typing import Any
 
 from crossdock.connector import Stream
 from crossdock.errors import ConnectorError, CrossdockError, InternalError, RecordError, RefusedError, StoppedError
+from crossdock.printable import printable
 from crossdock.records import Record
 from crossdock.sync.project import BoundStream
 
@@ -29,12 +30,12 @@ def described(error: BaseException, stream: Stream[Any], method: str) -> str:
     places = list(_places(error))
     package = type(stream).__module__.partition(".")[0]
     own = [place for place in places if place[0].partition(".")[0] == package]
-    name = printable(type(error).__name__)
+    name = brief(type(error).__name__)
     if places:
         _, file, line = (own or places)[-1]
-        return f"{name} in line {line} of {printable(file)}"
+        return f"{name} in line {line} of {brief(file)}"
     code: CodeType | None = getattr(getattr(stream, method), "__code__", None)
-    return f"{name} in {method}, line {code.co_firstlineno} of {printable(code.co_filename)}" if code else name
+    return f"{name} in {method}, line {code.co_firstlineno} of {brief(code.co_filename)}" if code else name
 
 
 def _places(error: BaseException) -> Iterator[tuple[str, str, int]]:
@@ -45,9 +46,9 @@ def _places(error: BaseException) -> Iterator[tuple[str, str, int]]:
             yield module, frame.f_code.co_filename, line
 
 
-def printable(text: str) -> str:
-    """*text* without characters that a database, a terminal or UTF-8 does not take, and not too long."""
-    return "".join(char if char.isprintable() else "?" for char in text[:_LONGEST])
+def brief(text: str) -> str:
+    """At most the first characters of *text*, printable."""
+    return printable(text[:_LONGEST])
 
 
 def mapping_failed(error: BaseException, stream: Stream[Any]) -> RecordError:
@@ -69,7 +70,7 @@ def connector_code(bound: BoundStream, method: str, after: Callable[[], str | No
     except Exception as error:
         if isinstance(error, CrossdockError) and not isinstance(error, RecordError):
             raise
-        read = f" after {printable(source)}" if (source := after()) else ""
+        read = f" after {brief(source)}" if (source := after()) else ""
         raise ConnectorError(
             f"{method} raised {described(error, bound.stream, method)}{read}",
             where=bound.name,

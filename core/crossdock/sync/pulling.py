@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from crossdock.errors import ConnectorError
+from crossdock.printable import is_storable
 from crossdock.records import Again, RawBatch
 from crossdock.sync.failures import connector_code
 from crossdock.sync.project import BoundStream
@@ -71,17 +72,14 @@ class _Guard:
 
 def _check(bound: BoundStream, batch: object, latest: str | None) -> None:
     wrong = None
+    source: object = getattr(batch, "source", None)
+    cursor: object = getattr(batch, "cursor", None)
     if not isinstance(batch, RawBatch):
         wrong = f"gave a {type(batch).__name__} in place of a RawBatch"
-    elif not _is_storable(batch.source):
+    elif not isinstance(source, str) or not is_storable(source):
         wrong = "gave a batch whose source is no text that can be stored"
-    elif batch.cursor is not None and not _is_storable(batch.cursor):
+    elif cursor is not None and not (isinstance(cursor, str) and is_storable(cursor)):
         wrong = "gave a batch whose cursor is no text that can be stored"
     if wrong is not None:
         read = f" after {latest}" if latest else ""
         raise ConnectorError(f"pull {wrong}{read}", where=bound.name, hint="mend the connector")
-
-
-def _is_storable(text: object) -> bool:
-    """True for text that both databases take: no NUL, and no half of a character (a lone surrogate)."""
-    return isinstance(text, str) and "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

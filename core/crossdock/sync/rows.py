@@ -122,5 +122,6 @@ def _tie(columns: Sequence[str]) -> pl.Expr:
 
 
 def _position(order_by: Sequence[str]) -> pl.Expr:
-    whole = pl.concat_str([pl.col(name).fill_null("") for name in order_by], separator=_BETWEEN)
-    return whole.str.replace_all("\0", "", literal=True)  # PostgreSQL keeps no NUL
+    """What orders the rows of a record. PostgreSQL takes no NUL, so it is told by the character that sorts next."""
+    joined = pl.concat_str([pl.col(name).fill_null("") for name in order_by], separator=_BETWEEN)
+    return joined.str.replace_all("\0", "\x01", literal=True)

@@ -12,6 +12,7 @@ from typing import TextIO
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.fields import MAX_ID_LENGTH, is_platform_id
 from crossdock.platform.target import PlatformTarget
+from crossdock.printable import printable
 from crossdock.resources import RESOURCES
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.state.bindings import UNKNOWN_FP
@@ -122,6 +123,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             for cells in reader:
                 if len(cells) != len(COLUMNS):
                     raise RefusedError(f"has {len(cells)} cells, not {len(COLUMNS)}", where=f"{path}:{reader.line_num}")
+                if any(printable(cell) != cell for cell in cells):
+                    raise RefusedError("has a character that cannot be seen", where=f"{path}:{reader.line_num}")
                 yield reader.line_num, dict(zip(COLUMNS, cells, strict=True))
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error

@@ -18,6 +18,16 @@ RECEIVE = 4 * 1024 * 1024
 INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 7, 11, 12
 STATUS, HANDLE, DATA, NAME, ATTRS = 101, 102, 103, 104, 105
 END, NO_SUCH_FILE, PERMISSION_DENIED = 1, 2, 3
+_REASONS = {  # draft-ietf-secsh-filexfer-02, section 7
+    1: "end of file",
+    2: "no such file",
+    3: "permission denied",
+    4: "failure",
+    5: "bad message",
+    6: "no connection",
+    7: "connection lost",
+    8: "operation unsupported",
+}
 _OPEN_TO_READ = struct.pack(">II", 1, 0)
 _SIZE, _OWNER, _PERMISSIONS, _TIMES, _EXTENDED = 1, 2, 4, 8, 0x8000_0000
 
@@ -27,12 +37,11 @@ class ProtocolError(Exception):
 
 
 class StatusError(Exception):
-    """The server said no."""
+    """The server said no. Its own words are left out: they may repeat anything, and most servers' say no more."""
 
     def __init__(self, answer: Message) -> None:
         self.code = answer.number()
-        reason = "".join(filter(str.isprintable, answer.text().decode(errors="replace")))
-        super().__init__(f"{reason[:200] or 'no reason given'} (status {self.code})")
+        super().__init__(f"{_REASONS.get(self.code, 'no known reason')} (status {self.code})")
 
 
 @dataclass(frozen=True, slots=True)

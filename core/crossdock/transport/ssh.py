@@ -26,6 +26,7 @@ _TICK_S = 0.25
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
 _REFUSED_MACS = ("hmac-md5", "hmac-md5-96", "hmac-sha1", "hmac-sha1-96")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
+_QUOTED = re.compile(r' "[^"]*.*"| \(.* instead of 2\.0\)', re.DOTALL)  # a server's banner, in paramiko's errors
 _VERIFY = "Ask its operator what `ssh-keygen -lf` prints for the server's public host key, and set `host_key` to that."
 _KEY_FORMS = "It must be an Ed25519, ECDSA or RSA key in OpenSSH or PEM form; `ssh-keygen -p -f KEY` rewrites others."
 
@@ -99,7 +100,8 @@ class Line:
             raise self._nothing_shared(error) from error
         except Exception as error:  # paramiko hands on what its thread met, of any class
             silent = f"no answer for {self._patience:g} s while {doing}"
-            broken = f"the connection broke while {doing}: {' '.join(str(error).split())[:300] or type(error).__name__}"
+            reason = _QUOTED.sub("", str(error)).strip()[:300] or type(error).__name__
+            broken = f"the connection broke while {doing}: {reason}"
             raise UnavailableError(silent if self.expired else broken, where=self.login.where) from error
         finally:
             self._deadline = float("inf")

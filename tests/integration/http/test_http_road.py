@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
@@ -18,7 +18,7 @@ from tests.servers import served
 
 from crossdock import registry
 from crossdock.cli.main import main
-from crossdock.errors import ConfigError, RefusedError, UnauthorizedError, UnavailableError
+from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import HttpSource
@@ -254,3 +254,93 @@ def test_certificates_come_from_a_regular_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigError, match="holds no certificates: .*not a regular file"):
         trust(tmp_path / "pipe")
+
+
+def test_a_credential_in_a_link_is_not_shown(shop: Shop) -> None:
+    """A shop that repeats our headers in its links does not bring them into provenance or errors."""
+    link = '</products?token=canary-token&start=2>; rel="next"'
+    shop.answers = [(200, {"link": link}, b"{}"), (404, {}, b"")]
+    clock = ManualClock()
+    place = Workplace(clock, Silent(), NoIntake(), Path(), Path(), Path())
+    with HttpSource(shop.base_url, {"authorization": "Bearer canary-token"}, place) as opened:
+        pages = opened.pages("/products", {})
+        next(pages)
+        with pytest.raises(RemoteError) as told:
+            next(pages)
+    assert "canary-token" in shop.asked[-1]
+    assert str(told.value).startswith(f"{shop.base_url}/products?token=(secret)&start=2: ")
+
+
+def test_a_page_that_is_no_json_is_not_quoted(shop: Shop) -> None:
+    """A repeated member may be named after a person."""
+    shop.answers = [(200, {}, b'{"Kanari": 1, "Kanari": 2}')]
+    with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match="is no JSON") as told:
+        list(opened.pages("/products", {}))
+    assert "Kanari" not in str(told.value)
+
+
+EVIL = "a\0b\x1b[31m\u202e"
+
+
+def test_records_with_nul_go_through(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NUL and escapes in a record's data and key break no state: it is delivered, and known the next time."""
+    shop.data["/products"] = [product(1) | {"id": f"1{EVIL}", "note": EVIL}, product(2)]
+    report = synced(config, capsys, "web.products")
+    assert (report["code"], report["streams"]["web.products"]["records"]["created"]) == (0, 2)
+    sent = {effect["body"]["externalId"] for effect in effects(config)}
+    assert sent == {"web:1a%00b%1B%5B31m%E2%80%AE", "web:2"}
+    assert synced(config, capsys, "web.products")["requests"] == 0
+
+
+def test_a_refused_record_with_nul_keeps_its_data(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dead letter holds data with NUL exactly, on both databases, and can be replayed."""
+    shop.data["/products"] = [product(1, price=-1) | {"title": EVIL, "sku": EVIL * 30}, product(2)]
+    report = synced(config, capsys, "web.products")
+    assert (report["code"], report["streams"]["web.products"]["records"]["rejected"]) == (1, 1)
+    assert run(config, "records", "show", "web.products", "1", "--raw", "--json") == 0
+    (letter,) = json.loads(capsys.readouterr().out)
+    kept = letter["raw"]["rows"][0][letter["raw"]["columns"].index("_json")]
+    assert json.loads(kept)["title"] == EVIL
+    assert run(config, "records", "replay") == 1
+    assert run(config, "records", "show", "web.products", "1", "--raw") == 0
+    assert not set("\0\x1b\u202e") & set(capsys.readouterr().out)
+
+
+def test_an_order_with_nul_waits(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a waiting record refers to may hold NUL; it goes through when that comes."""
+    line = {"product": quote(f"7{EVIL}"), "n": 2, "price": 2.5}
+    order = {"id": 1, "customer": _customer(config), "updated_at": "2026-11-01T00:00:00Z", "lines": [line]}
+    shop.data["/orders"] = [order]
+    assert synced(config, capsys)["streams"]["web.orders"]["records"]["carried_on"] == 1
+    shop.data["/products"] = [product(7, day=2) | {"id": f"7{EVIL}"}]
+    assert synced(config, capsys)["streams"]["web.orders"]["records"]["created"] == 1
+
+
+@pytest.mark.parametrize("bad", ["2026-11-01\0", "2026-11-01\0\x1b[2J"])
+def test_a_cursor_that_cannot_be_kept_is_refused(
+    shop: Shop, config: Path, capsys: pytest.CaptureFixture[str], bad: str
+) -> None:
+    """A cursor with NUL stops its stream before anything of it has entered, and no other."""
+    shop.data["/products"] = [product(1) | {"updated_at": bad}]
+    report = synced(config, capsys)
+    assert report["code"] == 4
+    assert "its cursor cannot be kept" in report["errors"]["web.products"]
+    assert "web.orders" in report["streams"]
+    shop.data["/products"] = [product(1)]
+    assert synced(config, capsys)["code"] == 0
+
+
+def test_the_address_of_a_page_is_kept_with_escapes(
+    shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A link with control characters leads on, and the place of what it lists is shown with escapes."""
+    shop.data["/products"] = []
+    refused = {"items": [product(5) | {"sku": ""}]}
+    shop.answers = [
+        (200, {"link": '</products?c=\x1b[31m>; rel="next"'}, b'{"items":[]}'),
+        (200, {}, json.dumps(refused).encode()),
+    ]
+    assert synced(config, capsys, "web.products")["code"] == 1
+    run(config, "records", "list", "--json")
+    (letter,) = json.loads(capsys.readouterr().out)
+    assert letter["at"].endswith("/products?c=\\x1b[31m:1")

@@ -270,3 +270,12 @@ def test_a_missing_list_does_not_prove_that_a_record_is_missing() -> None:
     gone = Answer(404, {}, b"{}")
     assert outcomes.of_look_up(gone, Subject(platform_id="x")).kind == "absent"
     assert outcomes.of_look_up(gone, Subject(name="wms:1")).kind == "unavailable"
+
+
+@pytest.mark.parametrize("tag", ['"a\x1bb"', '"a\x7f"', '"\x00"'])
+def test_a_version_with_a_control_character_is_none(tag: str) -> None:
+    """RFC 9110 knows no such entity tag, and PostgreSQL could not keep each of them."""
+    assert answer(201, b'{"id":"x"}', etag=tag).etag is None
+    found = outcomes.of_look_up(Answer(200, {"etag": tag}, b'{"id":"x"}'), Subject(platform_id="x"))
+    assert (found.kind, found.etag) == ("found", None)
+    assert answer(201, b'{"id":"x"}', etag='W/"\xe9"').etag == 'W/"\xe9"'

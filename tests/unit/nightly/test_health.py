@@ -61,7 +61,7 @@ def test_a_scheduler_is_ready_once_all_parts_are(vitals: Vitals) -> None:
     assert vitals.ready() == (False, "not ready; config: not read yet; state: not opened yet")
     vitals.found("config")
     vitals.found("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
-    assert vitals.ready() == (False, "not ready; state: sqlite:///x.db: is locked wait for it")
+    assert vitals.ready() == (False, "not ready; state: sqlite:///x.db: is locked wait\\x1b for\\ud800 it")
     vitals.found("state")
     assert vitals.ready() == (True, "ready")
 

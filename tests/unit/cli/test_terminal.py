@@ -1,0 +1,112 @@
+"""What reaches a terminal: what is quoted of others is neither obeyed nor taken for markup."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.cli import main, options, terminal
+from crossdock.cli.config import _yaml
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.printable import printable
+
+EVIL = "a\x1b[2J\x9b1m\u202eb\u2028\r\n[bold]c[/bold][link=http://x]d[/link] :boom:"
+SHOWN = r"a\x1b[2J\x9b1m\u202eb\u2028\r\n[bold]c[/bold][link=http://x]d[/link] :boom:"
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+
+
+def _table() -> None:
+    terminal.out().print(terminal.table(EVIL, (EVIL, "number"), [(EVIL, 5)], numbers=("number",)))
+
+
+def _forced() -> None:
+    console = terminal.out()
+    console._force_terminal = True
+    console.print(EVIL)
+
+
+PRINTED: dict[str, Callable[[], Any]] = {
+    "line": lambda: terminal.out().print(EVIL),
+    "line on a terminal": _forced,
+    "line as markup": lambda: terminal.out().print(EVIL, soft_wrap=True),
+    "lines": lambda: terminal.print_lines(terminal.out(), EVIL.replace("\n", "\x00")),
+    "table": _table,
+    "sentence": lambda: options.say(EVIL),
+    "warning": lambda: options.warn(EVIL),
+    "errors": lambda: terminal.print_errors({EVIL: RefusedError(EVIL)}),
+}
+
+
+@pytest.mark.parametrize("write", PRINTED.values(), ids=PRINTED)
+def test_what_is_quoted_is_shown_with_escapes(capsys: pytest.CaptureFixture[str], write: Callable[[], Any]) -> None:
+    """No control character gets out, no markup or emoji is made of it, and nothing is left out."""
+    write()
+    told = capsys.readouterr()
+    shown = told.out + told.err
+    assert SHOWN.replace(r"\n", r"\x00" if r"\x00" in shown else r"\n") in shown
+    assert all(printable(line) == line for line in shown.split("\n"))
+
+
+def test_an_error_has_its_own_lines_only(capsys: pytest.CaptureFixture[str]) -> None:
+    """A message and its hint are two lines, whatever they quote."""
+
+    def fail() -> None:
+        raise ConfigError(EVIL, where=EVIL, hint=EVIL)
+
+    assert main._run(fail) == 2
+    assert capsys.readouterr().err == f"crossdock: {SHOWN}: {SHOWN}\n  {SHOWN}\n"
+
+
+@pytest.mark.parametrize("arguments", [[EVIL], ["runs", EVIL], ["plan", f"--{EVIL}"], ["plan", "--limit", EVIL]])
+def test_a_wrong_argument_is_quoted_with_escapes(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    """What is wrong with a command is told as ever."""
+    assert main._run(lambda: main.cli.main(args=arguments, prog_name="crossdock", standalone_mode=False)) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("Usage: crossdock")
+    assert all(printable(line) == line and not line.startswith("[bold]") for line in shown.split("\n"))
+    assert "Error: " in shown
+
+
+def test_an_ordinary_usage_error_is_as_click_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its words are click's own."""
+
+    def fail() -> None:
+        raise click.ClickException("it is wrong")
+
+    assert main._run(fail) == 1
+    assert capsys.readouterr().err == "Error: it is wrong\n"
+
+
+DOCUMENTS = st.recursive(
+    st.text() | st.integers() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(DOCUMENTS)
+def test_json_is_valid_and_exact(document: Any) -> None:
+    """Programs read what was meant, and a terminal obeys nothing of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        written: list[str] = []
+        patch.setattr(click, "echo", written.append)
+        terminal.print_json(document)
+    assert json.loads(written[0]) == document
+    assert all(printable(line) == line for line in written[0].split("\n"))
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(codec="utf-8"))))
+def test_a_config_is_valid_and_exact(document: dict[str, str]) -> None:
+    """What ``config show`` prints is YAML of the same values."""
+    shown = _yaml(document)
+    assert yaml.safe_load(shown) == document
+    assert all(printable(line) == line for line in shown.split("\n"))

@@ -18,10 +18,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.state import migrations, schema
+from crossdock.state.failures import filing, place_of, translated
 
 StateUrl = URL
 BUSY_S = 5.0  # how long a writer waits for another
@@ -72,7 +73,8 @@ def create(url: URL, pin: Pin) -> bool:
         StateError: If it belongs to another platform or tenant, or cannot be made.
     """
     if url.drivername == "sqlite":
-        Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+        with filing(url):
+            Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
     engine = _engine(url, read_only=False)
     try:
         with translated(url), making(engine) as connection:
@@ -88,7 +90,8 @@ def create(url: URL, pin: Pin) -> bool:
     finally:
         engine.dispose()
     if url.drivername == "sqlite":
-        Path(url.database or "").chmod(0o600)
+        with filing(url):
+            Path(url.database or "").chmod(0o600)
     return made
 
 
@@ -146,45 +149,25 @@ def _opened(file: os.stat_result) -> int | None:
     return None
 
 
-@contextmanager
-def translated(url: URL) -> Iterator[None]:
-    """Turn the database library's failures into `StateError`, without SQL and without values."""
-    try:
-        yield
-    except (DBAPIError, NoSuchModuleError, ModuleNotFoundError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        if isinstance(cause, ModuleNotFoundError):
-            raise StateError(
-                "PostgreSQL needs its driver", where=place_of(url), hint="pip install 'crossdock[postgres]'"
-            ) from error
-        reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
-        hint = "is another crossdock at work on it?" if "locked" in reason else None
-        raise StateError(f"the state cannot be used: {reason}", where=place_of(url), hint=hint) from None
-
-
 # at DEBUG it logs rows, whatever it is told to hide
 logging.getLogger("sqlalchemy.engine.Engine").addFilter(lambda record: record.levelno > logging.DEBUG)
 
 
 def _engine(url: URL, *, read_only: bool) -> Engine:
-    try:
-        if url.drivername == "sqlite":
-            return _sqlite_engine(url, read_only=read_only)
-        options = "-c default_transaction_read_only=on" if read_only else ""
-        return create_engine(
-            url, hide_parameters=True, pool_pre_ping=True, connect_args={"options": options, "connect_timeout": 10}
-        )
-    except ModuleNotFoundError as error:
-        raise StateError(
-            "PostgreSQL needs its driver", where=place_of(url), hint="pip install 'crossdock[postgres]'"
-        ) from error
+    if url.drivername == "sqlite":
+        return _sqlite_engine(url, read_only=read_only)
+    options = "-c default_transaction_read_only=on" if read_only else ""
+    arguments = {"options": options, "connect_timeout": 10}
+    with translated(url):
+        return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
 
 
 def open_shared(url: URL) -> Engine:
     """Open a database for what a power cut may lose, but no crash of ours; it is made where it is missing."""
     if url.drivername != "sqlite":
         return _engine(url, read_only=False)
-    Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
+    with filing(url):
+        Path(url.database or "").parent.mkdir(parents=True, exist_ok=True)
     return _sqlite_engine(url, read_only=False, synchronous="NORMAL")
 
 
@@ -277,8 +260,3 @@ def _missing(url: URL) -> StateError:
         where=place_of(url),
         hint="'crossdock init' makes it; if there was one, restore it: an empty state would send everything again",
     )
-
-
-def place_of(url: URL) -> str:
-    """The address without its password, for errors."""
-    return url.render_as_string(hide_password=True)

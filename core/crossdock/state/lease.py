@@ -24,7 +24,8 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.errors import StateBusyError, StateError
 from crossdock.state import sql
-from crossdock.state.engine import place_of, reading
+from crossdock.state.engine import reading
+from crossdock.state.failures import filing, place_of
 from crossdock.state.schema import leases as table
 
 LEASE_S = 60.0
@@ -148,8 +149,10 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
     """What tries for the lock, and tells whether it has it; it is free again at the end."""
     if url.drivername == "sqlite":
-        with open(f"{url.database}.lock", "w", encoding="ascii") as file:  # noqa: PTH123  a path made of a URL
-            yield lambda: _locked(file)
+        with filing(url):
+            file = open(f"{url.database}.lock", "w", encoding="ascii")  # noqa: PTH123, SIM115  a path made of a URL
+        with file:
+            yield lambda: _locked(file, url)
         return
     # a connection of its own in autocommit: the lock belongs to its session, and no transaction stays open all night
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -160,11 +163,12 @@ def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
                 connection.execute(select(func.pg_advisory_unlock_all()))
 
 
-def _locked(file: IO[str]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+def _locked(file: IO[str], url: URL) -> bool:
+    with filing(url):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from crossdock.errors import StateError
 from crossdock.state import compacting
-from crossdock.state.engine import StateUrl, place_of
+from crossdock.state.engine import StateUrl
+from crossdock.state.failures import place_of
 from crossdock.state.retention import Ages, Purged
 from crossdock.state.store import State, Transaction
 

@@ -8,12 +8,15 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PERSON, PRODUCTS, Site
 from tests.patience import eventually
+
+from crossdock.sync import project
 
 EVERY_DAY = "days: [mon, tue, wed, thu, fri, sat, sun]"
 JOBS = "jobs:\n  nightly:\n    schedule: {{time_zone: UTC, {when}, {days}, business_date: same_day}}\n"
@@ -104,6 +107,16 @@ def test_sentences_read_as_they_always_did(site: Site, day: str) -> None:
         r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; went on without it", warning
     )
     assert site.run("schedule", "--once", day).err == f"nightly for {day}: has been run already\n"
+
+
+def test_a_night_of_long_ago_is_not_run(site: Site, day: str) -> None:
+    """One that retention has removed counts as run, and it is said why nothing happens."""
+    with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
+        tx.nights.end_until("nightly", datetime.now(UTC))
+    result = site.run("schedule", "--once", day)
+    assert (result.code, result.out) == (0, "")
+    assert result.err == f"nightly for {day}: is not run: it is longer ago than 'retention' keeps nights\n"
+    assert site.effects() == []
 
 
 def served(site: Site, *options: str) -> str:

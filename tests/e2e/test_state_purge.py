@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from tests.e2e.warehouse import CUSTOMERS, FORWARD, PERSON, Front, Reply, Site
+from tests.e2e.warehouse import CUSTOMERS, FORWARD, PERSON, PRODUCTS, Front, Reply, Site
 
-from crossdock.state import State
+from crossdock.state import FileFacts, State
 from crossdock.sync import project
 
 
@@ -22,7 +22,13 @@ def site(site: Site) -> Site:
 def grow_old(site: Site) -> None:
     """Let everything in the state have ended years ago."""
     with closing(sqlite3.connect(site.folder / "state.db")) as state, state:
-        for table, column in (("intents", "settled_at"), ("refused", "refused_at"), ("runs", "finished_at")):
+        for table, column in (
+            ("intents", "settled_at"),
+            ("refused", "refused_at"),
+            ("runs", "finished_at"),
+            ("intake", "accepted_at"),
+            ("snapshots", "finished_at"),
+        ):
             state.execute(f"UPDATE {table} SET {column} = '2020' || substr({column}, 5) WHERE {column} IS NOT NULL")
 
 
@@ -63,6 +69,42 @@ def test_a_mended_record_has_a_key_of_its_own(site: Site) -> None:
         keys = [seen.key for seen in front.seen if b"wms:C2" in seen.body]
         assert len(keys) == len(set(keys)) == 2
     assert site.names("customer") == ["wms:C1", "wms:C2"]
+
+
+def test_a_purged_file_is_recognised(site: Site) -> None:
+    """One that comes back, with what records said long ago, is neither read nor planned, and is on record again."""
+    site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))
+    site.export("PROD_2.csv", PRODUCTS.replace("Nut", "Bar"))
+    assert site.sync().code == 0
+    for name in ("CUST_1.csv", "PROD_1.csv"):
+        (site.out / name).unlink()
+    grow_old(site)
+    assert site.run("state", "purge", "--json").json["files_removed"] == 2
+    site.export("CUST_3.csv", CUSTOMERS)
+    site.export("PROD_1.csv", PRODUCTS)
+    assert site.run("plan", "--json").json["operations"] == {}
+    for _ in range(2):
+        done = site.sync()
+        assert (done.code, done.json["requests"]) == (0, 0)
+        assert (done.rows("customers")["read"], done.rows("products")["read"]) == (0, 0)
+        assert [facts.name for facts in intake(site, "customers")] == ["CUST_2.csv", "CUST_3.csv"]
+
+
+def test_a_file_that_is_still_listed_stays_on_record(site: Site) -> None:
+    """However old it is: it need not be fetched to be recognised."""
+    site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))
+    assert site.sync().code == 0
+    grow_old(site)
+    assert site.sync().code == 0
+    assert site.run("state", "purge", "--json").json["files_removed"] == 0
+    assert [facts.name for facts in intake(site, "customers")] == ["CUST_1.csv", "CUST_2.csv"]
+
+
+def intake(site: Site, stream: str) -> list[FileFacts]:
+    """What is on record of the files of a stream, oldest first."""
+    (bound,) = (s for c in project.load(site.config).connections for s in c.streams if s.name == stream)
+    with project.load(site.config).look() as tx:
+        return list(tx.intake.done(f"wms.{stream}", bound.version).values())
 
 
 def test_what_the_platform_remembers_is_kept(site: Site) -> None:

@@ -17,6 +17,7 @@ import click
 from crossdock.cli.options import as_json, config_option, example, interruptible, say
 
 if TYPE_CHECKING:
+    from crossdock.clock import Clock
     from crossdock.nightly.logs import LogFormat
     from crossdock.nightly.notify import Notifier
     from crossdock.state import Occasion
@@ -160,6 +161,7 @@ def _night(
         try:
             with shift.opened(loaded, clock) as held:
                 report = runner.night(held, occasion, progress=course, interrupt=interrupt)
+            _keep_up(loaded, clock, interrupt)
         except CrossdockError as error:
             if not logged:
                 raise
@@ -168,10 +170,11 @@ def _night(
         finally:
             trace(course)
     if report is None:
+        said = _why_not(loaded, occasion)
         if logged:
-            log.say("has been run already")
+            log.say(said)
         else:
-            say(f"{occasion.job} for {occasion.business_date}: has been run already", err=True)
+            say(f"{occasion.job} for {occasion.business_date}: {said}", err=True)
         return 0
     if logged:
         log.ended(report)
@@ -182,6 +185,20 @@ def _night(
     if not as_json and not logged:
         terminal.print_errors(report.errors)
     return report.exit_code
+
+
+def _keep_up(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
+    from crossdock.nightly.upkeep import Upkeep
+
+    upkeep = Upkeep(clock)
+    while not interrupt.is_set() and upkeep.turn(loaded):
+        """There is more."""
+
+
+def _why_not(loaded: Project, occasion: Occasion) -> str:
+    with loaded.look() as tx:
+        night = tx.nights.get(occasion.job, occasion.due, occasion.business_date)
+    return "is not run: it is longer ago than 'retention' keeps nights" if night is None else "has been run already"
 
 
 def _forever(loaded: Project, config: Path, at_once: int, health: int | None, log_format: LogFormat) -> int:

@@ -17,20 +17,24 @@ from crossdock.cli.options import as_json, config_option, example, say
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from crossdock.state.retention import Ages, Purged
+    from crossdock.state.expiry import Ages
+    from crossdock.state.retention import Purged
     from crossdock.state.statistics import Contents
     from crossdock.sync.project import Project
 
 _PREFIXES = "KMGTP"
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
-_MAX_AGE = timedelta(days=36_525)
 
 
-def _age(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
+def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
+    if value is None:
+        return None
+    from crossdock.state.expiry import MAX_AGE
+
     found = re.fullmatch(r"([0-9]{1,6})([dh])", value)
     age = int(found[1]) * _UNITS[found[2]] if found else None
-    if age is None or age > _MAX_AGE:
-        raise click.BadParameter(f"give days or hours, such as 90d or 36h, at most {_MAX_AGE.days}d")
+    if age is None or age > MAX_AGE:
+        raise click.BadParameter(f"give days or hours, such as 90d or 36h, at most {MAX_AGE.days}d")
     return age
 
 
@@ -40,22 +44,30 @@ def state() -> None:
 
 
 @state.command(epilog=example("crossdock state purge --dry-run", "crossdock state purge --older-than 30d"))
-@click.option("--older-than", default="90d", show_default=True, callback=_age, help="Age in days (90d) or hours (36h).")
+@click.option(
+    "--older-than",
+    callback=_age,
+    help="Age in days (90d) or hours (36h); without it that of 'retention' in the config, or 90d where that is off.",
+)
 @click.option("--dry-run", is_flag=True, help="Count only.")
 @config_option
 @as_json
-def purge(older_than: timedelta, config: Path, *, dry_run: bool, as_json: bool) -> None:
-    """Remove records' data that is no longer needed: of operations settled, and of records rejected, long ago.
+def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json: bool) -> None:
+    """Remove what is no longer needed: of operations, rejected records, runs, nights and files of long ago.
 
-    What is unsettled, what was delivered last of each record, and the reasons of rejections stay. An operation stays
-    for as long as the platform remembers its idempotency key. The file of a SQLite state is written anew, which needs
-    as much free disk as it is large.
+    What is unsettled, what was delivered last of each record, and the reasons of rejections stay, and so does what
+    tells a repeated or stale file. An operation stays for as long as the platform remembers its idempotency key.
+    'crossdock schedule' does the same once a day; this also writes the file of a SQLite state anew, so that no remnant
+    is left in it, which needs as much free disk as it is large.
     """
     from crossdock.cli import terminal
+    from crossdock.clock import SystemClock
+    from crossdock.scheduling.times import span
     from crossdock.sync import project
 
     loaded = project.load(config)
-    ages = _ages(loaded, older_than)
+    older_than = (loaded.retention or span(project.KEPT)) if older_than is None else older_than
+    ages = loaded.ages(older_than, SystemClock().now())
     done = _count(loaded, ages) if dry_run else _purge(loaded, ages)
     if as_json:
         terminal.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
@@ -162,15 +174,6 @@ def _summary(contents: Contents) -> str:
     return "\n".join([*parts, f"oldest unsettled operation: of {oldest.stream}, {status}, since {since}"])
 
 
-def _ages(loaded: Project, older_than: timedelta) -> Ages:
-    from crossdock.clock import SystemClock
-    from crossdock.state.retention import Ages
-
-    now = SystemClock().now()
-    remembered = timedelta(seconds=min(loaded.platform.idempotency.kept_s, _MAX_AGE // timedelta(seconds=1)))
-    return Ages(operations=now - max(older_than, remembered), others=now - older_than)
-
-
 def _count(loaded: Project, ages: Ages) -> Purged:
     with loaded.look() as tx:
         return tx.retention.count(ages)
@@ -188,5 +191,6 @@ def _told(done: Purged, before: datetime, were: str) -> str:
         f"ended before {before:%Y-%m-%d %H:%M}Z:\n"
         f"{done.operations_removed:,} settled operations {were} removed, {done.operations_emptied:,} emptied of data\n"
         f"{done.dead_letters_emptied:,} dead letters {were} emptied of data\n"
-        f"{done.runs_removed:,} runs {were} removed"
+        f"{done.runs_removed:,} runs, {done.nights_removed:,} nights, {done.files_removed:,} files and"
+        f" {done.snapshots_removed:,} snapshots {were} removed"
     )

@@ -15,6 +15,7 @@ from crossdock.nightly.logs import LOGGER, NightLog
 from crossdock.nightly.notices import Late, NightEnded, Status
 from crossdock.nightly.notify import Notifier
 from crossdock.nightly.scheduler import Ended, Scheduler
+from crossdock.nightly.upkeep import Upkeep
 from crossdock.nightly.vitals import Vitals
 from crossdock.scheduling.due import Due, due
 from crossdock.state import Occasion
@@ -53,6 +54,7 @@ class Service:
         self._project, self._clock, self._interrupt = project, clock, interrupt
         self._vitals, self._notifier, self._trace = vitals, notifier, trace
         self._scheduler = Scheduler(project, clock, self._run, self._ended, executor, at_once=at_once)
+        self._upkeep = Upkeep(clock)
         self._logs: dict[str, NightLog] = {}  # by job, of nights that have begun
         self._fresh: Project | None = None  # a config that takes effect once nothing runs
         self._looked_at = clock.now()
@@ -92,6 +94,8 @@ class Service:
         try:
             while not self._interrupt.is_set() and self._scheduler.tick(may_start=self._fresh is None):
                 self._vitals.beat()
+                self._keep_up()
+            self._keep_up()
         except CrossdockError as error:
             self._vitals.found("clock" if isinstance(error, ClockError) else "state", str(error))
             LOGGER.error("cannot look what is due: %s", error)
@@ -100,6 +104,10 @@ class Service:
             self._vitals.found("state")
             self._vitals.found("clock")
             self._looked_at, self._lost = now, set()
+
+    def _keep_up(self) -> None:
+        if not self._scheduler.runs and not self._interrupt.is_set():
+            self._upkeep.turn(self._project)
 
     def _tell_of_loss(self, error: str, now: datetime) -> None:
         """Tell of the first night of each job that is due while the state cannot be used."""

@@ -30,6 +30,7 @@ from crossdock.transport.files import FileStore, RemoteFile, split_pattern
 
 UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
 SETTLED_AFTER_S = 60  # a file whose age exceeds this is not looked at twice
+ONE_DAY = timedelta(days=1)
 YOUNG = timedelta(seconds=2)  # times of modification are whole seconds
 _DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
 
@@ -102,7 +103,8 @@ class FileSource:
             RefusedError: If one file fails a gate; then none is taken in.
             LateError: If the run must wait for one; it may read again then.
         """
-        taken = self._unread(reader, self._taken(reader))
+        all_of_them = self._taken(reader)
+        taken = self._unread(reader, all_of_them)
         if self._lookout and self._lookout.without:
             self._place.note(reader.stream, self._lookout.without)
         try:
@@ -110,7 +112,9 @@ class FileSource:
                 file.proof, again = file.proof or self._proof(file.facts), self._again(file.facts)
                 for rows in file.parts or self._parsed(file):
                     yield RawBatch(file.facts.name, rows, proof=file.proof, again=again)
-            self._place.intake.accept(reader.stream, reader.version, [file.facts for file in taken])
+            done = self._done(reader)  # a file that was forgotten, and is listed again, is on record again
+            listed = [file.facts for file in all_of_them if file.facts.content_hash not in done]
+            self._place.intake.accept(reader.stream, reader.version, listed)
         finally:
             self._forget_unaccepted()
 
@@ -129,11 +133,18 @@ class FileSource:
 
     def _unread(self, reader: Reader, taken: list[TakenFile]) -> list[TakenFile]:
         """What *reader* has not worked through, unless it is stale."""
-        done = self._done(reader)
-        unread = [file for file in taken if file.facts.content_hash not in done]
+        unread = self._new_to(reader, taken)
         if self._snapshot:
             self._refuse_stale(reader, unread)
         return unread
+
+    def _new_to(self, reader: Reader, taken: list[TakenFile]) -> list[TakenFile]:
+        done = self._done(reader)
+        unread = [file for file in taken if file.facts.content_hash not in done]
+        if self._snapshot or not unread:
+            return unread
+        forgotten = self._place.intake.forgotten(reader.stream, reader.version)
+        return [file for file in unread if file.facts.content_hash not in forgotten]
 
     def _forget_unaccepted(self) -> None:
         """Leave no copy of a file that was refused, or that every reader has worked through."""
@@ -174,10 +185,10 @@ class FileSource:
     def _arrived(self, taken: list[TakenFile]) -> bool:
         """True if a file is there that no reader has worked through, or one was taken in since the run was due."""
         assert self._place.patience is not None
-        done = [self._done(reader) for reader in self._readers]
-        if any(all(file.facts.content_hash not in files for files in done) for file in taken):
+        new = [{file.facts.content_hash for file in self._new_to(reader, taken)} for reader in self._readers]
+        if set.intersection(*new):
             return True
-        known = (facts.accepted_at for files in done for facts in files.values())
+        known = (facts.accepted_at for reader in self._readers for facts in self._done(reader).values())
         return any(at is not None and at >= self._place.patience.since for at in known)
 
     def _take(self) -> list[TakenFile]:
@@ -187,7 +198,7 @@ class FileSource:
             new = self._new_files(store)
             if self._lookout and self._lookout.early and self._looked_at.issuperset(new):
                 new = []  # nothing came since the last look
-            names = self._copies.take(store, new, self._known_sizes)
+            names = self._copies.take(store, new, lambda: self._known_sizes(new))
             fetched = [_facts(file, name) for file, name in zip(new, names, strict=True)]
             self._looked_at.update(new)
         kept = [facts for facts in self._unfinished() if self._copies.has(facts.content_hash)]
@@ -196,10 +207,12 @@ class FileSource:
             files = sorted(files, key=lambda facts: facts.stamp)[-1:]
         return [TakenFile(facts) for facts in sorted(files, key=lambda facts: facts.name)]
 
-    def _known_sizes(self) -> Iterator[int]:
-        """Of all files that any reader has worked through or accepted."""
+    def _known_sizes(self, new: list[RemoteFile]) -> Iterator[int]:
+        """Of all files that any reader has worked through or accepted; forgotten ones may have those of *new*."""
         done = (facts for reader in self._readers for facts in self._done(reader).values())
-        return (facts.size for facts in chain(done, self._unfinished()))
+        yield from (facts.size for facts in chain(done, self._unfinished()))
+        if any(self._place.intake.forgotten(reader.stream, reader.version) for reader in self._readers):
+            yield from (file.size for file in new)
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
@@ -207,6 +220,7 @@ class FileSource:
             self._place.progress.warn(f"no file matches {self._files_pattern}")
         if self._snapshot:
             listed = sorted(listed, key=_stamp)[-1:]
+        self._mark_seen(listed)
         known = [{_look(facts) for facts in self._done(reader).values()} for reader in self._readers]
         new = [f for f in listed if not all((f.name, f.size, _instant(f.mtime)) in looks for looks in known)]
         newest = max((file.mtime for file in new), default=0)
@@ -217,6 +231,19 @@ class FileSource:
                 if again.get(file.name) != file:
                     raise RefusedError("is still being written", where=file.path, hint="run again when it is complete")
         return new
+
+    def _mark_seen(self, listed: list[RemoteFile]) -> None:
+        """Say once a day of the known files that are still listed that they are, so that they stay on record."""
+        looks, day_ago = {(f.name, f.size, _instant(f.mtime)) for f in listed}, self._place.clock.now() - ONE_DAY
+        for reader in self._readers:
+            seen = [
+                facts.content_hash
+                for facts in self._done(reader).values()
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago
+                and (facts.name, facts.size, facts.modified_at) in looks
+            ]
+            if seen:
+                self._place.intake.seen(reader.stream, reader.version, seen)
 
     def _listed(self, store: FileStore) -> list[RemoteFile]:
         found = store.list(self._folder, self._pattern)

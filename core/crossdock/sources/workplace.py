@@ -12,7 +12,7 @@ from typing import Protocol
 from crossdock.clock import Clock
 from crossdock.errors import StateError
 from crossdock.progress import Progress
-from crossdock.state import FileFacts
+from crossdock.state import Digests, FileFacts
 
 
 class IntakeLog(Protocol):
@@ -23,6 +23,12 @@ class IntakeLog(Protocol):
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
         """Files accepted and not worked through, by content hash."""
+
+    def forgotten(self, stream: str, version: str) -> Digests:
+        """Files worked through under *version* so long ago that `done` does not have them."""
+
+    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+        """Remember that the source still lists files that `done` has."""
 
     def newest_stamp(self, stream: str) -> str | None:
         """The highest stamp of all files ever accepted."""

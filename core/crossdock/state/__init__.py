@@ -3,6 +3,7 @@
 from crossdock.state.backlog import Choice, DeadLetter, WaitingRecord
 from crossdock.state.bindings import Accepted, Binding
 from crossdock.state.buckets import SharedBucket
+from crossdock.state.digests import Digests
 from crossdock.state.engine import Pin, StateUrl, create
 from crossdock.state.intake import FileFacts
 from crossdock.state.intents import Attempt, Intent
@@ -19,6 +20,7 @@ __all__ = [
     "Binding",
     "Choice",
     "DeadLetter",
+    "Digests",
     "FileFacts",
     "Intent",
     "LeftOut",

@@ -31,7 +31,8 @@ from crossdock.pacing.bucket import Bucket
 from crossdock.pacing.known import Known
 from crossdock.pacing.store import Grant, Purse
 from crossdock.state import sql
-from crossdock.state.engine import StateUrl, making, open_shared, reading, translated
+from crossdock.state.engine import StateUrl, making, open_shared, reading
+from crossdock.state.failures import translated
 from crossdock.state.schema import buckets
 
 AWAY_AT_MOST_S = 60.0  # a database that restarts is back by then; nothing is sent meanwhile

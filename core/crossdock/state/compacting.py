@@ -10,7 +10,8 @@ from sqlalchemy import text
 
 from crossdock.errors import StateError
 from crossdock.state import engine
-from crossdock.state.engine import StateUrl, place_of
+from crossdock.state.engine import StateUrl
+from crossdock.state.failures import place_of, translated
 from crossdock.state.schema import metadata
 from crossdock.state.store import State
 
@@ -51,7 +52,7 @@ def rewrite(url: StateUrl) -> str | None:
 def _vacuum(url: StateUrl) -> None:
     server = engine.open_shared(url)
     try:
-        with engine.translated(url), server.connect() as connection:
+        with translated(url), server.connect() as connection:
             alone = connection.execution_options(isolation_level="AUTOCOMMIT")
             for table in metadata.sorted_tables:
                 alone.execute(text(f"VACUUM (ANALYZE) {table.name}"))

@@ -18,11 +18,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 
 from crossdock.errors import StateError
 from crossdock.localfiles import create_private
 from crossdock.state import migrations, schema
+from crossdock.state.failures import filing, place_of, translated
 
 StateUrl = URL
 BUSY_S = 5.0  # how long a writer waits for another
@@ -80,7 +80,7 @@ def _make_file(url: URL, *, mend: bool) -> None:
         StateError: If that cannot be done.
     """
     path = Path(os.path.realpath(url.database or ""))  # SQLite would make what a link leads to
-    try:
+    with filing(url):
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
             create_private(path).close()
@@ -88,8 +88,6 @@ def _make_file(url: URL, *, mend: bool) -> None:
             raise StateError("is not a regular file", where=place_of(url))
         if mend:
             path.chmod(0o600)
-    except OSError as error:
-        raise StateError(f"cannot be made: {error.strerror}", where=place_of(url)) from error
 
 
 def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
@@ -152,38 +150,17 @@ def _opened(file: os.stat_result) -> int | None:
     return None
 
 
-@contextmanager
-def translated(url: URL) -> Iterator[None]:
-    """Turn the database library's failures into `StateError`, without SQL and without values."""
-    try:
-        yield
-    except (DBAPIError, NoSuchModuleError, ModuleNotFoundError) as error:
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        if isinstance(cause, ModuleNotFoundError):
-            raise StateError(
-                "PostgreSQL needs its driver", where=place_of(url), hint="pip install 'crossdock[postgres]'"
-            ) from error
-        reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
-        hint = "is another crossdock at work on it?" if "locked" in reason else None
-        raise StateError(f"the state cannot be used: {reason}", where=place_of(url), hint=hint) from None
-
-
 # at DEBUG it logs rows, whatever it is told to hide
 logging.getLogger("sqlalchemy.engine.Engine").addFilter(lambda record: record.levelno > logging.DEBUG)
 
 
 def _engine(url: URL, *, read_only: bool) -> Engine:
-    try:
-        if url.drivername == "sqlite":
-            return _sqlite_engine(url, read_only=read_only)
-        options = "-c default_transaction_read_only=on" if read_only else ""
-        return create_engine(
-            url, hide_parameters=True, pool_pre_ping=True, connect_args={"options": options, "connect_timeout": 10}
-        )
-    except ModuleNotFoundError as error:
-        raise StateError(
-            "PostgreSQL needs its driver", where=place_of(url), hint="pip install 'crossdock[postgres]'"
-        ) from error
+    if url.drivername == "sqlite":
+        return _sqlite_engine(url, read_only=read_only)
+    options = "-c default_transaction_read_only=on" if read_only else ""
+    arguments = {"options": options, "connect_timeout": 10}
+    with translated(url):
+        return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
 
 
 def open_shared(url: URL) -> Engine:
@@ -284,8 +261,3 @@ def _missing(url: URL) -> StateError:
         where=place_of(url),
         hint="'crossdock init' makes it; if there was one, restore it: an empty state would send everything again",
     )
-
-
-def place_of(url: URL) -> str:
-    """The address without its password, for errors."""
-    return url.render_as_string(hide_password=True)

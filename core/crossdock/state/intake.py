@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
 
-from crossdock.state import sql
+from crossdock.state import digests, sql
+from crossdock.state.digests import Digests
 from crossdock.state.schema import intake as table
 
 
@@ -19,6 +20,7 @@ class FileFacts:
         content_hash: SHA-256 of its bytes as they came, hex; in a plan, which keeps nothing, perhaps a name instead.
         stamp: What orders snapshots: the date in the name, or else the time of modification; text that sorts.
         rows: Data rows in it.
+        seen_at: When its source was last found to list it, to the day; None if only when it was accepted.
     """
 
     name: str
@@ -28,10 +30,20 @@ class FileFacts:
     stamp: str
     rows: int
     accepted_at: datetime | None = None
+    seen_at: datetime | None = None
 
 
 _FACTS = tuple(table.c[name] for name in FileFacts.__slots__)
-_NEW = tuple(name for name in FileFacts.__slots__ if name != "accepted_at")
+_NEW = tuple(name for name in FileFacts.__slots__ if name not in {"accepted_at", "seen_at"})
+_SEEN = sql.Bulk(
+    update(table)
+    .where(
+        table.c.stream == bindparam("reader"),
+        table.c.version == bindparam("under"),
+        table.c.content_hash == bindparam("content"),
+    )
+    .values(seen_at=bindparam("at"))
+)
 
 
 class Intake:
@@ -45,6 +57,14 @@ class Intake:
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
         """Files that were accepted under any version and not worked through, by content hash."""
         return self._listed(table.c.stream == stream, table.c.status == "accepted")
+
+    def forgotten(self, stream: str, version: str) -> Digests:
+        """Files that *stream* worked through under *version* so long ago that nothing else is known of them."""
+        return digests.of(self._connection, "file", stream, version)
+
+    def seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
+        """Its source still lists files that *stream* has worked through under *version*."""
+        _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
 
     def newest_stamp(self, stream: str) -> str | None:
         """The highest stamp of all files that *stream* ever accepted."""

@@ -27,7 +27,8 @@ from crossdock.clock import SystemClock
 from crossdock.errors import StateBusyError, StateError
 from crossdock.localfiles import open_private
 from crossdock.state import sql
-from crossdock.state.engine import place_of, reading
+from crossdock.state.engine import reading
+from crossdock.state.failures import filing, place_of
 from crossdock.state.migrations import LONG_AGO
 from crossdock.state.schema import leases as table
 
@@ -162,8 +163,10 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
     """What tries for the lock, and tells whether it has it; it is free again at the end."""
     if url.drivername == "sqlite":
-        with _lock_file(url) as file:
-            yield lambda: _locked(file)
+        with filing(url):
+            file = open_private(Path(f"{url.database}.lock"))
+        with file:
+            yield lambda: _locked(file, url)
         return
     # a connection of its own in autocommit: the lock belongs to its session, and no transaction stays open all night
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
@@ -174,18 +177,12 @@ def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
                 connection.execute(select(func.pg_advisory_unlock_all()))
 
 
-def _lock_file(url: URL) -> BinaryIO:
-    try:
-        return open_private(Path(f"{url.database}.lock"))
-    except OSError as error:
-        raise StateError(f"its lock file cannot be opened: {error.strerror}", where=place_of(url)) from error
-
-
-def _locked(file: BinaryIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+def _locked(file: BinaryIO, url: URL) -> bool:
+    with filing(url):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True
 
 

@@ -58,8 +58,11 @@ def _to_3(connection: Connection) -> None:
 
 def _to_4(connection: Connection) -> None:
     """Stamps that tell whether a key index is current (without one it is made anew), and the nights of jobs."""
-    for table in (schema.key_stamps, schema.jobs, schema.nights):
+    for table in (schema.key_stamps, schema.nights):
         table.create(connection)
+    instant = "TIMESTAMP WITH TIME ZONE" if connection.dialect.name == "postgresql" else "TEXT"
+    facts = f"since {instant} NOT NULL, paused BOOLEAN NOT NULL"
+    connection.execute(text(f"CREATE TABLE jobs (name VARCHAR(64) NOT NULL, {facts}, PRIMARY KEY (name))"))
 
 
 def _to_5(connection: Connection) -> None:
@@ -80,10 +83,25 @@ def _to_6(connection: Connection) -> None:
 
 
 def _to_7(connection: Connection) -> None:
-    """An identity, and buckets that say as of when they are. How far one was spent is forgotten, as in version 3."""
+    """An identity, buckets that say as of when they are, and what retention leaves of files, snapshots and runs.
+
+    How far a bucket was spent is forgotten, as in version 3.
+    """
     _seed_identity(connection)
     connection.execute(text("DROP TABLE buckets"))
     schema.buckets.create(connection)
+    instant, octets = (
+        ("TIMESTAMP WITH TIME ZONE", "BYTEA") if connection.dialect.name == "postgresql" else ("TEXT", "BLOB")
+    )
+    key = "kind VARCHAR(16) NOT NULL, stream VARCHAR(192) NOT NULL, version VARCHAR(64) NOT NULL"
+    for statement in (
+        f"ALTER TABLE intake ADD COLUMN seen_at {instant}",
+        f"ALTER TABLE jobs ADD COLUMN done_until {instant}",
+        f"CREATE TABLE digests ({key}, packed {octets} NOT NULL, PRIMARY KEY (kind, stream, version))",
+        "CREATE INDEX ix_bindings_run ON bindings (run_id)",
+        "CREATE INDEX ix_intents_run ON intents (run_id)",
+    ):
+        connection.execute(text(statement))
 
 
 def _add(connection: Connection, table: Table, column: Column[object]) -> None:
@@ -92,11 +110,5 @@ def _add(connection: Connection, table: Table, column: Column[object]) -> None:
     connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {kind}{default}"))
 
 
-MIGRATIONS: tuple[Migration, ...] = (
-    _to_2,
-    _to_3,
-    _to_4,
-    _to_5,
-    _to_6,
-    _to_7,
-)  # step n takes a state from version n to n+1
+# step n takes a state from version n to n+1
+MIGRATIONS: tuple[Migration, ...] = (_to_2, _to_3, _to_4, _to_5, _to_6, _to_7)

@@ -12,7 +12,7 @@ from datetime import date, datetime
 from statistics import median
 from typing import Any, Literal
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import Connection, and_, insert, or_, select, update
 
 from crossdock.state import sql
 from crossdock.state.schema import jobs, nights, runs
@@ -115,7 +115,7 @@ class Nights:
         """Begin a night, or begin it again; False if it has ended. What it leaves out has ended then, too."""
         self.leave_out(occasion.left_out, at=at)
         night = self.get(occasion.job, occasion.due, occasion.business_date)
-        if night is not None and night.finished:
+        if self.is_forgotten(occasion) if night is None else night.finished:
             return False
         if night is None:
             facts = {"job": occasion.job, "due": occasion.due, "business_date": occasion.business_date.isoformat()}
@@ -142,6 +142,17 @@ class Nights:
                 self._connection.execute(insert(nights).values(**facts, **ends))
             elif not night.finished:
                 self.finish(one, one.status, None, f"was killed; {one.note}", at=at)
+
+    def end_until(self, job: str, due: datetime) -> None:
+        """Let every night of *job* that was due until then count as ended, where nothing else is on record of it."""
+        self.counted_since(job, due)
+        earlier = or_(jobs.c.done_until.is_(None), jobs.c.done_until < due)
+        self._connection.execute(update(jobs).where(jobs.c.name == job, earlier).values(done_until=due))
+
+    def is_forgotten(self, occasion: Occasion) -> bool:
+        """True for a night so long ago that it counts as ended without being on record."""
+        until = self._connection.execute(select(jobs.c.done_until).where(jobs.c.name == occasion.job)).scalar()
+        return until is not None and occasion.due <= until
 
     def listed(self, *, limit: int, job: str | None = None) -> list[Night]:
         """The latest nights, newest first."""

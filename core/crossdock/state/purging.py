@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections import Counter
 
 from crossdock.errors import StateError
-from crossdock.state import compacting
-from crossdock.state.engine import StateUrl, place_of
-from crossdock.state.retention import Ages, Purged
-from crossdock.state.store import State, Transaction
+from crossdock.state import compacting, retention
+from crossdock.state.engine import StateUrl
+from crossdock.state.expiry import Ages
+from crossdock.state.failures import place_of
+from crossdock.state.retention import Purged
+from crossdock.state.store import State
 
 
 def purge(state: State, url: StateUrl, ages: Ages) -> Purged:
@@ -19,26 +22,32 @@ def purge(state: State, url: StateUrl, ages: Ages) -> Purged:
             the disk cannot hold it twice more or somebody reads the state meanwhile.
     """
     with state.exclusive("state purge"):
-        done = Purged(
-            _all(state, lambda tx: tx.retention.remove_operations(ages)),
-            _all(state, lambda tx: tx.retention.empty_operations(ages)),
-            _all(state, lambda tx: tx.retention.empty_dead_letters(ages)),
-            _all(state, lambda tx: tx.retention.remove_runs(ages)),
-        )
+        done, _ = work(state, ages, batches=sys.maxsize)
         # runs leave remnants of what they overwrite in the file, and so does its log
         if url.drivername == "sqlite" and (reason := compacting.rewrite(url)):
             raise _unfinished(url, reason)
     return done
 
 
-def _all(state: State, step: Callable[[Transaction], int]) -> int:
-    total = 0
-    while True:
-        with state.begin() as tx:
-            done = step(tx)
-        total += done
-        if not done:
-            return total
+def work(state: State, ages: Ages, *, batches: int) -> tuple[Purged, bool]:
+    """Remove or empty at most so many batches of rows, one in a transaction, of a state that is held.
+
+    Returns:
+        What was done, and whether nothing is left to do.
+    """
+    with state.look() as tx:
+        names = list(tx.retention.steps)
+    done: Counter[str] = Counter()
+    for name in names:
+        more = True
+        while more:
+            if not batches:
+                return Purged(**done), False
+            with state.begin() as tx:
+                number = tx.retention.steps[name](ages)
+            done[name] += number
+            more, batches = number >= retention.BATCH, batches - 1
+    return Purged(**done), True
 
 
 def _unfinished(url: StateUrl, reason: str) -> StateError:

@@ -8,12 +8,13 @@ from datetime import datetime
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 
-from crossdock.state import sql
+from crossdock.state import digests, sql
 from crossdock.state.schema import bindings, removals, snapshots
 from crossdock.state.scopes import Scope
 
 GONE_FP = 1  # fingerprint of a record that its source lists no longer: of what removes it, and of what is archived
 KEY_BYTES = 16
+NIGHTS = 3  # past snapshots that a number of rows is compared with
 
 
 def packed(key_hashes: Iterable[int]) -> bytes:
@@ -83,7 +84,8 @@ class Removals:
     def knows(self, stream: str, content: str) -> bool:
         """True if *stream* has worked through this very content before."""
         query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
-        return self._connection.execute(query).first() is not None
+        known = self._connection.execute(query).first() is not None
+        return known or content in digests.of(self._connection, "snapshot", stream)
 
     def latest(self, stream: str, number: int) -> list[Past]:
         """The latest *number* snapshots, newest first; fewer where there were not so many."""

@@ -1,95 +1,132 @@
 """Retention: old records lose their data, and what no one needs any more goes. What is unsettled is never touched.
 
-An operation's row may go only where a live binding remembers its counter: without either, a later operation would mint
-an idempotency key again that the platform may know (law 2). Where none does, the row stays without its data.
+An operation's row may go only where its counter is remembered elsewhere: otherwise a later operation would mint an
+idempotency key again that the platform may know (law 2). Where it is not, the row stays without its data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Table,
-    and_,
-    delete,
-    exists,
-    func,
-    not_,
-    or_,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, select, tuple_, update
 
-from crossdock.state.intents import UNSETTLED
-from crossdock.state.schema import bindings, intents, metadata, refused, runs
+from crossdock.state import digests, expiry, sql
+from crossdock.state.expiry import NO_INTENT_DATA, NO_LETTER_DATA, Ages, Change
+from crossdock.state.nights import Nights
+from crossdock.state.schema import intake, intents, meta, nights, refused, runs, snapshots
 
 BATCH = 1_000  # rows in one transaction
-
-Change = dict[str, Any]
-_NO_INTENT_DATA: Change = {"body": None, "before": None, "after": None, "raw": {}}
-_NO_LETTER_DATA: Change = {"raw": {}, "mapped": None}
-
-
-@dataclass(frozen=True, slots=True)
-class Ages:
-    """Before when something must have ended to be purged.
-
-    Attributes:
-        operations: For operations: no later than where the platform's memory of idempotency keys begins.
-        others: For dead letters and runs.
-    """
-
-    operations: datetime
-    others: datetime
+_APPLIED = "retention_applied_at"
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
     """How many rows were removed, or emptied of the records' data."""
 
-    operations_removed: int
-    operations_emptied: int
-    dead_letters_emptied: int
-    runs_removed: int
+    operations_removed: int = 0
+    operations_emptied: int = 0
+    dead_letters_emptied: int = 0
+    runs_removed: int = 0
+    nights_removed: int = 0
+    files_removed: int = 0
+    snapshots_removed: int = 0
 
 
 class Retention:
-    """Each method works on at most `BATCH` rows and returns on how many; 0 when nothing is left to do."""
+    """Each step works on at most `BATCH` rows and returns on how many; on fewer when nothing is left to do."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
+    @property
+    def steps(self) -> Mapping[str, Callable[[Ages], int]]:
+        """By what they do, as `Purged` names it; in their order, since runs stay while something refers to them."""
+        return {
+            "operations_removed": self._remove_operations,
+            "operations_emptied": self._empty_operations,
+            "dead_letters_emptied": self._empty_dead_letters,
+            "nights_removed": self._remove_nights,
+            "files_removed": self._remove_files,
+            "snapshots_removed": self._remove_snapshots,
+            "runs_removed": self._remove_runs,
+        }
+
     def count(self, ages: Ages) -> Purged:
         """What a purge would do now."""
+        connection = self._connection
         return Purged(
-            self._count(intents, _removable(ages.operations)),
-            self._count(intents, _to_empty(ages.operations)),
-            self._count(refused, _letters(ages.others)),
-            self._count(runs, _forgotten(ages)),
+            operations_removed=self._count(intents, expiry.removable_operations(ages)),
+            operations_emptied=self._count(intents, expiry.operations_to_empty(ages)),
+            dead_letters_emptied=self._count(refused, expiry.letters_to_empty(ages)),
+            runs_removed=self._count(runs, expiry.removable_runs(connection, ages)),
+            nights_removed=self._count(nights, expiry.removable_nights(connection, ages)),
+            files_removed=self._count(intake, expiry.removable_files(ages)),
+            snapshots_removed=self._count(snapshots, expiry.removable_snapshots(connection, ages)),
         )
 
-    def remove_operations(self, ages: Ages) -> int:
-        return self._remove(intents, _removable(ages.operations))
+    def applied_at(self) -> datetime | None:
+        """When the scheduler last came to the end of all steps."""
+        text = self._connection.execute(select(meta.c.value).where(meta.c.name == _APPLIED)).scalar()
+        return None if text is None else datetime.fromisoformat(text)
 
-    def empty_operations(self, ages: Ages) -> int:
-        return self._empty(intents, _to_empty(ages.operations), _NO_INTENT_DATA)
+    def applied(self, at: datetime) -> None:
+        sql.upsert(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
 
-    def empty_dead_letters(self, ages: Ages) -> int:
-        return self._empty(refused, _letters(ages.others), _NO_LETTER_DATA)
+    def _remove_operations(self, ages: Ages) -> int:
+        return self._remove(intents, expiry.removable_operations(ages))
 
-    def remove_runs(self, ages: Ages) -> int:
-        """Of finished runs that nothing refers to; the newest of each job stays, since the next one is due after it."""
-        return self._remove(runs, _forgotten(ages))
+    def _empty_operations(self, ages: Ages) -> int:
+        return self._empty(intents, expiry.operations_to_empty(ages), NO_INTENT_DATA)
+
+    def _empty_dead_letters(self, ages: Ages) -> int:
+        return self._empty(refused, expiry.letters_to_empty(ages), NO_LETTER_DATA)
+
+    def _remove_nights(self, ages: Ages) -> int:
+        """They count as run from then on; see `Nights.begin`."""
+        rows = self._chosen(nights, expiry.removable_nights(self._connection, ages))
+        latest: dict[str, datetime] = {}
+        for row in rows:
+            latest[row.job] = max(row.due, latest.get(row.job, row.due))
+        for job, due in latest.items():
+            Nights(self._connection).end_until(job, due)
+        return self._remove_rows(nights, rows)
+
+    def _remove_files(self, ages: Ages) -> int:
+        rows = self._chosen(intake, expiry.removable_files(ages))
+        contents = defaultdict(list)
+        for row in rows:
+            contents[row.stream, row.version].append(row.content_hash)
+        for (stream, version), hashes in contents.items():
+            digests.add(self._connection, "file", stream, version, hashes)
+        return self._remove_rows(intake, rows)
+
+    def _remove_snapshots(self, ages: Ages) -> int:
+        rows = self._chosen(snapshots, expiry.removable_snapshots(self._connection, ages))
+        contents = defaultdict(list)
+        for row in rows:
+            contents[row.stream].append(row.content)
+        for stream, found in contents.items():
+            digests.add(self._connection, "snapshot", stream, "", found)
+        return self._remove_rows(snapshots, rows)
+
+    def _remove_runs(self, ages: Ages) -> int:
+        return self._remove(runs, expiry.removable_runs(self._connection, ages))
 
     def _count(self, table: Table, condition: ColumnElement[bool]) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table).where(condition)).scalar_one())
+
+    def _chosen(self, table: Table, condition: ColumnElement[bool]) -> list[Row[Any]]:
+        """The primary keys of the first rows that meet *condition*."""
+        return list(self._connection.execute(select(*table.primary_key).where(condition).limit(BATCH)))
+
+    def _remove_rows(self, table: Table, rows: list[Row[Any]]) -> int:
+        for part in sql.chunks(rows):
+            self._overwriting().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
+        return len(rows)
 
     def _remove(self, table: Table, condition: ColumnElement[bool]) -> int:
         return self._overwriting().execute(delete(table).where(_batch(table, condition))).rowcount
@@ -105,57 +142,6 @@ class Retention:
 
 
 def _batch(table: Table, condition: ColumnElement[bool]) -> ColumnElement[bool]:
-    """The first rows that meet *condition*."""
+    """Some rows that meet *condition*."""
     key = tuple(table.primary_key)
-    chosen = select(*key).where(condition).order_by(*key).limit(BATCH).correlate(None)
-    return tuple_(*key).in_(chosen)
-
-
-def _settled(before: datetime) -> ColumnElement[bool]:
-    settled_at = intents.c.settled_at
-    return and_(intents.c.status.not_in(UNSETTLED), settled_at.is_not(None), settled_at < before)
-
-
-def _remembered() -> ColumnElement[bool]:
-    """A binding that is looked up holds the counter, or a later one (see `Dispatcher`'s minting)."""
-    names = ("target", "resource", "namespace", "key_hash")
-    same = [bindings.c[name] == intents.c[name] for name in names]
-    return exists().where(*same, bindings.c.deleted_at.is_(None), bindings.c.counter >= intents.c.counter)
-
-
-def _removable(before: datetime) -> ColumnElement[bool]:
-    return and_(_settled(before), _remembered())
-
-
-def _to_empty(before: datetime) -> ColumnElement[bool]:
-    return and_(_settled(before), not_(_remembered()), _holds_data(intents, _NO_INTENT_DATA))
-
-
-def _letters(before: datetime) -> ColumnElement[bool]:
-    return and_(refused.c.refused_at < before, _holds_data(refused, _NO_LETTER_DATA))
-
-
-def _holds_data(table: Table, change: Change) -> ColumnElement[bool]:
-    return or_(
-        *(table.c[name].is_not(None) if empty is None else table.c[name] != empty for name, empty in change.items())
-    )
-
-
-def _forgotten(ages: Ages) -> ColumnElement[bool]:
-    newer = runs.alias()
-    finished = and_(runs.c.finished_at < ages.others, runs.c.status != "running")
-    same_job = newer.c.job.is_not_distinct_from(runs.c.job)
-    return and_(
-        finished,
-        exists().where(newer.c.id > runs.c.id, same_job),
-        *(runs.c.id.not_in(select(column).where(*condition)) for column, condition in _references(ages)),
-    )
-
-
-def _references(ages: Ages) -> Iterator[tuple[Column[Any], list[ColumnElement[bool]]]]:
-    """Every column that refers to a run, and in which rows it counts: operations that can be removed do not."""
-    for table in metadata.sorted_tables:
-        for column in table.columns:
-            if column.references(runs.c.id):
-                staying = [not_(_removable(ages.operations))] if table is intents else []
-                yield column, [column.is_not(None), *staying]
+    return tuple_(*key).in_(select(*key).where(condition).limit(BATCH).correlate(None))

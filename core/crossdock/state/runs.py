@@ -12,6 +12,7 @@ from crossdock.state import sql
 from crossdock.state.schema import cursors, meta, runs
 
 _RESTORED = "restored_at"
+UNRECORDED = "its end is not on record: its process was killed, or could not write the state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,8 @@ class Runs:
         return int(result.inserted_primary_key[0])
 
     def abandon(self, *, at: datetime) -> None:
-        """Say of all runs that have not ended that they were killed; for the holder of the run lock only."""
-        changes = {"status": "incomplete", "error": "its process was killed", "finished_at": at}
+        """End all runs whose end is not on record; for the holder of the run lock only."""
+        changes = {"status": "incomplete", "error": UNRECORDED, "finished_at": at}
         self._connection.execute(update(runs).where(runs.c.status == "running").values(changes))
 
     def finish(

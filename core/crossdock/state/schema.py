@@ -88,6 +88,7 @@ bindings = Table(
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("deleted_at", UtcDateTime),
+    Index("ix_bindings_run", "run_id"),
 )
 
 intents = Table(
@@ -125,6 +126,7 @@ intents = Table(
     Column("platform_id", String(128)),
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
+    Index("ix_intents_run", "run_id"),
 )
 
 attempts = Table(
@@ -152,6 +154,16 @@ intake = Table(
     Column("status", String(16), nullable=False),
     Column("accepted_at", UtcDateTime, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("seen_at", UtcDateTime),
+)
+
+digests = Table(
+    "digests",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("stream", String(192), primary_key=True),
+    Column("version", String(64), primary_key=True),
+    Column("packed", LargeBinary, nullable=False),
 )
 
 refused = Table(
@@ -197,6 +209,7 @@ jobs = Table(
     Column("name", String(64), primary_key=True),
     Column("since", UtcDateTime, nullable=False),  # what was due before it was first seen is nobody's night
     Column("paused", Boolean, nullable=False),
+    Column("done_until", UtcDateTime),  # what was due until then and is not in `nights` was run, or never will be
 )
 
 nights = Table(

@@ -19,7 +19,8 @@ from crossdock.state import lease
 from crossdock.state.backlog import Refused, Waiting
 from crossdock.state.bindings import Bindings
 from crossdock.state.buckets import Buckets
-from crossdock.state.engine import Pin, identity, open_engine, place_of, read_ahead, reading, translated
+from crossdock.state.engine import Pin, identity, open_engine, read_ahead, reading
+from crossdock.state.failures import passes, place_of, translated
 from crossdock.state.intake import Intake
 from crossdock.state.intents import Intents
 from crossdock.state.key_index import ORDERED, KeyIndex, Stamps, from_bindings, stamp_of
@@ -35,7 +36,6 @@ from crossdock.state.watermark import Watermark
 
 T = TypeVar("T")
 TRIES = 6  # a server that restarts is back within their pauses, 0.1 s doubling to 3.2 s
-_PASSING = frozenset({"40001", "40P01", "57P01", "57P02", "57P03"})  # aborted for another's sake, or server going down
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class State:
                     with transaction() as tx:
                         return work(tx)
                 except DBAPIError as error:
-                    if not _passes(error):
+                    if not passes(error):
                         raise
                 time.sleep(0.1 * 2.0**attempt)
             with transaction() as tx:
@@ -221,9 +221,3 @@ class State:
 
     def close(self) -> None:
         self._engine.dispose()
-
-
-def _passes(error: DBAPIError) -> bool:
-    """True for what may go well the next time: a lost connection, a deadlock, a server that restarts."""
-    code = getattr(error.orig, "sqlstate", None) or ""
-    return error.connection_invalidated or code in _PASSING or code.startswith("08") or "locked" in str(error.orig)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, Past, Transaction, WaitingRecord
+from crossdock.state.removals import NIGHTS
 from crossdock.sync.census import Census
 from crossdock.sync.project import BoundStream
 from crossdock.sync.tally import Tally
-
-NIGHTS = 3  # past snapshots that a number of rows is compared with
 
 
 class Evidence:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossdock.clock import Clock
-from crossdock.state import FileFacts, State
+from crossdock.state import Digests, FileFacts, State
 
 
 class NoIntake:
@@ -14,6 +14,12 @@ class NoIntake:
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
+
+    def forgotten(self, stream: str, version: str) -> Digests:  # noqa: ARG002  nothing depends on it
+        return Digests()
+
+    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+        """Forget it."""
 
     def newest_stamp(self, stream: str) -> str | None:  # noqa: ARG002  nothing depends on it
         return None
@@ -39,6 +45,10 @@ class PlanIntake(NoIntake):
         with self._state.look() as tx:
             return tx.intake.unfinished(stream)
 
+    def forgotten(self, stream: str, version: str) -> Digests:
+        with self._state.look() as tx:
+            return tx.intake.forgotten(stream, version)
+
     def newest_stamp(self, stream: str) -> str | None:
         with self._state.look() as tx:
             return tx.intake.newest_stamp(stream)
@@ -54,6 +64,10 @@ class StateIntake(PlanIntake):
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
         with self._state.begin() as tx:
             tx.intake.accept(stream, version, files, run_id=self._run_id, at=self._clock.now())
+
+    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+        with self._state.begin() as tx:
+            tx.intake.seen(stream, version, content_hashes, at=self._clock.now())
 
     def finish(self, stream: str, version: str) -> None:
         with self._state.begin() as tx:

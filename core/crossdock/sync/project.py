@@ -7,10 +7,11 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock import config, registry
 from crossdock.clock import Clock
@@ -22,9 +23,26 @@ from crossdock.pacing.store import BucketStore, MemoryStore, Purse
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES
 from crossdock.scheduling.jobs import JobConfig, ordered
+from crossdock.scheduling.times import is_duration, span
 from crossdock.sources.workplace import Workplace
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
+from crossdock.state.expiry import MAX_AGE, Ages
 from crossdock.yamltree import Place
+
+KEPT = "90d"
+LEAST_KEPT = timedelta(days=7)
+
+
+def _retention(value: Any) -> str:
+    if value is False or value == "off":  # YAML itself makes false of off
+        return "off"
+    if not is_duration(value, "d") or not LEAST_KEPT <= span(value) <= MAX_AGE:
+        raise ValueError(f"{str(value)!r} is neither a number of days from 7d to {MAX_AGE.days}d nor off")
+    return str(value)
+
+
+_KEPT_SCHEMA = {"anyOf": [{"type": "string", "pattern": "^([1-9][0-9]{0,4})d$"}, {"enum": ["off", False]}]}
+Retention = Annotated[str, BeforeValidator(_retention), WithJsonSchema(_KEPT_SCHEMA)]
 
 
 class ConfigFile(ConfigModel):
@@ -36,6 +54,9 @@ class ConfigFile(ConfigModel):
     spool: ConfigPath | None = None
     """Folder where files are kept while they are worked on; beside a SQLite state without it."""
     connections: Annotated[Mapping[Name, Mapping[str, Any]], Field(min_length=1)]
+    retention: Retention = KEPT
+    """How long what nothing depends on any more stays in the state, 7d to 36525d: settled operations, the data of dead
+    letters, and what is known of runs, nights, files and snapshots. ``crossdock schedule`` does so unless ``off``."""
     jobs: Mapping[Name, JobConfig] = {}
     """What ``crossdock schedule`` runs, and when."""
     notify: Mapping[str, Any] | None = None
@@ -86,6 +107,7 @@ class Project:
     spool: Path
     connections: tuple[Connection, ...]
     jobs: Mapping[str, JobConfig] = field(default_factory=dict)
+    retention: timedelta | None = None
 
     @property
     def pin(self) -> Pin:
@@ -102,6 +124,10 @@ class Project:
         """The names of the streams that take over what the platform has under our name for it."""
         named = ((f"{c.name}.{stream.name}", stream.adopt) for c in self.connections for stream in c.streams)
         return frozenset(name for name, adopt in named if adopt == "external_id")
+
+    def ages(self, older_than: timedelta, now: datetime) -> Ages:
+        """What of the state is *older_than* that, and protects the platform's idempotency keys no longer."""
+        return Ages.at(now, older_than, keys_kept_s=self.platform.idempotency.kept_s)
 
     def init(self) -> bool:
         """Make or upgrade the state; see `crossdock.state.create`."""
@@ -204,7 +230,8 @@ def load(path: Path) -> Project:
     if file.platform.rate.shared is not None:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, document.folder)
-    project = Project(path, file.platform, url, spool, connections, file.jobs)
+    retention = None if file.retention == "off" else span(file.retention)
+    project = Project(path, file.platform, url, spool, connections, file.jobs, retention)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

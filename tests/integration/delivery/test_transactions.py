@@ -8,12 +8,15 @@ from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine, select, text
 from tests.conftest import PIN
+from tests.e2e.test_schedule_in_trouble import StoppablePostgres
 from tests.integration.delivery.harness import Bench, Platform
+from tests.patience import eventually
 from tests.unit.state.test_state import intent
 
 from crossdock.delivery import settling
@@ -23,7 +26,7 @@ from crossdock.errors import StateError
 from crossdock.pacing.bucket import Bucket
 from crossdock.pacing.known import Known
 from crossdock.pacing.store import Purse
-from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, schema
+from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, schema, store
 from crossdock.testing.postgres import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -94,6 +97,35 @@ def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool
     with pg.begin() as tx:
         assert [run.id for run in tx.runs.listed(limit=9)] == [run_id]
     assert len(turns) == 2
+
+
+@pytest.mark.postgres
+def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it refuses connections the work is tried again, and it is there once when the server is back."""
+    pauses: list[float] = []
+    with StoppablePostgres() as server:
+        url = parse_url(server.create_database(), tmp_path)
+        create(url, PIN)
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            if len(pauses) == 2:  # one more attempt than it takes to learn that the session is lost
+                server.go_on()
+                eventually(server.answers)
+
+        monkeypatch.setattr(store, "time", SimpleNamespace(sleep=pause))
+
+        def work(tx: Transaction) -> int:
+            run_id = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+            if not pauses:
+                server.stop()
+            return run_id
+
+        with closing(State(url, PIN)) as pg:
+            run_id = pg.apply(work)
+            with pg.look() as tx:
+                assert [run.id for run in tx.runs.listed(limit=9)] == [run_id]
+    assert len(pauses) == 2
 
 
 @pytest.mark.postgres

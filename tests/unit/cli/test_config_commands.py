@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import yaml
 
 from crossdock.cli.effective import effective
 from crossdock.cli.main import main
+from crossdock.sync import project
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
@@ -227,6 +229,32 @@ def test_what_is_shown_is_a_config(path: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.yaml"
     again.write_text(run("config", "show", "-C", str(path)).out, encoding="utf-8")
     assert effective(again) == effective(path)
+
+
+@pytest.mark.parametrize(
+    ("written", "shown", "kept"),
+    [("90d", "90d", 90), ("7d", "7d", 7), ("36525d", "36525d", 36_525), ("off", "off", None), ("false", "off", None)],
+)
+def test_retention_is_a_number_of_days_or_off(
+    config: Path, judge: jsonschema_rs.Draft202012Validator, written: str, shown: str, kept: int | None
+) -> None:
+    """It is shown as it takes effect, and off by explicit choice alone."""
+    assert project.load(config).retention == timedelta(days=90)
+    config.write_text(f"{config.read_text()}retention: {written}\n")
+    assert project.load(config).retention == (None if kept is None else timedelta(days=kept))
+    assert json.loads(run("-C", str(config), "config", "show", "--json").out)["retention"] == shown
+    judge.validate(yaml.safe_load(config.read_text()))
+
+
+@pytest.mark.parametrize("written", ["6d", "36526d", "90", "12h", "0d", "-1d", "", "true", "[90d]", "1e3d"])
+def test_retention_has_bounds(config: Path, written: str) -> None:
+    """Anything else is refused with its place and what is allowed."""
+    config.write_text(f"{config.read_text()}retention: {written}\n")
+    told = run("-C", str(config), "config", "show")
+    assert told.code == 2
+    line = config.read_text().count("\n")
+    assert told.err.startswith(f"crossdock: {config}:{line}:")
+    assert "neither a number of days from 7d to 36525d nor off" in told.err
 
 
 def test_a_wrong_config_is_not_shown(config: Path) -> None:

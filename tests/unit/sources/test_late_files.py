@@ -18,7 +18,7 @@ from crossdock.progress import Silent
 from crossdock.sources import DelimitedFormat, FileSource, Reader, Wait
 from crossdock.sources.late import LateError
 from crossdock.sources.workplace import Patience, Workplace
-from crossdock.state import FileFacts
+from crossdock.state import Digests, FileFacts
 from crossdock.testing.clock import ManualClock
 from crossdock.transport.files import RemoteFile, Sink, select
 
@@ -90,6 +90,12 @@ class Memory:
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
         return self._of(stream, "accepted")
+
+    def forgotten(self, stream: str, version: str) -> Digests:
+        return Digests()
+
+    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+        """They are on record anyway."""
 
     def newest_stamp(self, stream: str) -> str | None:
         return max((facts.stamp for (name, _), (_, facts) in self.rows.items() if name == stream), default=None)

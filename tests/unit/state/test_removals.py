@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import create_engine, inspect, text
 from tests.conftest import PIN
+from tests.unit.state.test_state import BEFORE_7
 
 from crossdock.state import Binding, Past, Removal, Scope, State, StateUrl, create
 from crossdock.state.removals import GONE_FP, packed
@@ -75,6 +76,8 @@ def test_an_upgrade_makes_the_same_tables(state_url: StateUrl) -> None:
 
     today = tables()
     with engine.begin() as connection:
+        for gone in BEFORE_7:
+            connection.execute(text(gone))
         connection.execute(text("DROP TABLE snapshots"))
         connection.execute(text("DROP TABLE removals"))
         connection.execute(text("ALTER TABLE runs DROP COLUMN course"))

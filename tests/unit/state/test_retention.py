@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import create_engine, select
 from tests.conftest import PIN
 from tests.unit.state.test_state import SCOPE, binding, intent
@@ -16,8 +18,11 @@ from tests.unit.state.test_state import SCOPE, binding, intent
 from crossdock.errors import StateError
 from crossdock.state import (
     DeadLetter,
+    Digests,
     FileFacts,
     Intent,
+    Occasion,
+    Past,
     State,
     StateUrl,
     WaitingRecord,
@@ -27,8 +32,10 @@ from crossdock.state import (
     retention,
 )
 from crossdock.state import engine as state_engine
+from crossdock.state.expiry import Ages
 from crossdock.state.intents import Status
-from crossdock.state.retention import Ages, Purged
+from crossdock.state.nights import Status as Ending
+from crossdock.state.retention import Purged
 from crossdock.state.schema import intents, refused, runs
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -91,8 +98,8 @@ def purge(state: State, url: StateUrl, ages: Ages = AGES) -> Purged:
 def minted_next(state: State, number: int) -> int:
     """The counter that the next operation on a record gets, as the dispatcher reckons it."""
     with state.begin() as tx:
-        bound = tx.bindings.get(SCOPE, [number])
-        return 1 + max(bound[number].counter if bound else 0, tx.intents.counters(SCOPE, [number]).get(number, 0))
+        known = tx.bindings.counters(SCOPE, [number]), tx.intents.counters(SCOPE, [number])
+        return 1 + max(counters.get(number, 0) for counters in known)
 
 
 def test_old_delivered_operations_go(state: State, state_url: StateUrl) -> None:
@@ -130,7 +137,7 @@ def test_no_idempotency_key_is_minted_twice(state: State, state_url: StateUrl) -
     settle(state, number, [item(4)], "rejected")
     settle(state, number, [item(4, 2)], "delivered")
     due = {key: minted_next(state, key) for key in (1, 2, 3, 4)}
-    assert purge(state, state_url) == Purged(3, 3, 0, 0)
+    assert purge(state, state_url) == Purged(operations_removed=3, operations_emptied=3)
     assert {key: minted_next(state, key) for key in due} == due == {1: 2, 2: 2, 3: 3, 4: 3}
     left = rows(state_url, intents)
     assert [(row["key_hash"], row["counter"]) for row in left] == [(1, 1), (2, 1), (3, 2)]
@@ -139,15 +146,24 @@ def test_no_idempotency_key_is_minted_twice(state: State, state_url: StateUrl) -
         assert row["idempotency_key"] == f"key-{row['key_hash']}-{row['counter']}"
 
 
-def test_a_removed_binding_holds_no_counter(state: State, state_url: StateUrl) -> None:
-    """Nobody looks up a binding that is marked as deleted, so its operations stay."""
-    settle(state, run(state), [item(1)], "delivered")
-    opened = create_engine(state_url)
-    with opened.begin() as connection:
-        connection.exec_driver_sql(f"UPDATE bindings SET deleted_at = '{OLD.isoformat(timespec='microseconds')}'")
-    opened.dispose()
-    assert purge(state, state_url) == Purged(0, 1, 0, 0)
-    assert minted_next(state, 1) == 2
+def test_a_removed_binding_holds_its_counter(state: State, state_url: StateUrl) -> None:
+    """What was delivered of a record that was deleted later goes; what deleted it stays, for its own counter."""
+    number = run(state)
+    settle(state, number, [item(1)], "delivered")
+    settle(state, number, [item(1, 2, operation="delete")], "rejected")
+    with state.begin() as tx:
+        tx.bindings.bury(SCOPE, [1], at=OLD)
+    assert purge(state, state_url) == Purged(operations_removed=1, operations_emptied=1)
+    assert minted_next(state, 1) == 3
+
+
+def test_a_later_operation_holds_the_counter(state: State, state_url: StateUrl) -> None:
+    """Of a record that is refused night after night one operation is left, the latest."""
+    number = run(state)
+    for counter in range(1, 6):
+        settle(state, number, [item(1, counter), item(2, counter)], "rejected")
+    assert purge(state, state_url) == Purged(operations_removed=8, operations_emptied=2)
+    assert {minted_next(state, key) for key in (1, 2)} == {6}
 
 
 def test_the_platform_memory_of_keys_is_kept(state: State, state_url: StateUrl) -> None:
@@ -187,6 +203,93 @@ def test_runs_go_when_nothing_refers_to_them(state: State, state_url: StateUrl) 
     assert [row["id"] for row in rows(state_url, runs)] == [bound, killed, taken, young, last]
 
 
+def nightly(state: State, number: int, *, job: str = "nightly", status: Ending = "done") -> Occasion:
+    """A night that was due, and run, *number* days before `NOW`."""
+    at = NOW - timedelta(days=number)
+    night = Occasion(job, at, at.date())
+    run_id = run(state, at)
+    with state.begin() as tx:
+        assert tx.nights.begin(night, at=at)
+        if status != "running":
+            tx.nights.finish(night, status, run_id, None, at=at)
+    return night
+
+
+def test_old_nights_go_and_count_as_run(state: State, state_url: StateUrl) -> None:
+    """The last night of a job, those that tell how long it takes and one that has not ended stay; none runs again."""
+    rare = [nightly(state, number, job="rare") for number in (800, 700)]
+    old = [nightly(state, number) for number in range(160, 90, -10)]
+    open_ = nightly(state, 155, status="running")
+    young = [nightly(state, number) for number in (20, 10)]
+    skipped = nightly(state, 300, job="off", status="skipped"), nightly(state, 200, job="off", status="skipped")
+    with state.look() as tx:
+        expected, last = tx.nights.expected("nightly"), tx.nights.last_finished("nightly")
+    done = purge(state, state_url)
+    assert (done.nights_removed, done.runs_removed) == (len(old) - 3 + 1, len(old) - 3 + 1 + 1)
+    with state.begin() as tx:
+        left = {(night.job, night.due) for night in tx.nights.listed(limit=99)}
+        assert left == {(each.job, each.due) for each in (*rare, *old[-3:], open_, *young, skipped[-1])}
+        assert (tx.nights.expected("nightly"), tx.nights.last_finished("nightly")) == (expected, last)
+        for gone in (*old[:-3], skipped[0]):
+            assert not tx.nights.begin(gone, at=NOW)
+        assert tx.nights.begin(open_, at=NOW)
+        assert tx.nights.begin(Occasion("nightly", NOW, NOW.date()), at=NOW)
+
+
+def file(name: str, at: datetime, stamp: str) -> FileFacts:
+    return FileFacts(name, f"hash of {name}", 1, at, stamp, 1)
+
+
+def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> None:
+    """Of a file that its source lists no longer its content stays known; the latest and the newest stay whole."""
+    number = run(state)
+    with state.begin() as tx:
+        for day, (name, stamp) in enumerate({"a": "1", "newest": "9", "b": "2", "listed": "3", "last": "4"}.items()):
+            tx.intake.accept("s", "1", [file(name, OLD, stamp)], run_id=number, at=OLD + timedelta(days=day))
+        tx.intake.finish("s", "1")
+        tx.intake.accept("s", "1", [file("unfinished", OLD, "0")], run_id=number, at=OLD)
+        tx.intake.seen("s", "1", ["hash of listed"], at=YOUNG)
+        tx.intake.accept("other", "1", [file("only", OLD, "1")], run_id=number, at=OLD)
+        tx.intake.finish("other", "1")
+    assert purge(state, state_url) == Purged(files_removed=2)
+    with state.look() as tx:
+        assert [facts.name for facts in tx.intake.done("s", "1").values()] == ["newest", "listed", "last"]
+        assert list(tx.intake.unfinished("s")) == ["hash of unfinished"]
+        assert tx.intake.newest_stamp("s") == "9"
+        known = tx.intake.forgotten("s", "1")
+        assert [f"hash of {name}" in known for name in ("a", "b", "c", "listed")] == [True, True, False, False]
+        assert "hash of a" not in tx.intake.forgotten("s", "2")
+        assert not tx.intake.forgotten("other", "1")
+
+
+def test_old_snapshots_go_and_are_recognised(state: State, state_url: StateUrl) -> None:
+    """The latest of a stream stay, to compare the next one with; whatever was worked through is known for good."""
+    with state.begin() as tx:
+        for day in range(6):
+            tx.removals.remember("s", f"content {day}", Past(day, day), at=OLD + timedelta(days=day))
+        tx.removals.remember("t", "content", Past(1, 1), at=OLD)
+        latest = tx.removals.latest("s", 3)
+    assert purge(state, state_url) == Purged(snapshots_removed=3)
+    with state.look() as tx:
+        assert tx.removals.latest("s", 9) == latest
+        assert all(tx.removals.knows("s", f"content {day}") for day in range(6))
+        assert not tx.removals.knows("s", "content 6")
+        assert not tx.removals.knows("t", "content 1")
+
+
+@given(st.lists(st.lists(st.text(max_size=3), max_size=20), max_size=5), st.text(max_size=3))
+def test_digests_know_what_was_put_in(parts: list[list[str]], other: str) -> None:
+    """In whatever parts and however often contents are put in, exactly they are known, each in 16 bytes."""
+    known = Digests()
+    for part in parts:
+        known = known.with_more(part)
+    contents = {content for part in parts for content in part}
+    assert all(content in known for content in contents)
+    assert (other in known) == (other in contents)
+    assert len(known.packed) == 16 * len(contents)
+    assert bool(known) == bool(contents)
+
+
 def test_many_rows_go_in_batches(state: State, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """No transaction takes more rows than a batch, and all of them are done in the end."""
     monkeypatch.setattr(retention, "BATCH", 3)
@@ -196,7 +299,7 @@ def test_many_rows_go_in_batches(state: State, state_url: StateUrl, monkeypatch:
     with state.begin() as tx:
         tx.refused.put([letter(key) for key in range(7)], run_id=number, at=OLD)
     with state.begin() as tx:
-        assert tx.retention.remove_operations(AGES) == 3
+        assert tx.retention.steps["operations_removed"](AGES) == 3
     assert purge(state, state_url) == Purged(7, 7, 7, 0)
 
 

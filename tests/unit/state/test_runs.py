@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import create_engine, inspect, text
 from tests.conftest import PIN
+from tests.unit.state.test_state import BEFORE_7
 
 from crossdock.state import State, StateUrl, create
 
@@ -53,6 +54,8 @@ def test_an_upgrade_makes_the_same_column(state_url: StateUrl) -> None:
 
     today = columns()
     with engine.begin() as connection:
+        for gone in BEFORE_7:
+            connection.execute(text(gone))
         connection.execute(text("ALTER TABLE runs DROP COLUMN course"))
         connection.execute(text("DELETE FROM crossdock_meta WHERE name = 'id'"))
         connection.execute(text("UPDATE crossdock_meta SET value = '5' WHERE name = 'version'"))

@@ -30,8 +30,9 @@ from crossdock.resources import ResourceName
 from crossdock.sources.files import _is_cut
 from crossdock.sources.workplace import Workplace
 from crossdock.state import Binding, Scope, State, create, parse_url
+from crossdock.state.removals import NIGHTS
 from crossdock.sync import project
-from crossdock.sync.evidence import NIGHTS, Evidence
+from crossdock.sync.evidence import Evidence
 from crossdock.sync.intake import NoIntake
 from crossdock.sync.plan import Decided, Planner
 from crossdock.sync.project import BoundStream

@@ -1,0 +1,337 @@
+"""A database that fails in the middle of a run: one sentence says what to do, and the next run does the rest, once."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import make_url
+from tests.e2e.test_schedule_in_trouble import MANY, fill_up, small_disk
+from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Result, Site
+from tests.servers import require
+
+from crossdock.state import engine as state_engine
+from crossdock.testing.postgres import PostgresServer
+
+GOES_ON = "it goes on from what was delivered"
+ALL_DAYS = "[mon, tue, wed, thu, fri, sat, sun]"
+LIMIT = 400_000  # bytes of the largest file: more than an empty state, less than the log of a run
+BAD = "P9;Plate;dear\n"  # is refused
+EARLY = "9999;C9;P1;1;1.50;EUR\n"  # waits for a customer who never comes
+
+
+def fill(site: Site, invoices: str = INVOICES) -> None:
+    """What `Site.assert_everything_once` looks for, and beside it a record that is refused and one that waits."""
+    site.edit("mode: append", "mode: snapshot", within="products:")
+    site.export("CUST_1.csv", CUSTOMERS)
+    site.export("PROD_1.csv", PRODUCTS + BAD)
+    site.export("INV_1.csv", invoices + EARLY)
+
+
+def assert_stopped(result: Result, reason: str, hint: str) -> None:
+    """It ended with exit 3 and one error: where, what and what to do; nothing else stands on stderr."""
+    assert result.code == 3, result.err
+    first, *rest = result.err.splitlines()
+    assert first.startswith("crossdock: ")
+    assert f"the state cannot be used: {reason}" in first
+    assert len(rest) == 1, result.err
+    assert hint in rest[0]
+
+
+def assert_goes_on(site: Site, invoices: str = INVOICES) -> None:
+    """The next run does the rest, once, and what was refused or waits is counted."""
+    done = site.sync()
+    assert done.code == 1, done.err
+    assert done.json["balanced"]
+    site.assert_everything_once(invoices)
+    again = site.sync()
+    assert again.json["balanced"]
+    assert again.json["requests"] == 0
+    assert {letter["state"] for letter in site.listed()} == {"rejected", "waiting"}
+
+
+# ---- PostgreSQL
+
+
+@pytest.fixture
+def beside(site: Site, postgres: PostgresServer) -> Iterator[Engine]:
+    """The site's state is on PostgreSQL; this reaches it by connections that are not ours."""
+    url = postgres.create_database()
+    site.edit("sqlite:///state.db", url)
+    site.init()
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    yield engine
+    engine.dispose()
+
+
+@contextmanager
+def failing(beside: Engine, table: str, action: str, *, after: int = 0, times: int = 1_000_000) -> Iterator[None]:
+    """Each write of a row into *table* ends in *action*, but for the first *after*, and those after *times* more."""
+    strikes = f"nextval('strikes') BETWEEN {after + 1} AND {after + times}"
+    body = f"BEGIN IF {strikes} THEN {action}; END IF; RETURN NEW; END"
+    with beside.connect() as connection:
+        connection.execute(text("CREATE SEQUENCE strikes"))
+        connection.execute(text(f"CREATE FUNCTION strike() RETURNS trigger LANGUAGE plpgsql AS $$ {body} $$"))
+        connection.execute(
+            text(f"CREATE TRIGGER strike BEFORE INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION strike()")
+        )
+        yield
+        connection.execute(text("DROP FUNCTION strike CASCADE"))
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("table", "after", "code", "hint"),
+    [
+        ("leases", 0, "53100", "make room on its disk"),
+        ("leases", 8, "53100", "make room on its disk"),
+        ("runs", 0, "53200", "out of memory"),
+        ("runs", 1, "53100", "make room on its disk"),
+        ("intake", 1, "53100", "make room on its disk"),
+        ("intents", 3, "53100", "make room on its disk"),
+        ("intents", 3, "57014", "statement_timeout"),
+        ("bindings", 2, "58030", "check its disk"),
+        ("key_stamps", 0, "42501", "grant its user the right"),
+        ("refused", 0, "55P03", "another session holds a lock"),
+        ("waiting", 0, "25006", "takes no writes"),
+        ("snapshots", 0, "XX001", "restore it from a backup"),
+        ("buckets", 1, "22012", "find the cause"),
+    ],
+)
+def test_a_server_that_refuses_to_write(
+    site: Site, beside: Engine, table: str, after: int, code: str, hint: str
+) -> None:
+    """Whichever table it refuses and why, the run ends with one sentence, and after the cure all is there once."""
+    fill(site)
+    with failing(beside, table, f"RAISE EXCEPTION 'no can do' USING ERRCODE = '{code}'", after=after):
+        assert_stopped(site.process("sync", within_s=60), "no can do", hint)
+    assert_goes_on(site)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("code", ["53300", "57P01"])
+def test_a_server_that_is_short_of_something_for_long(site: Site, beside: Engine, code: str) -> None:
+    """What may pass by itself is tried again, and told when it does not."""
+    fill(site)
+    with failing(beside, "intents", f"RAISE EXCEPTION 'not now' USING ERRCODE = '{code}'", after=3):
+        assert_stopped(site.process("sync", within_s=60), "not now", "connections" if code == "53300" else "is up")
+    assert_goes_on(site)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("table", ["leases", "intake", "intents", "bindings"])
+def test_sessions_that_end_in_a_transaction(site: Site, beside: Engine, table: str) -> None:
+    """A server that ends every session in the middle of its work is told of by one sentence, and nothing is lost."""
+    fill(site)
+    with failing(beside, table, "PERFORM pg_terminate_backend(pg_backend_pid())", after=1):
+        assert_stopped(site.process("sync", within_s=60), "", GOES_ON)
+    assert_goes_on(site)
+
+
+@pytest.mark.postgres
+def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
+    """Every command that writes says that the server takes no writes; one that looks works on."""
+    fill(site)
+    name = make_url(str(beside.url)).database
+    with beside.connect() as connection:
+        connection.execute(text(f"ALTER DATABASE {name} SET default_transaction_read_only = on"))
+        for command in (
+            ("sync",),
+            ("records", "replay"),
+            ("records", "drop", "wms.products", "P9"),
+            ("state", "purge"),
+            ("state", "restored"),
+        ):
+            assert_stopped(site.process(*command), "cannot execute", "takes no writes: name the primary server")
+        assert site.process("runs").code == 0
+        connection.execute(text(f"ALTER DATABASE {name} RESET default_transaction_read_only"))
+    assert_goes_on(site)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("table", ["nights", "runs"])
+def test_a_night_without_room(site: Site, beside: Engine, table: str) -> None:
+    """A scheduled night fails with the same sentence, and is begun again by the next scheduler."""
+    fill(site)
+    due = datetime.now(UTC) - timedelta(hours=1)
+    schedule = f"{{time_zone: UTC, at: '{due:%H:%M}', days: {ALL_DAYS}}}"
+    site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
+    once = "schedule", "--once", due.date().isoformat()
+    with failing(beside, table, "RAISE EXCEPTION 'no can do' USING ERRCODE = '53100'", after=1):
+        assert_stopped(site.process(*once, within_s=60), "no can do", "make room on its disk")
+    assert site.process(*once, within_s=60).code == 1
+    (night,) = site.run("jobs", "list", "--json").json["nights"]
+    assert (night["status"], night["attempts"]) == ("done", 2)
+    assert_goes_on(site)
+
+
+@pytest.mark.postgres
+def test_a_server_whose_disk_is_full(site: Site) -> None:
+    """A real disk, full in the middle of a load: every run says what to do until there is room, then all goes on."""
+    require(PostgresServer.available(), "PostgreSQL")
+    with PostgresServer() as server, small_disk(server.place / "small", 32) as disk:
+        shutil.chown(disk, **{name: server.switch[name] for name in ("user", "group") if server.switch})
+        site.edit("sqlite:///state.db", _on_disk(server, disk))
+        site.init()
+        fill(site, MANY)
+        filler = fill_up(disk)
+        for _ in range(3):
+            assert_stopped(site.process("sync", within_s=60), "could not extend file", "make room on its disk")
+        filler.unlink()
+        assert_goes_on(site, MANY)
+
+
+def _on_disk(server: PostgresServer, disk: Path) -> str:
+    """The address of a new database whose tables are on *disk*."""
+    url = server.create_database()
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE TABLESPACE small LOCATION '{disk}'"))
+        connection.execute(text("CREATE DATABASE small TABLESPACE small"))
+    engine.dispose()
+    return make_url(url).set(database="small").render_as_string(hide_password=False)
+
+
+# ---- SQLite
+
+
+@contextmanager
+def struck(table: str, after: int, strike: Callable[[sqlite3.Cursor], object]) -> Iterator[None]:
+    """*strike* is done to the connection that is about to insert into *table*, after so many times."""
+    left = after
+
+    def before(_connection: Connection, cursor: Any, statement: str, *_: object) -> None:
+        nonlocal left
+        if f"INSERT INTO {table} " in statement:
+            left -= 1
+            if left < 0:
+                strike(cursor)
+
+    event.listen(Engine, "before_cursor_execute", before)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", before)
+
+
+def no_room(cursor: sqlite3.Cursor) -> None:
+    """What is on the disk is all that may ever be there."""
+    cursor.execute("PRAGMA max_page_count = 1")
+
+
+def no_writes(cursor: sqlite3.Cursor) -> None:
+    cursor.execute("PRAGMA query_only = ON")
+
+
+@pytest.mark.parametrize(
+    ("table", "after", "strike", "reason", "hint"),
+    [
+        ("intents", 1, no_room, "database or disk is full", "make room on its disk"),
+        ("bindings", 1, no_room, "database or disk is full", "make room on its disk"),
+        ("runs", 0, no_writes, "attempt to write a readonly database", "let this user write"),
+        ("intake", 1, no_writes, "attempt to write a readonly database", "let this user write"),
+        ("intents", 1, no_writes, "attempt to write a readonly database", "let this user write"),
+        ("waiting", 0, no_writes, "attempt to write a readonly database", "let this user write"),
+    ],
+)
+def test_a_file_that_cannot_be_written(
+    site: Site,
+    caplog: pytest.LogCaptureFixture,
+    table: str,
+    after: int,
+    strike: Callable[[sqlite3.Cursor], object],
+    reason: str,
+    hint: str,
+) -> None:
+    """Without room or without leave to write, the run ends with one sentence, and then all goes on."""
+    site.init()
+    fill(site, MANY)
+    with struck(table, after, strike):
+        assert_stopped(site.run("sync"), reason, hint)
+    assert not [record for record in caplog.records if record.name.startswith("sqlalchemy")]
+    assert_goes_on(site, MANY)
+
+
+def test_a_disk_that_fails(site: Site) -> None:
+    """A write that the system refuses, here since the file may not grow, ends the run with one sentence."""
+    site.init()
+    fill(site, MANY)
+    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "sync"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        check=False,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT)),
+    )
+    assert_stopped(Result(done.returncode, done.stdout, done.stderr), "disk I/O error", "check its disk")
+    assert_goes_on(site, MANY)
+
+
+@pytest.mark.parametrize("at", [0, 4096], ids=["no database", "malformed"])
+def test_a_damaged_file(site: Site, at: int) -> None:
+    """It is told to restore a backup and to declare it; then all goes on."""
+    site.init()
+    fill(site)
+    state, backup = site.folder / "state.db", site.folder / "backup.db"
+    with closing(sqlite3.connect(state)) as file, closing(sqlite3.connect(backup)) as copy:
+        file.backup(copy)
+    size = state.stat().st_size
+    with state.open("r+b") as damaged:
+        damaged.seek(at)
+        damaged.write(b"\xee" * (size - at))
+    said = "malformed" if at else "file is not a database"
+    for command in ("sync", "runs"):
+        result = site.run(command)
+        assert said in result.err
+        assert_stopped(result, "", "restore it from a backup, and declare that: 'crossdock state restored'")
+    for left in site.folder.glob("state.db-*"):
+        left.unlink()
+    backup.rename(state)
+    assert site.run("state", "restored").code == 0
+    done = site.sync("wms.customers", "wms.products")
+    assert done.json["balanced"]
+    assert site.names("customer") == ["wms:C1", "wms:C2"]
+    assert site.names("product") == ["wms:P1", "wms:P2"]
+
+
+def test_a_state_that_another_program_holds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked whether another is at work on it; when that one has gone, the run goes through."""
+    monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
+    site.init()
+    fill(site)
+    with closing(sqlite3.connect(site.folder / "state.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert_stopped(site.run("sync"), "database is locked", "is another crossdock at work on it?")
+    assert_goes_on(site)
+
+
+def test_a_lock_that_cannot_be_made(site: Site) -> None:
+    """What the system refuses beside the database, its lock file, is told the same way."""
+    site.init()
+    fill(site)
+    lock = site.folder / "state.db.lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    assert_stopped(site.run("sync"), "Is a directory", "check its disk")
+    lock.rmdir()
+    assert_goes_on(site)
+
+
+def test_a_state_that_cannot_be_made(site: Site) -> None:
+    """A folder that cannot be made for it is told by one sentence."""
+    site.edit("sqlite:///state.db", f"sqlite:///{site.config}/state.db")
+    assert_stopped(site.run("init"), "", "")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from tests.e2e.crew import Crew
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site, expected
 from tests.integration.nightly.nights_race import Inline
+from tests.patience import WITHIN_S
 from tests.servers import require
 
 from crossdock.clock import SystemClock
@@ -188,10 +191,13 @@ class Watched(Crew):
         self.until(lambda: self.said(DONE) > 0)
         return self
 
+    @property
+    def base_url(self) -> str:
+        return self.log.partition("serving ")[2].split()[0]
+
     def ready(self) -> tuple[int, str]:
         """What ``/readyz`` says."""
-        base_url = self.log.partition("serving ")[2].split()[0]
-        answer = httpx.get(f"{base_url}/readyz", trust_env=False)
+        answer = httpx.get(f"{self.base_url}/readyz", trust_env=False)
         return answer.status_code, answer.text.strip()
 
 
@@ -215,6 +221,27 @@ def assert_well(site: Site, crew: Watched, invoices: str = INVOICES) -> None:
     assert crew.stop() == [0]
     site.assert_everything_once(invoices)
     assert site.sync().json["requests"] == 0
+
+
+def test_half_open_connections_to_the_health_page_do_not_starve_a_run(site: Site) -> None:
+    """With 300 of them and 256 files the next nights run, and the page answers one more who asks."""
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    every_second(site)
+    with Watched(site, limits=limits) as crew, ExitStack() as stack:
+        address = urlsplit(crew.base_url)
+        for half in [b"", b"GET /readyz HTTP/1.1\r\nHost: "] * 150:
+            wire = socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S)
+            stack.callback(wire.close)
+            wire.sendall(half)
+        crew.until(lambda: crew.ready() == (200, "ready"))
+        site.fill()
+        crew.says(DONE)
+        assert_well(site, crew)
+        assert not UNWELL.search(crew.log)
+        assert "Too many open files" not in crew.log
 
 
 def test_a_sqlite_state_that_goes_away_comes_back(site: Site) -> None:

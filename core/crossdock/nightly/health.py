@@ -23,10 +23,10 @@ from crossdock.serving import ConnectionLimits, ServerNames, problem
 __all__ = ["Vitals", "app", "serve"]
 
 _STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 1
-# Its connections are files of the scheduler's process, and must not be what a run cannot open any more. The event loop
-# accepts as many as the backlog at once, before the first of them is counted.
+# Its connections are open files of the scheduler's process, which a run may need under a low `ulimit -n`. asyncio
+# accepts as many as its backlog at once, before the first is counted; others wait in the kernel's queue at no cost.
 _LIMITS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=16)
-_BACKLOG = 8
+_ACCEPTED_AT_ONCE, _QUEUED = 8, 128
 
 
 def app(vitals: Vitals) -> Starlette:
@@ -103,11 +103,15 @@ class _Server(uvicorn.Server):
     """uvicorn, telling when it is up."""
 
     def __init__(self, served: ASGIApp) -> None:
-        super().__init__(serving.config(served, _LIMITS, backlog=_BACKLOG, timeout_graceful_shutdown=_STOPS_WITHIN_S))
+        super().__init__(
+            serving.config(served, _LIMITS, backlog=_ACCEPTED_AT_ONCE, timeout_graceful_shutdown=_STOPS_WITHIN_S)
+        )
         self.up = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
+        for listener in sockets or ():
+            listener.listen(_QUEUED)
         self.up.set()
 
 

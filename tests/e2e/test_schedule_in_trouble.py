@@ -182,8 +182,8 @@ def test_a_night_that_was_stopped_goes_on_after_the_restart(site: Site) -> None:
 class Watched(Crew):
     """One scheduler of a site whose job is due every second, with its health page."""
 
-    def __init__(self, site: Site, **facts: object) -> None:
-        command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0"]
+    def __init__(self, site: Site, *options: str, **facts: object) -> None:
+        command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0", *options]
         super().__init__(command, site.folder / "schedule.log", **facts)  # type: ignore[arg-type]  # passed on as they are
 
     def __enter__(self) -> Self:
@@ -197,8 +197,11 @@ class Watched(Crew):
 
     def ready(self) -> tuple[int, str]:
         """What ``/readyz`` says."""
-        answer = httpx.get(f"{self.base_url}/readyz", trust_env=False)
+        answer = self.get()
         return answer.status_code, answer.text.strip()
+
+    def get(self, **headers: str) -> httpx.Response:
+        return httpx.get(f"{self.base_url}/readyz", headers=headers, trust_env=False)
 
 
 def every_second(site: Site, **edits: str) -> None:
@@ -221,6 +224,37 @@ def assert_well(site: Site, crew: Watched, invoices: str = INVOICES) -> None:
     assert crew.stop() == [0]
     site.assert_everything_once(invoices)
     assert site.sync().json["requests"] == 0
+
+
+def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> None:
+    """To this machine's, and to those of --allow-host; to no other."""
+    every_second(site)
+    with Watched(site, "--allow-host", "metrics.example", "--allow-host", "localhost:19464") as crew:
+        for host, status in {"metrics.example": 200, "localhost:19464": 200, "rebound.example": 403}.items():
+            assert crew.get(host=host).status_code == status
+        assert crew.stop() == [0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--allow-host", "metrics.example"),
+            "--allow-host names the host of the health page, which is not served\n  Add --health PORT.",
+        ),
+        (
+            ("--health", "0", "--allow-host", "http://metrics.example"),
+            """\
+--allow-host: 'http://metrics.example' does not name a host
+  Give HOST or HOST:PORT, for example metrics.example.com:9464.""",
+        ),
+    ],
+)
+def test_an_allowed_host_that_makes_no_sense_is_refused(site: Site, options: tuple[str, ...], said: str) -> None:
+    """Exit 2 before anything runs, with what to give."""
+    every_second(site)
+    result = site.run("schedule", *options)
+    assert (result.code, result.err.partition("crossdock: ")[2]) == (2, f"{said}\n")
 
 
 def test_half_open_connections_to_the_health_page_do_not_starve_a_run(site: Site) -> None:

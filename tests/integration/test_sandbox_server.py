@@ -134,6 +134,19 @@ def test_a_page_of_another_site_makes_no_key(server: SandboxServer, head: bytes,
     assert keys_of(server) == before + (status == b"201")
 
 
+def test_the_command_allows_a_host(tmp_path: Path) -> None:
+    """``crossdock sandbox --allow-host`` opens its own pages to that name."""
+    command = [sys.executable, "-m", "crossdock", "sandbox", "--data", str(tmp_path), "--allow-host", "sandbox.example"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            url = json.loads(running.stdout.readline())["base_url"] + "/_sandbox/effects"
+            for host, status in {"sandbox.example": 200, "rebound.example": 403}.items():
+                assert httpx.get(url, headers={"host": host}, trust_env=False).status_code == status
+        finally:
+            running.kill()
+
+
 def test_http_1_0_without_a_host_makes_no_key(server: SandboxServer) -> None:
     """It names no server, so it is not asked for this one."""
     answer = exchange(server, b"POST /_sandbox/keys HTTP/1.0\r\n\r\n")

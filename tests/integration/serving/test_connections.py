@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 import uvicorn
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -64,7 +66,9 @@ class Web:
         self.paths.append(scope["path"])
         if scope["path"] == "/wait":
             await asyncio.to_thread(self.go.wait)
-        await Response(bytes(LARGE) if scope["path"] == "/large" else body)(scope, receive, send)
+        if scope["method"] not in {"GET", "HEAD", "POST"}:
+            return await Response(status_code=405)(scope, receive, send)
+        return await Response(bytes(LARGE) if scope["path"] == "/large" else body)(scope, receive, send)
 
 
 @pytest.fixture
@@ -280,3 +284,49 @@ def test_a_request_that_waits_for_its_answer_is_not_cut_off(web: Web) -> None:
         web.go.set()
         assert first.recv(65536).startswith(b"HTTP/1.1 200 OK")
         assert second.recv(65536).startswith(b"HTTP/1.1 200 OK")
+
+
+# ---- anything
+
+
+LINES = [
+    *(b"GET / HTTP/1.1", b"POST / HTTP/1.1", b"POST / HTTP/1.0", b"HEAD / HTTP/1.1", b"OPTIONS * HTTP/1.1"),
+    *(b"CONNECT x:80 HTTP/1.1", b"GET http://x/ HTTP/1.1", b"PRI * HTTP/2.0"),
+]
+HEADERS = [
+    *(b"Host: x", b"Connection: close", b"Connection: upgrade\r\nUpgrade: websocket", b"Expect: 100-continue"),
+    *(b"Content-Length: 5", b"Content-Length: 0", b"Transfer-Encoding: chunked", b" folded: y"),
+]
+BODIES = [b"", b"hello", b"5\r\nhello\r\n", b"5\r\nhello\r\n0\r\n\r\n", b"0\r\n\r\n"]
+REQUESTS = st.builds(
+    lambda line, headers, body: b"\r\n".join([line, b"Host: x", *headers, b"", body]),
+    st.sampled_from(LINES),
+    st.lists(st.sampled_from(HEADERS), max_size=3),
+    st.sampled_from(BODIES),
+)
+PIECES = st.one_of(REQUESTS, REQUESTS, st.sampled_from(LINES + HEADERS + BODIES), st.binary(max_size=20))
+
+
+def survive_anything(web: Web, requests: int) -> None:
+    """Send so many sequences of pieces; each ends with answers, or none, and the next client is served."""
+
+    @settings(max_examples=requests)
+    @given(st.lists(PIECES, min_size=1, max_size=6))
+    def survive(pieces: list[bytes]) -> None:
+        with closing(web.connect(b"".join(pieces))) as wire:
+            wire.shutdown(socket.SHUT_WR)
+            answers = rest(wire)
+            assert answers == b"" or answers.startswith(b"HTTP/1.1 ")
+            assert b"HTTP/1.1 5" not in answers
+
+    survive()
+    with closing(web.connect(GET)) as wire:
+        assert wire.recv(65536).startswith(b"HTTP/1.1 200 OK")
+    eventually(lambda: web.connections == 0)
+
+
+@limits(header_s=5.0, body_s=5.0)
+def test_no_bytes_break_a_server(web: Web, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever comes, in whatever order, no request fails inside, and no connection stays."""
+    survive_anything(web, 150)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []

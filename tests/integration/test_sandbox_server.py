@@ -147,6 +147,13 @@ def test_the_command_allows_a_host(tmp_path: Path) -> None:
             running.kill()
 
 
+@pytest.mark.parametrize("told", ["192.0.2.7", "unknown", "", ",", "127.0.0.1, 192.0.2.7"])
+def test_a_proxy_of_this_machine_opens_no_door(server: SandboxServer, told: str) -> None:
+    """Whom it asks for by X-Forwarded-For is another machine, or is not known."""
+    answer = httpx.get(f"{server.base_url}/_sandbox/effects", headers={"x-forwarded-for": told}, trust_env=False)
+    assert answer.status_code == (403 if told.strip(",") else 200)
+
+
 def test_http_1_0_without_a_host_makes_no_key(server: SandboxServer) -> None:
     """It names no server, so it is not asked for this one."""
     answer = exchange(server, b"POST /_sandbox/keys HTTP/1.0\r\n\r\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import re
 import time
@@ -28,7 +27,7 @@ from crossdock.sandbox.keys import TENANT, Keyring
 from crossdock.sandbox.problems import ProblemError, make_plain
 from crossdock.sandbox.routes import Route, find_route
 from crossdock.sandbox.writing import Call
-from crossdock.serving import ConnectionLimits, ServerNames
+from crossdock.serving import ConnectionLimits, ServerNames, is_loopback
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +133,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 raise ProblemError(403, wrong)
             if path.startswith(docs.PATHS):
                 return docs.answer(request)
-            if peer is None or not ipaddress.ip_address(peer.host).is_loopback:
+            if peer is None or not is_loopback(peer.host):
                 raise ProblemError(403, "/_sandbox answers this machine alone.")
             body = await bodies.read_at_door(request)
             if path == "/_sandbox/keys" or path.startswith("/_sandbox/keys/"):

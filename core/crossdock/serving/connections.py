@@ -102,22 +102,36 @@ class GuardedConnection(H11Protocol):
             return "header section", self.cycle
         return None  # an idle connection has uvicorn's timeout, and a whole request waits for us
 
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the signature is uvicorn's
+        self._refuse(HTTPStatus.BAD_REQUEST, "This is not a request of HTTP/1.1. Send one of RFC 9112.")
+
     def _late(self, part: str, limit_s: float) -> None:
-        begun = part == "body" or self.conn.trailing_data[0]
-        if begun and self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            self._answer_late(f"The {part} of the request was not complete within {limit_s:g} s.")
+        if part == "body" or self.conn.trailing_data[0]:
+            detail = f"The {part} of the request was not complete within {limit_s:g} s."
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, detail)
+        else:
+            self._end()
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Answer in place of the application, unless it has begun to, and end the connection."""
+        if self.cycle is not None:
+            self.cycle.disconnected = (
+                True  # now, or it would send until the event loop says that the connection is lost
+            )
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            answer = problem(status, detail, headers={"connection": "close"})
+            to_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
+            events = (
+                h11.Response(status_code=status, headers=answer.raw_headers, reason=status.phrase),
+                h11.Data(data=b"" if to_head else bytes(answer.body)),
+                h11.EndOfMessage(),
+            )
+            for event in events:
+                self.transport.write(self.conn.send(event))
+        self._end()
+
+    def _end(self) -> None:
         if self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             self.transport.close()
-
-    def _answer_late(self, detail: str) -> None:
-        answer = problem(HTTPStatus.REQUEST_TIMEOUT, detail, headers={"connection": "close"})
-        phrase = HTTPStatus.REQUEST_TIMEOUT.phrase
-        events = (
-            h11.Response(status_code=answer.status_code, headers=answer.raw_headers, reason=phrase),
-            h11.Data(data=bytes(answer.body)),
-            h11.EndOfMessage(),
-        )
-        for event in events:
-            self.transport.write(self.conn.send(event))

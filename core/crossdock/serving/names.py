@@ -59,13 +59,20 @@ class ServerNames:
         name, port = found[1], int(found[2] or 80)
         if name in self._allowed or host in self._allowed:
             return True
-        return port == local_port and (name == "localhost" or _is_address(name.strip("[]"), local))
+        address = name.strip("[]")
+        return port == local_port and (name == "localhost" or is_loopback(address) or _is_same(address, local))
 
 
-def _is_address(name: str, local: str) -> bool:
-    """Whether *name* is an address of the loopback interface, or *local*, to which the connection came."""
+def is_loopback(address: str) -> bool:
+    """Whether this is an IP address of the loopback interface; False for what is no address."""
     try:
-        address = ip_address(name)
+        return ip_address(address).is_loopback
     except ValueError:
         return False
-    return address.is_loopback or str(address) == local
+
+
+def _is_same(address: str, other: str) -> bool:
+    try:
+        return ip_address(address) == ip_address(other)
+    except ValueError:
+        return False

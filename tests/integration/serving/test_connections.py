@@ -66,9 +66,10 @@ class Web:
         self.paths.append(scope["path"])
         if scope["path"] == "/wait":
             await asyncio.to_thread(self.go.wait)
-        if scope["method"] not in {"GET", "HEAD", "POST"}:
-            return await Response(status_code=405)(scope, receive, send)
-        return await Response(bytes(LARGE) if scope["path"] == "/large" else body)(scope, receive, send)
+        if scope["method"] == "CONNECT":
+            await Response(status_code=405)(scope, receive, send)
+            return
+        await Response(bytes(LARGE) if scope["path"] == "/large" else body)(scope, receive, send)
 
 
 @pytest.fixture
@@ -235,8 +236,30 @@ def test_http_1_0_has_no_transfer_encoding(web: Web) -> None:
 def test_a_framing_that_means_nothing_is_refused(web: Web, framing: bytes) -> None:
     """400, and the connection ends."""
     with closing(web.connect(b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\nhello")) as wire:
+        assert detail(rest(wire), 400) == "This is not a request of HTTP/1.1. Send one of RFC 9112."
+    assert web.paths == []
+
+
+@limits()
+def test_a_refused_head_has_no_body(web: Web) -> None:
+    """As every answer to HEAD (RFC 9110 section 9.3.2)."""
+    with closing(web.connect(b"HEAD / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n")) as wire:
         answer = rest(wire)
     assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@limits()
+@pytest.mark.parametrize("path", [b"/", b"/wait"])
+def test_a_body_that_turns_wrong_ends_its_request_alone(
+    web: Web, path: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An application that is at work on the request is let end, without an error."""
+    head = b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with closing(web.connect(head + b"no size\r\n")) as wire:
+        assert detail(rest(wire), 400)
+    eventually(lambda: web.connections == 0)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
     assert web.paths == []
 
 

@@ -115,9 +115,8 @@ class GuardedConnection(H11Protocol):
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
         """Answer in place of the application, unless it has begun to, and end the connection."""
         if self.cycle is not None:
-            self.cycle.disconnected = (
-                True  # now, or it would send until the event loop says that the connection is lost
-            )
+            # Now, or it would send until the event loop says that the connection is lost.
+            self.cycle.disconnected = True
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             answer = problem(status, detail, headers={"connection": "close"})
             to_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"

@@ -27,7 +27,7 @@ LARGE = 64 << 20  # bytes, more than the buffers of a connection hold
 
 
 class Web:
-    """A server that answers with the body it has read; ``/large`` with much, ``/wait`` once it is let `go`."""
+    """A server that answers with the body it has read; ``/large`` with much, ``/wait`` once it is let `go`, ``/early`` unread."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -60,10 +60,11 @@ class Web:
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            body = await request.body()
+            body = b"" if scope["path"] == "/early" else await request.body()
         except ClientDisconnect:
             return
-        self.paths.append(scope["path"])
+        if scope["path"] != "/early":
+            self.paths.append(scope["path"])
         if scope["path"] == "/wait":
             await asyncio.to_thread(self.go.wait)
         if scope["method"] == "CONNECT":
@@ -250,7 +251,7 @@ def test_a_refused_head_has_no_body(web: Web) -> None:
 
 
 @limits()
-@pytest.mark.parametrize("path", [b"/", b"/wait"])
+@pytest.mark.parametrize("path", [b"/", b"/early"])
 def test_a_body_that_turns_wrong_ends_its_request_alone(
     web: Web, path: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -313,7 +314,14 @@ def test_a_request_that_waits_for_its_answer_is_not_cut_off(web: Web) -> None:
 
 
 LINES = [
-    *(b"GET / HTTP/1.1", b"POST / HTTP/1.1", b"POST / HTTP/1.0", b"HEAD / HTTP/1.1", b"OPTIONS * HTTP/1.1"),
+    *(
+        b"GET / HTTP/1.1",
+        b"POST / HTTP/1.1",
+        b"POST / HTTP/1.0",
+        b"HEAD / HTTP/1.1",
+        b"OPTIONS * HTTP/1.1",
+        b"POST /early HTTP/1.1",
+    ),
     *(b"CONNECT x:80 HTTP/1.1", b"GET http://x/ HTTP/1.1", b"PRI * HTTP/2.0"),
 ]
 HEADERS = [

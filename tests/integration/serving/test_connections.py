@@ -27,7 +27,10 @@ LARGE = 64 << 20  # bytes, more than the buffers of a connection hold
 
 
 class Web:
-    """A server that answers with the body it has read; ``/large`` with much, ``/wait`` once it is let `go`, ``/early`` unread."""
+    """A server that answers with the body it has read.
+
+    ``/large`` is answered with much, ``/wait`` once it is let `go`, and ``/early`` before its body is read.
+    """
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 import resource
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from tests.e2e.crew import Crew
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site, expected
 from tests.integration.nightly.nights_race import Inline
+from tests.patience import WITHIN_S
 from tests.servers import require
 
 from crossdock.clock import SystemClock
@@ -179,8 +182,8 @@ def test_a_night_that_was_stopped_goes_on_after_the_restart(site: Site) -> None:
 class Watched(Crew):
     """One scheduler of a site whose job is due every second, with its health page."""
 
-    def __init__(self, site: Site, **facts: object) -> None:
-        command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0"]
+    def __init__(self, site: Site, *options: str, **facts: object) -> None:
+        command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0", *options]
         super().__init__(command, site.folder / "schedule.log", **facts)  # type: ignore[arg-type]  # passed on as they are
 
     def __enter__(self) -> Self:
@@ -188,11 +191,17 @@ class Watched(Crew):
         self.until(lambda: self.said(DONE) > 0)
         return self
 
+    @property
+    def base_url(self) -> str:
+        return self.log.partition("serving ")[2].split()[0]
+
     def ready(self) -> tuple[int, str]:
         """What ``/readyz`` says."""
-        base_url = self.log.partition("serving ")[2].split()[0]
-        answer = httpx.get(f"{base_url}/readyz", trust_env=False)
+        answer = self.get()
         return answer.status_code, answer.text.strip()
+
+    def get(self, **headers: str) -> httpx.Response:
+        return httpx.get(f"{self.base_url}/readyz", headers=headers, trust_env=False)
 
 
 def every_second(site: Site, **edits: str) -> None:
@@ -215,6 +224,58 @@ def assert_well(site: Site, crew: Watched, invoices: str = INVOICES) -> None:
     assert crew.stop() == [0]
     site.assert_everything_once(invoices)
     assert site.sync().json["requests"] == 0
+
+
+def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> None:
+    """To this machine's, and to those of --allow-host; to no other."""
+    every_second(site)
+    with Watched(site, "--allow-host", "metrics.example", "--allow-host", "localhost:19464") as crew:
+        for host, status in {"metrics.example": 200, "localhost:19464": 200, "rebound.example": 403}.items():
+            assert crew.get(host=host).status_code == status
+        assert crew.stop() == [0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ("--allow-host", "metrics.example"),
+            "--allow-host names the host of the health page, which is not served\n  Add --health PORT.",
+        ),
+        (
+            ("--health", "0", "--allow-host", "http://metrics.example"),
+            """\
+--allow-host: 'http://metrics.example' does not name a host
+  Give HOST or HOST:PORT, for example metrics.example.com:9464.""",
+        ),
+    ],
+)
+def test_an_allowed_host_that_makes_no_sense_is_refused(site: Site, options: tuple[str, ...], said: str) -> None:
+    """Exit 2 before anything runs, with what to give."""
+    every_second(site)
+    result = site.run("schedule", *options)
+    assert (result.code, result.err.partition("crossdock: ")[2]) == (2, f"{said}\n")
+
+
+def test_half_open_connections_to_the_health_page_do_not_starve_a_run(site: Site) -> None:
+    """With 300 of them and 256 files the next nights run, and the page answers one more who asks."""
+
+    def limits() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    every_second(site)
+    with Watched(site, limits=limits) as crew, ExitStack() as stack:
+        address = urlsplit(crew.base_url)
+        for half in [b"", b"GET /readyz HTTP/1.1\r\nHost: "] * 150:
+            wire = socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S)
+            stack.callback(wire.close)
+            wire.sendall(half)
+        crew.until(lambda: crew.ready() == (200, "ready"))
+        site.fill()
+        crew.says(DONE)
+        assert_well(site, crew)
+        assert not UNWELL.search(crew.log)
+        assert "Too many open files" not in crew.log
 
 
 def test_a_sqlite_state_that_goes_away_comes_back(site: Site) -> None:

@@ -311,10 +311,11 @@ class Seen:
 
 
 def ask(netloc: str, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Reply:
-    """Send one request, written with the standard library alone."""
+    """Send one request, written with the standard library alone; a body is JSON unless *headers* say otherwise."""
     connection = http.client.HTTPConnection(netloc, timeout=10)
+    sent = {**({"content-type": "application/json"} if body else {}), **(headers or {})}
     try:
-        connection.request(method, path, body or None, headers or {})
+        connection.request(method, path, body or None, sent)
         answer = connection.getresponse()
         return Reply(answer.status, answer.read(), dict(answer.getheaders()))
     finally:

@@ -17,7 +17,8 @@ import httpx
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.sandbox import SandboxServer
+from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.serving import ConnectionLimits
 
 CUSTOMERS = "/api/v1/sales/customers"
 PROGRAM = """
@@ -104,6 +105,80 @@ def test_a_long_body_is_refused_without_cutting_the_connection(server: SandboxSe
     answer = exchange(server, written(server, "POST", CUSTOMERS, b" " * 5_000_000))
     assert answer.startswith(b"HTTP/1.1 413")
     assert b"application/problem+json" in answer
+
+
+def keys_of(server: SandboxServer) -> int:
+    return len(httpx.get(f"{server.base_url}/_sandbox/keys", trust_env=False).json()["data"])
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"Host: rebound.example", b"403"),
+        (b"Host: localhost", b"403"),
+        (b"Host: 127.0.0.1:%d\r\nOrigin: http://evil.example", b"403"),
+        (b"Host: 127.0.0.1:%d\r\nOrigin: http://127.0.0.1:%d\r\nContent-Type: text/plain", b"415"),
+        (b"Host: 127.0.0.1:%d\r\nOrigin: http://127.0.0.1:%d", b"201"),
+        (b"Host: localhost:%d", b"201"),
+    ],
+)
+def test_a_page_of_another_site_makes_no_key(server: SandboxServer, head: bytes, status: bytes) -> None:
+    """As a browser would send it, by a name that was rebound to this machine or with the site's origin."""
+    before = keys_of(server)
+    named = head.replace(b"%d", server.base_url.rpartition(":")[2].encode())
+    answer = exchange(
+        server, b"POST /_sandbox/keys HTTP/1.1\r\n" + named + b"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    )
+    assert answer.split(b" ", 2)[1] == status
+    assert (b"application/problem+json" in answer) == (status != b"201")
+    assert keys_of(server) == before + (status == b"201")
+
+
+def test_the_command_allows_a_host(tmp_path: Path) -> None:
+    """``crossdock sandbox --allow-host`` opens its own pages to that name."""
+    command = [sys.executable, "-m", "crossdock", "sandbox", "--data", str(tmp_path), "--allow-host", "sandbox.example"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            url = json.loads(running.stdout.readline())["base_url"] + "/_sandbox/effects"
+            for host, status in {"sandbox.example": 200, "rebound.example": 403}.items():
+                assert httpx.get(url, headers={"host": host}, trust_env=False).status_code == status
+        finally:
+            running.kill()
+
+
+@pytest.mark.parametrize("told", ["192.0.2.7", "unknown", "", ",", "127.0.0.1, 192.0.2.7"])
+def test_a_proxy_of_this_machine_opens_no_door(server: SandboxServer, told: str) -> None:
+    """Whom it asks for by X-Forwarded-For is another machine, or is not known."""
+    answer = httpx.get(f"{server.base_url}/_sandbox/effects", headers={"x-forwarded-for": told}, trust_env=False)
+    assert answer.status_code == (403 if told.strip(",") else 200)
+
+
+def test_http_1_0_without_a_host_makes_no_key(server: SandboxServer) -> None:
+    """It names no server, so it is not asked for this one."""
+    answer = exchange(server, b"POST /_sandbox/keys HTTP/1.0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 403")
+
+
+def test_what_hides_behind_two_framings_is_not_carried_out(server: SandboxServer) -> None:
+    """With Content-Length and Transfer-Encoding a request is 400, and what a proxy took for its body is not read."""
+    before = keys_of(server)
+    host = server.base_url.removeprefix("http://").encode()
+    smuggled = b"POST /_sandbox/keys HTTP/1.1\r\nHost: " + host + b"\r\nContent-Length: 0\r\n\r\n"
+    head = b"POST /api/v1/x HTTP/1.1\r\nHost: " + host + b"\r\nTransfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n"
+    body = b"0\r\n\r\n" + smuggled
+    assert exchange(server, head % len(body) + body).startswith(b"HTTP/1.1 400")
+    assert keys_of(server) == before
+
+
+@pytest.mark.parametrize(
+    "half", [b"GET /api HTTP/1.1\r\nHost: ", b"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{"]
+)
+def test_half_a_request_does_not_hold_the_sandbox(tmp_path: Path, half: bytes) -> None:
+    """Its connection ends with 408 within the sandbox's limits."""
+    soon = ConnectionLimits(header_s=0.2, body_s=0.2)
+    with SandboxServer(tmp_path, SandboxSettings(connection_limits=soon)) as impatient:
+        assert exchange(impatient, half).startswith(b"HTTP/1.1 408")
 
 
 def test_data_keys_and_port_survive_a_restart(tmp_path: Path) -> None:

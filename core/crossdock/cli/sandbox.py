@@ -46,6 +46,12 @@ _FAULTS = (
 @click.option("--profile", type=click.Choice(_PROFILES), default="full", show_default=True, help="Which courtesies.")
 @click.option("--fault", multiple=True, metavar="NAME=PROBABILITY", help=f"Repeatable: {', '.join(_FAULTS)}.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What the faults are drawn from.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Repeatable: a name, besides this machine's own, by which /docs and /_sandbox may be asked.",
+)
 @click.option("--new-key", is_flag=True, help="Make and show one more API key.")
 @click.pass_context
 def sandbox(
@@ -59,6 +65,7 @@ def sandbox(
     profile: Profile,
     fault: tuple[str, ...],
     seed: int,
+    allow_host: tuple[str, ...],
     *,
     new_key: bool,
 ) -> None:
@@ -78,6 +85,7 @@ def sandbox(
         rate_headers=rate_headers,
         profile=profile,
         faults=_fault_set(fault, seed),
+        allowed_hosts=allow_host,
     )
     serve(data, settings, port=port, new_key=new_key)
 

@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 )
 @click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
 @click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="HOST[:PORT]",
+    help="Repeatable, with --health: a name, besides this machine's own, by which it may be asked.",
+)
+@click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
@@ -58,6 +64,7 @@ def schedule(
     job: str | None,
     at_once: int,
     health: int | None,
+    allow_host: tuple[str, ...],
     log_format: LogFormat,
     as_json: bool,
 ) -> int:
@@ -70,6 +77,10 @@ def schedule(
     from crossdock.errors import ConfigError
     from crossdock.sync import project
 
+    if allow_host and health is None:
+        raise ConfigError(
+            "--allow-host names the host of the health page, which is not served", hint="Add --health PORT."
+        )
     loaded = project.load(config)
     if not loaded.jobs:
         raise ConfigError("names no jobs", where=str(config), hint="docs/guide.md, 'Nights', shows one")
@@ -77,7 +88,7 @@ def schedule(
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
         return _once(loaded, once, job, log_format, as_json=as_json)
-    return _forever(loaded, config, at_once, health, log_format)
+    return _forever(loaded, config, at_once, health, allow_host, log_format)
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
@@ -201,7 +212,14 @@ def _why_not(loaded: Project, occasion: Occasion) -> str:
     return "is not run: it is longer ago than 'retention' keeps nights" if night is None else "has been run already"
 
 
-def _forever(loaded: Project, config: Path, at_once: int, health: int | None, log_format: LogFormat) -> int:
+def _forever(
+    loaded: Project,
+    config: Path,
+    at_once: int,
+    health: int | None,
+    allowed_hosts: tuple[str, ...],
+    log_format: LogFormat,
+) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     from crossdock.cli.otel import traced
@@ -216,7 +234,8 @@ def _forever(loaded: Project, config: Path, at_once: int, health: int | None, lo
     with logs.shown(log_format), traced(logs.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(_ending(log_format))
         if health is not None:
-            log.info("serving %s", stack.enter_context(serve(vitals, port=health)))
+            base_url = stack.enter_context(serve(vitals, port=health, allowed_hosts=allowed_hosts))
+            log.info("serving %s", base_url)
         reloaded = stack.enter_context(_hangups(config))
         log.info("watching %s", ", ".join(loaded.jobs))
         threads = ThreadPoolExecutor(at_once, "night")

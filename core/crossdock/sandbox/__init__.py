@@ -1,6 +1,7 @@
 """The platform of the specification, emulated on this machine: strict where it speaks, honest where it does not.
 
-It shares nothing with the client but the wire models and the errors, so that one mistake cannot cancel out.
+It shares nothing with the client but the wire models and the errors, so that one mistake cannot cancel out; how HTTP is
+served (`crossdock.serving`) is nothing that the client has.
 """
 
 from crossdock.sandbox.app import Sandbox, SandboxSettings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import re
 import time
@@ -19,7 +18,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from crossdock.errors import ConfigError
-from crossdock.sandbox import admission, controls, docs, keys, openapi, operations, reading, storage
+from crossdock.sandbox import admission, bodies, controls, docs, keys, openapi, operations, reading, storage
 from crossdock.sandbox.admission import Credential
 from crossdock.sandbox.controls import Clock, Controls
 from crossdock.sandbox.dialects import Dialect
@@ -28,6 +27,7 @@ from crossdock.sandbox.keys import TENANT, Keyring
 from crossdock.sandbox.problems import ProblemError, make_plain
 from crossdock.sandbox.routes import Route, find_route
 from crossdock.sandbox.writing import Call
+from crossdock.serving import ConnectionLimits, ServerNames, is_loopback
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,8 @@ class SandboxSettings:
     rate_headers: Dialect = "draft10"  # how answers tell of the rate limit
     profile: Profile = "full"
     faults: FaultSet = field(default_factory=FaultSet)
+    allowed_hosts: tuple[str, ...] = ()  # names besides those of this machine by which its own pages may be asked
+    connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:
         least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "delay_s": 0}
@@ -74,9 +76,10 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     def __init__(
         self, data_dir: Path, settings: SandboxSettings | None = None, clock: Callable[[], float] = time.time
     ) -> None:
+        self._settings = settings or SandboxSettings()
+        self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
         self._keyring = Keyring(data_dir)
         self.tenant = TENANT
-        self._settings = settings or SandboxSettings()
         self._bare = self._settings.profile == "bare"
         self._reader = storage.connect(data_dir / storage.FILE_NAME)
         self._writing = storage.connect(data_dir / storage.FILE_NAME)
@@ -94,6 +97,11 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._writing.close()
         self._reader.close()
         self._keyring.close()
+
+    @property
+    def connection_limits(self) -> ConnectionLimits:
+        """For who serves its application."""
+        return self._settings.connection_limits
 
     @property
     def keys(self) -> Mapping[str, Credential]:
@@ -114,17 +122,24 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         await response(scope, receive, send)
 
     async def _open(self, request: Request) -> Response:
-        """Answer at a door of the sandbox itself: to anybody, and under ``/_sandbox`` to this machine alone."""
+        """Answer at a door of the sandbox itself: to anybody, and under ``/_sandbox`` to this machine alone.
+
+        No credential is asked for here, so a page of another site must not get in by the browser of somebody who may.
+        The platform's API has credentials, which such a page does not know, and may be asked by any name.
+        """
         path, peer = request.scope["path"], request.client
         try:
+            if wrong := self._names.refusal(request.scope):
+                raise ProblemError(403, wrong)
             if path.startswith(docs.PATHS):
                 return docs.answer(request)
-            if peer is None or not ipaddress.ip_address(peer.host).is_loopback:
+            if peer is None or not is_loopback(peer.host):
                 raise ProblemError(403, "/_sandbox answers this machine alone.")
+            body = await bodies.read_at_door(request)
             if path == "/_sandbox/keys" or path.startswith("/_sandbox/keys/"):
-                return await keys.answer(self._keyring, request)
+                return await keys.answer(self._keyring, request, body)
             if path in controls.PATHS:
-                return await self._controls.answer(request)
+                return await self._controls.answer(request, body)
             return self._look(request)
         except ProblemError as problem:
             return problem.response
@@ -144,10 +159,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         raise ProblemError(404, "There is nothing at this path.")
 
     async def _call(self, request: Request) -> Response:
-        body = b""
-        async for chunk in request.stream():  # to its end even if it is too long, so that the client then listens
-            if len(body) <= self._settings.max_body_bytes:
-                body += chunk
+        body = await bodies.read(request, self._settings.max_body_bytes)
         path, headers = request.scope["path"], request.headers
         now, limits = self._controls.clock(), self._limits.policy
         call = Call(request.method, path, headers, body, now, limits, self._settings.max_items)
@@ -194,7 +206,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         key = _idempotency_key(call) if self._settings.profile == "full" else None
         bodiless = route.operation == "approve" and not call.body
         accepted = None if bodiless else _MEDIA_TYPES.get(call.method)
-        if accepted and call.headers.get("content-type", "").partition(";")[0].strip().lower() not in accepted:
+        if accepted and bodies.media_type(call.headers) not in accepted:
             headers = {"accept-patch" if call.method == "PATCH" else "accept": ", ".join(accepted)}
             raise ProblemError(415, f"Content-Type must be {' or '.join(accepted)}.", headers=headers)
         if len(call.body) > self._settings.max_body_bytes:

@@ -8,23 +8,19 @@ import struct
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from crossdock.serving import GuardedConnection
 
 _TRANSPORT = "transport"  # in the state of a request
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
-class _HandsOver(asyncio.Protocol):
-    """Lets each request of a connection reach its transport; every protocol of uvicorn keeps its state like this."""
+class Connection(GuardedConnection):
+    """Lets each of its requests reach its transport."""
 
-    app_state: dict[str, object]
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}
-
-
-CONNECTION: type[asyncio.Protocol] = type("Connection", (_HandsOver, AutoHTTPProtocol), {})
 
 
 class Broken(Response):

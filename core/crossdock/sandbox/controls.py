@@ -56,14 +56,14 @@ class Controls:
     def __init__(self, faults: FaultSet, clock: Clock, writer: Writer) -> None:
         self.faults, self.clock, self._writer = Faults(faults), clock, writer
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request, body: bytes) -> Response:
         match request.scope["path"], request.method:
             case "/_sandbox/faults", "POST":
-                self.faults = Faults(_read(FaultSet, await request.body()))
+                self.faults = Faults(_read(FaultSet, body))
             case "/_sandbox/faults", "DELETE":
                 self.faults = Faults(FaultSet())
             case "/_sandbox/clock", "POST":
-                await self.clock.advance(_read(_Advance, await request.body()).advance_s, self._writer)
+                await self.clock.advance(_read(_Advance, body).advance_s, self._writer)
             case (_, "GET"):
                 pass
             case (path, _):

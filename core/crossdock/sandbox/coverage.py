@@ -81,8 +81,14 @@ SECTIONS = (
         "8. Limits",
         "10,000 requests a minute; a token bucket that permits bursts.",
         "A bucket of 2,000 for each tenant and credential; 429 with Retry-After and rate headers, whose dialect can be "
-        "chosen; bodies up to 1 MiB; 10,000 lines to an invoice; pages of up to 1,000.",
-        ("unit/sandbox/test_limits.py", "unit/sandbox/test_profiles.py", "unit/sandbox/test_refusals.py"),
+        "chosen; bodies up to 1 MiB; 10,000 lines to an invoice; pages of up to 1,000; 30 s for the headers of a "
+        "request and 60 s for its body, then 408.",
+        (
+            "unit/sandbox/test_limits.py",
+            "unit/sandbox/test_profiles.py",
+            "unit/sandbox/test_refusals.py",
+            "integration/test_sandbox_server.py",
+        ),
         "Nothing.",
     ),
     Section(

@@ -108,14 +108,14 @@ def _add_missing_columns(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-async def answer(keyring: Keyring, request: Request) -> Response:
+async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
     """Answer at ``/_sandbox/keys`` and ``/_sandbox/keys/{id}``."""
     name = request.scope["path"].removeprefix("/_sandbox/keys").lstrip("/")
     match request.method, name:
         case "GET", "":
             return Response(json.dumps({"data": keyring.listed()}), media_type="application/json")
         case "POST", "":
-            wanted = _wanted(await request.body())
+            wanted = _wanted(body)
             credential, key = await asyncio.to_thread(_add, keyring, wanted)
             told = {"api_key": key, "credential": credential.id, "tenant": credential.tenant}
             told_all = json.dumps({**told, "scopes": credential.scopes.split()})

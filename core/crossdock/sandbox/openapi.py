@@ -9,10 +9,10 @@ from typing import Any
 from crossdock.sandbox import reading, schemas
 from crossdock.sandbox.admission import SCOPES, scope_of
 from crossdock.sandbox.keys import SLUG, TENANT
-from crossdock.sandbox.problems import MEDIA_TYPE
 from crossdock.sandbox.resources import COLLECTIONS, INSTANT, Collection
 from crossdock.sandbox.samples import EXAMPLES
 from crossdock.sandbox.schemas import ASSUMED, TIME, identifier
+from crossdock.serving.problems import MEDIA_TYPE
 
 Json = dict[str, Any]
 

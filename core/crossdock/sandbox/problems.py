@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 
 from starlette.responses import Response
 
-MEDIA_TYPE = "application/problem+json"
+from crossdock.serving.problems import MEDIA_TYPE, problem
+
 _KINDS = {429: "https://iana.org/assignments/http-problem-types#quota-exceeded"}
 
 Finding = tuple[str, str]  # a JSON pointer in fragment form (RFC 6901 section 6), and what is wrong there
@@ -21,11 +21,10 @@ class ProblemError(Exception):
         self, status: int, detail: str, *, findings: Sequence[Finding] = (), headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(detail)
-        kind, title = _KINDS.get(status, "about:blank"), HTTPStatus(status).phrase
-        document: dict[str, object] = {"type": kind, "title": title, "status": status, "detail": detail}
-        if findings:
-            document["errors"] = [{"pointer": pointer, "detail": wrong} for pointer, wrong in findings]
-        self.response = Response(json.dumps(document), status, headers, MEDIA_TYPE)
+        errors = [{"pointer": pointer, "detail": wrong} for pointer, wrong in findings]
+        members = {"errors": errors} if findings else {}
+        kind = _KINDS.get(status, "about:blank")
+        self.response = problem(status, detail, kind=kind, headers=headers, **members)
 
 
 def make_plain(response: Response) -> None:

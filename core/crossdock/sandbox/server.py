@@ -18,9 +18,11 @@ from typing import Self
 import uvicorn
 from starlette.types import ASGIApp
 
+from crossdock import serving
 from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
-from crossdock.sandbox.connections import CONNECTION
+from crossdock.sandbox.connections import Connection
+from crossdock.serving import ConnectionLimits
 
 Facts = dict[str, str | None]
 
@@ -88,17 +90,12 @@ class SandboxServer:
         self._opened.close()
 
 
-def config(app: ASGIApp) -> uvicorn.Config:
+def config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Config:
     """How a sandbox is served; *app* is its own, or one around it."""
-    return uvicorn.Config(
+    return serving.config(
         app,
-        interface="asgi3",
-        http=CONNECTION,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        server_header=False,
+        limits or ConnectionLimits(),
+        Connection,
         timeout_keep_alive=75,  # long: each idle connection that is closed is a chance of an ambiguous answer
         timeout_graceful_shutdown=5,
     )
@@ -108,7 +105,7 @@ class _Server(uvicorn.Server):
     """uvicorn, telling when it is ready, and ending cleanly where uvicorn would raise the signal once more."""
 
     def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
-        super().__init__(config(sandbox.app))
+        super().__init__(config(sandbox.app, sandbox.connection_limits))
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

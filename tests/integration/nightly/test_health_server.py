@@ -5,14 +5,18 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.integration.serving.test_connections import rest
+from tests.patience import WITHIN_S
 
 from crossdock.errors import ConfigError
+from crossdock.nightly import health
 from crossdock.nightly.health import Vitals, serve
 from crossdock.testing.clock import ManualClock
 
@@ -83,6 +87,36 @@ def test_it_can_only_be_read(client: httpx.Client, path: str) -> None:
 def test_there_is_nothing_else(client: httpx.Client, path: str) -> None:
     """No list, no documents, no redirects."""
     assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/"])
+@pytest.mark.parametrize(
+    "foreign", [{"host": "rebound.example"}, {"host": "localhost"}, {"origin": "http://evil.example"}]
+)
+def test_pages_of_other_sites_learn_nothing(client: httpx.Client, path: str, foreign: dict[str, str]) -> None:
+    """A foreign Host or Origin is 403 everywhere, with what to do."""
+    answer = client.get(path, headers=foreign)
+    assert (answer.status_code, answer.headers["content-type"]) == (403, "application/problem+json")
+    todo = "--allow-host NAME." if "host" in foreign else "Ask from a page of this server"
+    assert todo in answer.json()["detail"]
+
+
+def test_it_is_asked_by_the_names_of_this_machine_and_by_allowed_ones(vitals: Vitals) -> None:
+    """Prometheus may know the machine by a name that the operator has allowed."""
+    with serve(vitals, allowed_hosts=["metrics.example"]) as base_url, httpx.Client(trust_env=False) as client:
+        port = urlsplit(base_url).port
+        for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"metrics.example:{port}", "metrics.example"):
+            assert client.get(f"{base_url}/metrics", headers={"host": host}).status_code == 200
+
+
+def test_half_a_request_is_let_go(vitals: Vitals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is answered 408 and closed, without an end of the block."""
+    monkeypatch.setattr(health, "_LIMITS", replace(health._LIMITS, header_s=0.2))
+    with serve(vitals) as base_url:
+        address = urlsplit(base_url)
+        with socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S) as wire:
+            wire.sendall(b"GET /healthz HTTP/1.1\r\nhost: ")
+            assert rest(wire).startswith(b"HTTP/1.1 408")
 
 
 def test_it_stops_with_the_block(vitals: Vitals) -> None:

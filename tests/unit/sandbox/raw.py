@@ -19,6 +19,7 @@ ORDERS = "/api/v1/sales/orders"
 ACCOUNTS = "/api/v1/finance/ledger-accounts"
 LOTS = "/api/v1/inventory/lots"
 BINS = "/api/v1/warehouse/bins"
+BASE_URL = "http://127.0.0.1:8080"
 
 
 class ManualTime:
@@ -48,7 +49,7 @@ class Raw:
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         sent = {name: value for name, value in given.items() if value is not None}
-        return httpx.Request(method, "http://sandbox.test" + path, content=content, headers=sent)
+        return httpx.Request(method, BASE_URL + path, content=content, headers=sent)
 
     def __call__(
         self, method: str, path: str, body: str | bytes | None = None, **headers: str | None

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema_rs import Draft202012Validator, meta
 from tests.servers import require
-from tests.unit.sandbox.raw import CUSTOMERS, Raw, assert_problem, exact
+from tests.unit.sandbox.raw import BASE_URL, CUSTOMERS, Raw, assert_problem, exact
 
 from crossdock.sandbox import SandboxServer, openapi
 from crossdock.sandbox.coverage import SECTIONS
@@ -128,7 +128,7 @@ def test_a_schema_stands_for_itself(raw: Raw, name: str) -> None:
     meta.validate(schema)
     Draft202012Validator(schema).validate(schema["examples"][0])
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    path = schema["$id"].removeprefix("http://sandbox.test")
+    path = schema["$id"].removeprefix(BASE_URL)
     assert raw("GET", path, authorization=None).json() == schema
     assert all(each.startswith("#/$defs/") for each in re.findall(r'"\$ref": ?"([^"]*)"', answer.text))
 

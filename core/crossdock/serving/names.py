@@ -1,0 +1,78 @@
+"""The names by which a server may be asked.
+
+A web page of another site can send requests to a server on this machine: directly, and, if its own name is made to
+resolve to 127.0.0.1 (DNS rebinding), as if it were of the same origin. The first shows in Origin, the second in Host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from crossdock.errors import ConfigError
+
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")  # RFC 3986 section 3.2, as hosts are named
+
+
+class ServerNames:
+    """Loopback names and the address that a connection came to, each with the port, and the names that are *allowed*.
+
+    Args:
+        allowed: More names, as ``HOST``, for any port, or ``HOST:PORT``.
+        command: The command that takes them with ``--allow-host``.
+
+    Raises:
+        ConfigError: If one of *allowed* has another form.
+    """
+
+    def __init__(self, allowed: Iterable[str], command: str) -> None:
+        self._allowed = frozenset(name.lower() for name in allowed)
+        self._command = command
+        for name in self._allowed:
+            if not _AUTHORITY.fullmatch(name):
+                hint = "Give HOST or HOST:PORT, for example metrics.example.com:9464."
+                raise ConfigError(f"{name!r} does not name a host", where="--allow-host", hint=hint)
+
+    def refusal(self, scope: Scope) -> str | None:
+        """Why a request must not be answered; None for one to these names that no page of another site has sent."""
+        headers = Headers(scope=scope)
+        local, port = scope.get("server") or ("", None)
+        host = headers.get("host", "").lower()
+        if not self._is_ours(host, local, port or 80):
+            return (
+                f"Host does not name this server. Use localhost:{port or 80} or 127.0.0.1:{port or 80}, or allow the"
+                f" name: {self._command} --allow-host NAME."
+            )
+        own = {f"http://{host}", f"https://{host}"}  # https where a proxy has taken the TLS off
+        if any(origin.lower() not in own for origin in headers.getlist("origin")):
+            return "Origin is another site. Ask from a page of this server, or from a program that sends no Origin."
+        return None
+
+    def _is_ours(self, host: str, local: str, local_port: int) -> bool:
+        found = _AUTHORITY.fullmatch(host)
+        if found is None:
+            return False
+        name, port = found[1], int(found[2] or 80)
+        if name in self._allowed or host in self._allowed:
+            return True
+        address = name.strip("[]")
+        return port == local_port and (name == "localhost" or is_loopback(address) or _is_same(address, local))
+
+
+def is_loopback(address: str) -> bool:
+    """Whether this is an IP address of the loopback interface; False for what is no address."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_same(address: str, other: str) -> bool:
+    try:
+        return ip_address(address) == ip_address(other)
+    except ValueError:
+        return False

@@ -1,0 +1,142 @@
+"""By which names a server answers, whatever Host and Origin say."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from crossdock.errors import ConfigError
+from crossdock.serving import ServerNames
+
+NAMES = ServerNames(["Sandbox.example", "proxy.example:9000"], "crossdock sandbox")
+
+
+def refusal(host: str | None, *origins: str, local: tuple[str, int] | None = ("127.0.0.1", 8080)) -> str | None:
+    """What is said to a request with these headers that came to *local*."""
+    headers = [] if host is None else [(b"host", host.encode("latin-1"))]
+    headers += [(b"origin", origin.encode("latin-1")) for origin in origins]
+    return NAMES.refusal({"type": "http", "headers": headers, "server": local})
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost:8080",
+        "LocalHost:8080",
+        "127.0.0.1:8080",
+        "127.8.9.10:8080",
+        "[::1]:8080",
+        "[0:0:0:0:0:0:0:1]:8080",
+        "sandbox.example",
+        "sandbox.example:8080",
+        "SANDBOX.example:443",
+        "proxy.example:9000",
+    ],
+)
+def test_own_and_allowed_names_are_answered(host: str) -> None:
+    """Loopback names with the port, an allowed name with any port, an allowed name and port as they were given."""
+    assert refusal(host) is None
+    assert refusal(host, f"http://{host}", f"https://{host.lower()}") is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        None,
+        "",
+        "localhost",
+        "localhost:8081",
+        "127.0.0.1",
+        "127.0.0.1:80",
+        "localhost.:8080",
+        "localhost.evil.example:8080",
+        "127.0.0.1.evil.example:8080",
+        "evil.example:8080",
+        "evil.example@localhost:8080",
+        "localhost:8080@evil.example",
+        "localhost:8080, evil.example",
+        "192.0.2.7:8080",
+        "[::1]",
+        "[::2]:8080",
+        "[::1:8080",
+        "::1",
+        "2130706433:8080",
+        "0177.0.0.1:8080",
+        "localhost:080800",
+        "localhost:\xb2",
+        "proxy.example",
+        "proxy.example:9001",
+        "x.sandbox.example",
+    ],
+)
+def test_other_names_are_refused(host: str | None) -> None:
+    """The sentence gives two names that are answered and the option that allows another, and repeats nothing."""
+    assert refusal(host) == (
+        "Host does not name this server. Use localhost:8080 or 127.0.0.1:8080, or allow the name: crossdock sandbox"
+        " --allow-host NAME."
+    )
+
+
+@pytest.mark.parametrize(
+    "origins",
+    [
+        ("http://evil.example",),
+        ("null",),
+        ("",),
+        ("http://localhost:3000",),
+        ("http://localhost",),
+        ("http://127.0.0.1:8080",),
+        ("http://localhost:8080/",),
+        ("ftp://localhost:8080",),
+        ("http://localhost:8080", "http://evil.example"),
+        ("http://localhost:8080, http://evil.example",),
+    ],
+)
+def test_pages_of_other_sites_are_refused(origins: tuple[str, ...]) -> None:
+    """Origin must be the site that Host names, as browsers write it, or not be sent; the sentence says what to do."""
+    told = "Origin is another site. Ask from a page of this server, or from a program that sends no Origin."
+    assert refusal("localhost:8080", *origins) == told
+
+
+def test_the_address_that_a_connection_came_to_is_a_name() -> None:
+    """For a server that listens beyond this machine: the address of the connection, with the port, and no other one."""
+    assert refusal("192.0.2.7:8080", local=("192.0.2.7", 8080)) is None
+    assert refusal("[2001:DB8::7]:8080", local=("2001:db8::7", 8080)) is None
+    assert refusal("192.0.2.8:8080", local=("192.0.2.7", 8080))
+    assert refusal("localhost:8080", local=("192.0.2.7", 8080)) is None
+
+
+def test_port_80_is_not_written() -> None:
+    """Browsers leave the default port out."""
+    assert refusal("localhost", local=("127.0.0.1", 80)) is None
+    assert refusal("localhost:80", "http://localhost:80", local=("127.0.0.1", 80)) is None
+    assert refusal("localhost", local=None) is None
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=30), st.text(st.characters(max_codepoint=255), max_size=30))
+@example("localhost:8080", "")
+@example("[", "")
+def test_only_names_of_this_server_are_answered(host: str, origin: str) -> None:
+    """No text is an error, and what is answered is a loopback address or an allowed name, and its own origin."""
+    if refusal(host, origin) is None:
+        assert origin.lower() in {f"http://{host.lower()}", f"https://{host.lower()}"}
+    if refusal(host) is None:
+        name, _, port = host.lower().rpartition(":")
+        assert (name, port) == ("localhost", "8080") or "127." in name or "::1" in name or ".example" in host.lower()
+
+
+@given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
+def test_an_address_of_another_machine_is_no_name(address: IPv4Address | IPv6Address) -> None:
+    """Of all addresses those of the loopback interface are answered."""
+    host = f"[{address}]:8080" if address.version == 6 else f"{address}:8080"
+    assert (refusal(host) is None) == address.is_loopback
+
+
+@pytest.mark.parametrize("name", ["http://metrics.example", "", "a b", "host:port", "*", "a/b", "host:", "ä.example"])
+def test_an_allowed_name_has_a_form(name: str) -> None:
+    """A URL or a pattern is refused, with the option and an example."""
+    with pytest.raises(ConfigError, match="--allow-host: .* does not name a host\n  Give HOST or HOST:PORT"):
+        ServerNames([name], "crossdock schedule")

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
-from decimal import Decimal
+from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded, Subnormal
 from json.encoder import encode_basestring
 from typing import Any
 
 MAX_DEPTH = 32
+MAX_EXPONENT = 1_000  # of a number, up or down; more would be written as so many zeros
+MAX_DIGITS = MAX_EXPONENT + 1
+
+_EXACT = Context(
+    prec=MAX_DIGITS,
+    Emin=-MAX_EXPONENT,
+    Emax=MAX_EXPONENT,
+    traps=[InvalidOperation, Overflow, Rounded, Subnormal, Clamped],  # whatever would change a number raises
+)
 
 
 def read(body: bytes) -> Any:
@@ -17,15 +26,21 @@ def read(body: bytes) -> Any:
         ValueError: For anything that is not exact and unambiguous; the message echoes nothing of the body.
     """
     try:
-        value = json.loads(body.decode(), parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=_object)
+        value = _READER.decode(body.decode())
         _inspect(value, MAX_DEPTH)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except UnicodeError:
         raise ValueError("not UTF-8, or half a surrogate pair") from None
     except ArithmeticError:
-        raise ValueError("a number is beyond all bounds") from None
+        raise ValueError(_BEYOND) from None
     return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits.lstrip("-")) > MAX_DIGITS:
+        raise ValueError(_BEYOND)
+    return int(digits)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -33,6 +48,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ValueError("an object repeats a member name")
     return members
+
+
+_BEYOND = f"a number has an exponent beyond {MAX_EXPONENT} or more than {MAX_DIGITS} digits"
+_READER = json.JSONDecoder(
+    parse_float=_EXACT.create_decimal, parse_int=_integer, parse_constant=Decimal, object_pairs_hook=_object
+)
 
 
 def _inspect(value: Any, room: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from crossdock.delivery.operations import payload_after
 from crossdock.delivery.outcomes import Outcome
-from crossdock.platform.problems import SHOWN
+from crossdock.platform.problems import MAX_POINTER, SHOWN
 from crossdock.resources import RESOURCES, ResourceName, personal_members
 from crossdock.state import Intent
 
@@ -36,7 +36,7 @@ class Masks:
         payload = payload_after(intent)
         members = self.of(intent.stream, intent.resource)
         texts = [text.casefold() for text in _texts([payload.get(name) for name in members])]
-        pointer = outcome.pointer and _masked(outcome.pointer, texts)
+        pointer = outcome.pointer and _masked(outcome.pointer, texts)[:MAX_POINTER]
         return replace(outcome, message=_masked(outcome.message, texts)[:SHOWN], pointer=pointer)
 
 

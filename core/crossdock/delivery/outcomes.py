@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crossdock import wire
-from crossdock.pacing.headers import MAX_WAIT_S, http_date
+from crossdock.pacing.headers import LONGEST_FIELD, MAX_WAIT_S, http_date
 from crossdock.platform import problems
 from crossdock.platform.problems import Problem
 from crossdock.records import Reason
 from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
+
+MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
@@ -27,6 +29,7 @@ class Outcome:
     Attributes:
         retry_after_s: When the server wants to be asked again; None if it did not say.
         platform_id: Of a delivered record, where the answer names it.
+        etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         reason: Why it was rejected.
         held: What a look-up found, all its members.
     """
@@ -83,7 +86,7 @@ def of_look_up(answer: Answer) -> Outcome:
         body = wire.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
-    listed, etag = body.get("data") if isinstance(body, dict) else None, answer.headers.get("etag")
+    listed, etag = body.get("data") if isinstance(body, dict) else None, _etag(answer)
     if isinstance(listed, list):
         body, etag = listed[0] if listed else None, None  # a tag would be the list's
     if body is None:
@@ -111,7 +114,12 @@ def _success(answer: Answer) -> Outcome:
     given = body.get("id") if isinstance(body, dict) else None
     location = answer.headers.get("location", "")
     platform_id = given if isinstance(given, str) and given else location.rstrip("/").rpartition("/")[2] or None
-    return Outcome("delivered", status=answer.status, platform_id=platform_id, etag=answer.headers.get("etag"))
+    return Outcome("delivered", status=answer.status, platform_id=platform_id, etag=_etag(answer))
+
+
+def _etag(answer: Answer) -> str | None:
+    tag = answer.headers.get("etag")
+    return tag if tag is not None and len(tag) <= MAX_ETAG else None
 
 
 def _rejection(problem: Problem) -> Outcome:
@@ -128,10 +136,11 @@ def _rejection(problem: Problem) -> Outcome:
 def retry_after_s(answer: Answer) -> float | None:
     """Seconds that ``Retry-After`` asks for (RFC 9110 section 10.2.3), 0 to 900; None where it is absent or no sense.
 
-    A date is compared with the answer's own ``Date``, so that our clock does not matter.
+    A date is compared with the answer's own ``Date``, so that our clock does not matter. What is longer than 256
+    characters makes no sense.
     """
     value = answer.headers.get("retry-after")
-    if value is None:
+    if value is None or len(value) > LONGEST_FIELD:
         return None
     if value.strip().isdecimal():
         return min(float(value), MAX_WAIT_S)

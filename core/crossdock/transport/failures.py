@@ -50,7 +50,7 @@ def http_reason(error: Exception) -> str:
         text = str(error)
         found = (said for beginning, said in _BROKEN_RULES.items() if text.startswith(beginning))
         return next(found, "the answer breaks the rules of HTTP")
-    cause = error.__cause__
+    cause = error.args[0] if error.args else None  # where httpcore keeps what it has mapped
     if isinstance(cause, OSError) and not isinstance(error, httpcore.TimeoutException):
         return network_reason(cause)
     if isinstance(cause, ValueError):

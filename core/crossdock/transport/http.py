@@ -222,4 +222,4 @@ def _named() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise httpcore.ConnectError from error
+        raise httpcore.ConnectError(error) from error

@@ -143,7 +143,7 @@ def packed(body: bytes) -> bytes:
         pytest.param(b"gzip", packed(b"x" * 10_000_000), "more than 100 bytes", id="bomb"),
         pytest.param(b"gzip", packed(b"x" * 99)[:-9], "not whole", id="packed and cut"),
         pytest.param(b"gzip", b"no gzip at all", "broke off", id="not packed"),
-        pytest.param(b"br", b"x", "answered in br", id="another packing"),
+        pytest.param(b"br", b"x", "answered in an encoding", id="another packing"),
     ],
 )
 def test_an_answer_that_cannot_be_taken_whole_is_ambiguous(encoding: bytes, body: bytes, told: str) -> None:

@@ -66,6 +66,11 @@ def test_one_number_has_one_text(number: str, text: str) -> None:
         pytest.param(b'{"a":' * 100_000, id="far too deep, objects"),
         pytest.param(b"1E99999999999999999999", id="exponent beyond bounds"),
         pytest.param(b"9" * 5000, id="5000 digits"),
+        pytest.param(b"9" * 1002, id="1002 digits"),
+        pytest.param(b"1e1001", id="exponent"),
+        pytest.param(b"1e400000000", id="exponent of gigabytes"),
+        pytest.param(b"[-1E-400000000]", id="fraction of gigabytes"),
+        pytest.param(b"0e400000000", id="nothing, with an exponent of gigabytes"),
     ],
 )
 def test_bad_json_is_refused(body: bytes) -> None:
@@ -84,3 +89,10 @@ def test_what_is_not_exact_is_not_written(value: object) -> None:
     """Floats, NaN and foreign objects have no text."""
     with pytest.raises(TypeError):
         exactjson.write(value)
+
+
+@pytest.mark.parametrize("body", [b"1e1001", b"1e-1001", b"9" * 1002, b"9" * 5000, b"1." + b"0" * 1001])
+def test_a_number_beyond_the_bounds_is_one_finding(body: bytes) -> None:
+    """Exponents and digits beyond the bounds are refused in the same words."""
+    with pytest.raises(ValueError, match="^a number has an exponent beyond 1000 or more than 1001 digits$"):
+        exactjson.read(body)

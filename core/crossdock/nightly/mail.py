@@ -167,7 +167,7 @@ class _Replies:
         line = self._file.readline(size)
         self._left -= len(line)
         if self._left < 0:
-            raise smtplib.SMTPResponseException(-1, b"")
+            raise RemoteError(f"replies with more than {MAX_REPLIES_BYTES:,} bytes")
         return line
 
 

@@ -4,7 +4,8 @@ One value has one text: keys are sorted, no white space, decimals without expone
 (``6``, not ``6.0`` or ``6E0``). These bytes feed request bodies and fingerprints.
 
 What is read and what is written has bounds, which RFC 8259 section 9 leaves to the implementation: `MAX_EXPONENT` for
-numbers and `MAX_DEPTH` for objects and arrays. Beyond them a few bytes could take gigabytes, hours or the whole stack.
+numbers, `MAX_DEPTH` and `MAX_VALUES` for what is nested or listed. Beyond them a small text could take gigabytes, hours
+or the whole stack.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ _has_whole_characters = re.compile(
 
 MAX_EXPONENT = 1_000
 MAX_DEPTH = 64  # levels of objects and arrays; Python's recursion limit ends `dumps` at about 300
+MAX_VALUES = 1_000_000  # of one text; a value of four bytes takes a hundred in memory
 BEYOND = f"a number has an exponent beyond {MAX_EXPONENT:,} or more than {MAX_EXPONENT + 1:,} digits"
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+TOO_MANY = f"more than {MAX_VALUES:,} values"
 
 _DIGITS = MAX_EXPONENT + 1
 _INTEGERS_END = 10**_DIGITS
@@ -86,7 +89,7 @@ def dumps(value: JsonValue) -> bytes:
         text = _text(value)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
-    _check_depth(value, text)
+    _check_depth(value, _brackets(text))
     return text.encode()
 
 
@@ -135,13 +138,14 @@ def loads(body: bytes | str) -> JsonValue:
             is beyond the bounds of this module. The text quotes nothing of *body*.
     """
     text = body if isinstance(body, str) else body.decode()
+    brackets = _brackets(text)
     try:
         value = _READER.decode(text)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
     except ArithmeticError:
         raise ValueError(BEYOND) from None
-    _check_depth(value, text)
+    _check_depth(value, brackets)
     if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
         raise ValueError("an escape is half a character, which no UTF-8 can carry")
     return value
@@ -161,9 +165,17 @@ def loads_own(text: str) -> JsonValue:
         raise ValueError(BEYOND) from None
 
 
-def _check_depth(value: JsonValue, text: str) -> None:
-    """Level by level, so that no depth is too much for this; most *text* has too few brackets to be deep."""
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+def _brackets(text: str) -> int:
+    """How many brackets open in *text*, those in its strings included. A comma or bracket begins one value at most."""
+    brackets = text.count("[") + text.count("{")
+    if brackets + text.count(",") > MAX_VALUES:
+        raise ValueError(TOO_MANY)
+    return brackets
+
+
+def _check_depth(value: JsonValue, brackets: int) -> None:
+    """Level by level, so that no depth is too much for this; most values have too few *brackets* to be deep."""
+    if brackets <= MAX_DEPTH:
         return
     level = [value]
     for _ in range(MAX_DEPTH):

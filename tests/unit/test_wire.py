@@ -158,6 +158,16 @@ def test_depth_has_one_bound_for_reading_and_writing() -> None:
         wire.loads_own("[" * 100_000)
 
 
+def test_the_number_of_values_has_one_bound_for_reading_and_writing() -> None:
+    """A million values come back, more are refused either way: they would take a hundred times their text."""
+    most = [0] * (wire.MAX_VALUES - 1)
+    assert wire.loads(wire.dumps(most)) == most
+    with pytest.raises(ValueError, match="^more than 1,000,000 values$"):
+        wire.dumps([*most, 0, 0])
+    with pytest.raises(ValueError, match="^more than 1,000,000 values$"):
+        wire.loads(b"[" + b"[]," * 500_001 + b"0]")
+
+
 def test_brackets_in_a_text_are_no_levels() -> None:
     """Only objects and arrays count."""
     assert wire.loads(wire.dumps(["[" * 1000, "{" * 1000])) == ["[" * 1000, "{" * 1000]

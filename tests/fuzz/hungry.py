@@ -26,7 +26,7 @@ from crossdock.transport.http import HttpClient
 ROOT = Path(__file__).parents[2]
 BYTES = 8 * 1024 * 1024  # what is read of an answer at most
 PIECE = 64 * 1024
-MUCH = 600  # pieces; 40 MB, and a thousand times as much unpacked
+MUCH = 10_000  # pieces; 640 MB, and a thousand times as much unpacked
 
 
 def _array(item: str, values: int = 1) -> bytes:

@@ -14,6 +14,8 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MOST = 2**31 - 1  # of a count or a number of a run on the command line; databases take no more than 2**63 - 1
+
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 
 

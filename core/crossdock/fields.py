@@ -23,7 +23,7 @@ def _exact(value: object) -> Decimal:
     number = Decimal(value)
     if not number.is_finite():
         raise ValueError("must be finite")
-    _, digits, exponent = number.as_tuple()  # normalize() would round to the context's 28 digits
+    sign, digits, exponent = number.as_tuple()  # normalize() would round to the context's 28 digits
     assert isinstance(exponent, int)
     if -MAX_DIGITS_AFTER_POINT <= exponent <= 0 and len(digits) + exponent <= MAX_DIGITS_BEFORE_POINT:
         return number  # as nearly all are, whatever zeros stand at the end
@@ -33,7 +33,9 @@ def _exact(value: object) -> Decimal:
         raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the point")
     if significant and len(significant) + exponent > MAX_DIGITS_BEFORE_POINT:
         raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the point")
-    return number if significant else Decimal(0)  # a zero may have any exponent, and written out as many digits
+    if not significant:
+        return Decimal(0)
+    return Decimal((sign, tuple(map(int, significant)), exponent))  # its zeros could take gigabytes to write
 
 
 @cache

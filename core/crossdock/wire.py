@@ -2,33 +2,67 @@
 
 One value has one text: keys are sorted, no white space, decimals without exponent or trailing zeros
 (``6``, not ``6.0`` or ``6E0``). These bytes feed request bodies and fingerprints.
+
+What is read and what is written has bounds, which RFC 8259 section 9 leaves to the implementation: `MAX_EXPONENT` for
+numbers, `MAX_DEPTH` and `MAX_VALUES` for what is nested or listed. Beyond them a small text could take gigabytes, hours
+or the whole stack.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Clamped, Context, Decimal, InvalidOperation, Overflow, Rounded, Subnormal
 from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
 JsonValue = Any
+_has_whole_characters = re.compile(
+    r"""(?:[^\\]++|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(?!u[dD][89a-fA-F]).)*+""", re.DOTALL
+).fullmatch  # of JSON: surrogates in pairs, other escapes, and all that is none
+
+MAX_EXPONENT = 1_000
+MAX_DEPTH = 64  # levels of objects and arrays; Python's recursion limit ends `dumps` at about 300
+MAX_VALUES = 1_000_000  # of one text; a value of four bytes takes a hundred in memory
+BEYOND = f"a number has an exponent beyond {MAX_EXPONENT:,} or more than {MAX_EXPONENT + 1:,} digits"
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+TOO_MANY = f"more than {MAX_VALUES:,} values"
+
+_DIGITS = MAX_EXPONENT + 1
+_INTEGERS_END = 10**_DIGITS
+_CONTAINERS = frozenset({dict, list, tuple})
+_BOUNDED = Context(
+    prec=_DIGITS,
+    Emin=-MAX_EXPONENT,
+    Emax=MAX_EXPONENT,
+    traps=[InvalidOperation, Overflow, Rounded, Subnormal, Clamped],  # whatever would change a number raises
+)
 
 
 def decimal_text(value: Decimal) -> str:
     """The one text of a finite decimal: plain digits, no exponent, no trailing zeros, no minus zero.
 
     Raises:
-        ValueError: If *value* is NaN or infinite.
+        ValueError: If *value* is NaN or infinite, or `BEYOND` the bounds.
     """
     if not value.is_finite():
         raise ValueError(f"{value} is no number that JSON can carry")
-    text = format(value, "f")
+    try:
+        text = format(_BOUNDED.plus(value), "f")
+    except ArithmeticError:
+        raise ValueError(BEYOND) from None
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     return "0" if text in {"-0", ""} else text
+
+
+def _integer_text(value: int) -> str:
+    if not -_INTEGERS_END < value < _INTEGERS_END:
+        raise ValueError(BEYOND)
+    return str(value)
 
 
 def time_text(value: date) -> str:
@@ -48,10 +82,15 @@ def dumps(value: JsonValue) -> bytes:
     """Canonical JSON, UTF-8.
 
     Raises:
-        ValueError: For NaN, infinities and naive times.
+        ValueError: For NaN, infinities, naive times, half characters, and what is beyond the bounds of this module.
         TypeError: For floats and other types without an exact JSON form.
     """
-    return _text(value).encode()
+    try:
+        text = _text(value)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    _check_depth(value, _brackets(text))
+    return text.encode()
 
 
 def _text(value: JsonValue) -> str:
@@ -65,20 +104,24 @@ def _text(value: JsonValue) -> str:
 
 
 def _members_text(members: dict[str, JsonValue]) -> str:
-    return f"{{{','.join([f'{_name(name)}:{_text(members[name])}' for name in sorted(members)])}}}"
+    texts = [
+        f"{(_short_name if len(name) <= 64 else encode_basestring)(name)}:{_text(members[name])}"
+        for name in sorted(members)
+    ]
+    return f"{{{','.join(texts)}}}"
 
 
 def _items_text(items: Iterable[JsonValue]) -> str:
     return f"[{','.join([_text(item) for item in items])}]"
 
 
-_name = lru_cache(maxsize=4096)(encode_basestring)  # the same few in every record
+_short_name = lru_cache(maxsize=4096)(encode_basestring)  # the same few in every record; long ones would fill memory
 _WRITERS: dict[type, Callable[[Any], str]] = {
     datetime: lambda value: f'"{time_text(value)}"',
     str: encode_basestring,
     type(None): lambda _: "null",
     bool: lambda value: "true" if value else "false",
-    int: str,
+    int: _integer_text,
     Decimal: decimal_text,
     dict: _members_text,
     list: _items_text,
@@ -91,42 +134,79 @@ def loads(body: bytes | str) -> JsonValue:
     """Read JSON; numbers with a point or exponent come as `Decimal`, others as `int`.
 
     Raises:
-        ValueError: If *body* is not UTF-8 JSON, repeats a member name, or holds NaN, an infinity or half a character.
+        ValueError: If *body* is not UTF-8 JSON, repeats a member name, holds NaN, an infinity or half a character, or
+            is beyond the bounds of this module. The text quotes nothing of *body*.
     """
+    text = body if isinstance(body, str) else body.decode()
+    brackets = _brackets(text)
     try:
-        text = body if isinstance(body, str) else body.decode()
         value = _READER.decode(text)
-        if "\\ud" in text or "\\uD" in text:
-            dumps(value)  # an escape may hide half a character, which no UTF-8 can carry
-        return value
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except ArithmeticError:
+        raise ValueError(BEYOND) from None
+    _check_depth(value, brackets)
+    if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
+        raise ValueError("an escape is half a character, which no UTF-8 can carry")
+    return value
 
 
 def loads_own(text: str) -> JsonValue:
-    """Read what `dumps` has written: as `loads` does, in half its time, since what it refuses cannot be there."""
-    return _OWN.raw_decode(text)[0]
+    """Read what `dumps` has written: as `loads` does, in half its time, since what it refuses cannot be there.
+
+    Raises:
+        ValueError: If *text* was not written by `dumps`, as far as that could take much memory or time.
+    """
+    try:
+        return _OWN.raw_decode(text)[0]
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    except ArithmeticError:
+        raise ValueError(BEYOND) from None
+
+
+def _brackets(text: str) -> int:
+    """How many brackets open in *text*, those in its strings included. A comma or bracket begins one value at most."""
+    brackets = text.count("[") + text.count("{")
+    if brackets + text.count(",") > MAX_VALUES:
+        raise ValueError(TOO_MANY)
+    return brackets
+
+
+def _check_depth(value: JsonValue, brackets: int) -> None:
+    """Level by level, so that no depth is too much for this; most values have too few *brackets* to be deep."""
+    if brackets <= MAX_DEPTH:
+        return
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for outer in level for inner in _contents(outer) if type(inner) in _CONTAINERS]
+        if not level:
+            return
+    raise ValueError(TOO_DEEP)
+
+
+def _contents(value: JsonValue) -> Iterable[JsonValue]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"member {twice!r} stands twice in one object")
+        raise ValueError("an object repeats a member name")
     return members
 
 
-def _exact(digits: str) -> Decimal:
-    try:
-        return Decimal(digits)
-    except InvalidOperation as error:
-        raise ValueError("a number has too large an exponent") from error
+def _integer(digits: str) -> int:
+    if len(digits.lstrip("-")) > _DIGITS:
+        raise ValueError(BEYOND)
+    return int(digits)
 
 
 def _refuse(name: str) -> JsonValue:
     raise ValueError(f"{name} is not JSON")
 
 
-_OWN = json.JSONDecoder(parse_float=Decimal)
-_READER = json.JSONDecoder(parse_float=_exact, parse_constant=_refuse, object_pairs_hook=_members)
+_OWN = json.JSONDecoder(parse_float=_BOUNDED.create_decimal)
+_READER = json.JSONDecoder(
+    parse_float=_BOUNDED.create_decimal, parse_int=_integer, parse_constant=_refuse, object_pairs_hook=_members
+)

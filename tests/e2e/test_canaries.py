@@ -164,7 +164,6 @@ def against(site: Site, outputs: Outputs, name: str, script: Script) -> None:
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-@pytest.mark.xfail(reason="transport/http.py quotes what a protocol error says", strict=False)
 def test_a_malformed_answer_is_not_quoted(site: Site, outputs: Outputs, name: str) -> None:
     """What is no HTTP is told by a sentence of ours."""
     against(site, outputs, name, MALFORMED[name])
@@ -172,7 +171,6 @@ def test_a_malformed_answer_is_not_quoted(site: Site, outputs: Outputs, name: st
     assert outputs.leaks() == []
 
 
-@pytest.mark.xfail(reason="a literal secret in rate.shared is not refused yet", strict=False)
 def test_a_literal_password_of_a_shared_bucket_is_not_shown(site: Site, outputs: Outputs) -> None:
     """Where the config holds it, no command repeats it."""
     start(site)

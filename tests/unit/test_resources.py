@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from crossdock import wire
 from crossdock.resources import (
     RESOURCES,
     InventoryLotDraft,
@@ -82,6 +83,21 @@ def test_every_exact_number_is_kept(number: Decimal) -> None:
     """What fits is kept digit for digit."""
     product = Product.model_validate({"externalId": "x", "sku": "s", "name": "n", "unitPrice": number})
     assert product.payload()["unitPrice"] == number
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        pytest.param(Decimal("0E-400000000"), b"0", id="zeros after the point"),
+        pytest.param(Decimal("0E400000000"), b"0", id="zeros before the point"),
+        pytest.param(Decimal("-1.5" + "0" * 5000), b"-1.5", id="five thousand zeros"),
+        pytest.param(Decimal("1.5E3"), b"1500", id="exponent"),
+    ],
+)
+def test_zeros_that_say_nothing_are_left_out(number: Decimal, text: bytes) -> None:
+    """A number that fits can be written, whatever zeros it came with; some would take gigabytes."""
+    product = Product.model_validate({"externalId": "x", "sku": "s", "name": "n", "unitPrice": number})
+    assert wire.dumps(product.payload()["unitPrice"]) == text
 
 
 def test_a_draft_holds_references_and_the_wire_does_not() -> None:

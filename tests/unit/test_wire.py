@@ -82,3 +82,131 @@ def test_times_are_utc_and_days_are_plain() -> None:
     assert wire.dumps([east, date(2026, 3, 29), datetime(2026, 1, 1, tzinfo=UTC)]) == (
         b'["2026-03-29T01:00:00Z","2026-03-29","2026-01-01T00:00:00Z"]'
     )
+
+
+BEYOND = [
+    pytest.param("1e1001", id="exponent"),
+    pytest.param("1E-1001", id="negative exponent"),
+    pytest.param("-1e400000000", id="an exponent of gigabytes"),
+    pytest.param("1e-400000000", id="a fraction of gigabytes"),
+    pytest.param("0e400000000", id="nothing, with an exponent"),
+    pytest.param("1e99999999999999999999", id="an exponent beyond Decimal"),
+    pytest.param("1." + "0" * 1001, id="1,002 digits with a point"),
+    pytest.param("9" * 1002, id="1,002 digits"),
+    pytest.param("-" + "9" * 1002, id="1,002 digits after a minus"),
+    pytest.param("9" * 5000, id="more digits than Python takes"),
+    pytest.param("9" * 8_000_000, id="digits of a whole answer"),
+]
+
+
+@pytest.mark.parametrize("number", BEYOND)
+def test_a_number_beyond_the_bounds_is_one_finding(number: str) -> None:
+    """An exponent beyond 1,000 and more than 1,001 digits are refused in the same words, wherever the number stands."""
+    with pytest.raises(ValueError, match="^a number has an exponent beyond 1,000 or more than 1,001 digits$"):
+        wire.loads(f'{{"a":[1,{number}]}}')
+
+
+@pytest.mark.parametrize("number", ["1e1001", "1e400000000", "-1e-400000000", "1." + "0" * 1001])
+def test_our_own_texts_have_the_same_bounds(number: str) -> None:
+    """A number of a changed state is refused before it is expanded."""
+    with pytest.raises(ValueError, match="a number has an exponent beyond"):
+        wire.loads_own(number)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [Decimal("1e400000000"), Decimal("-1e-400000000"), Decimal("0e400000000"), Decimal("1." + "0" * 1001), 10**1001],
+    ids=["large", "small", "nothing", "many zeros", "many digits"],
+)
+def test_a_number_that_could_not_be_read_is_not_written(number: Decimal | int) -> None:
+    """What mapping code makes has the bounds of what is read."""
+    with pytest.raises(ValueError, match="a number has an exponent beyond"):
+        wire.dumps({"a": number})
+
+
+@pytest.mark.parametrize("number", ["1e1000", "-1E-1000", "9" * 1001, "-" + "9" * 1001, "0." + "9" * 1000])
+def test_a_number_at_the_bounds_comes_back(number: str) -> None:
+    """An exponent of 1,000 and 1,001 digits are read and written without a change."""
+    value = wire.loads(number)
+    assert value == Decimal(number)
+    assert wire.loads(wire.dumps(value)) == value
+
+
+def nested(levels: int) -> Any:
+    value: Any = 0
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [value]
+    return value
+
+
+def test_depth_has_one_bound_for_reading_and_writing() -> None:
+    """Sixty-four levels come back, one more is refused either way, and so are levels beyond any stack."""
+    assert wire.loads(wire.dumps(nested(64))) == nested(64)
+    too_deep = b"[" * 65 + b"]" * 65
+    for body in (
+        too_deep,
+        b'{"a":' * 65 + b"0" + b"}" * 65,
+        b'[{"a":' * 50_000,
+        b"[0," + b"[" * 200 + b"]" * 200 + b"]",
+    ):
+        with pytest.raises(ValueError, match="nested more than 64 levels deep|Expecting value"):
+            wire.loads(body)
+    for value in (nested(65), nested(100_000), (nested(64),)):
+        with pytest.raises(ValueError, match="nested more than 64 levels deep"):
+            wire.dumps(value)
+    with pytest.raises(ValueError, match="nested more than 64 levels deep"):
+        wire.loads_own("[" * 100_000)
+
+
+def test_the_number_of_values_has_one_bound_for_reading_and_writing() -> None:
+    """A million values come back, more are refused either way: they would take a hundred times their text."""
+    most = [0] * (wire.MAX_VALUES - 1)
+    assert wire.loads(wire.dumps(most)) == most
+    with pytest.raises(ValueError, match="^more than 1,000,000 values$"):
+        wire.dumps([*most, 0, 0])
+    with pytest.raises(ValueError, match="^more than 1,000,000 values$"):
+        wire.loads(b"[" + b"[]," * 500_001 + b"0]")
+
+
+def test_brackets_in_a_text_are_no_levels() -> None:
+    """Only objects and arrays count."""
+    assert wire.loads(wire.dumps(["[" * 1000, "{" * 1000])) == ["[" * 1000, "{" * 1000]
+
+
+def test_a_repeated_member_is_found_in_linear_time() -> None:
+    """An object of 400,000 members, of which the last is repeated, would take days if each were counted."""
+    members = ",".join(f'"{number}":0' for number in range(400_000))
+    with pytest.raises(ValueError, match="^an object repeats a member name$"):
+        wire.loads(f'{{{members},"399999":0}}')
+
+
+def test_long_member_names_are_not_kept() -> None:
+    """The memory of names holds short ones alone, since a server chooses them."""
+    before = wire._short_name.cache_info().currsize
+    wire.dumps({"x" * 65: 1})
+    assert wire._short_name.cache_info().currsize == before
+
+
+@pytest.mark.parametrize("text", [r"\ud800", r"\uDC00", r"\\\ud83d", r"\ud83d\u0041", r"\ude00\ud83d", r"a\ud83dx"])
+def test_half_a_character_is_found(text: str) -> None:
+    """An escape that UTF-8 cannot carry is refused, be it behind an escaped backslash."""
+    with pytest.raises(ValueError, match="half a character"):
+        wire.loads(f'["x","{text}"]')
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [(r"\ud83d\ude00", "\U0001f600"), (r"\\ud83d", r"\ud83d"), (r"\uD83D\uDE00\n", "\U0001f600\n")]
+)
+def test_whole_characters_pass(text: str, value: str) -> None:
+    """Two halves that belong together, and what only looks like a half, are text."""
+    assert wire.loads(f'"{text}"') == value
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"canary-1":1,"canary-1":2}', b'{"canary-1":canary}', b'"canary-1', b"canary-1", b'["canary-1",NaN]']
+)
+def test_no_finding_quotes_the_text(body: bytes) -> None:
+    """What is said of broken JSON goes into errors and logs, and holds nothing of it."""
+    with pytest.raises(ValueError) as refused:
+        wire.loads(body)
+    assert "canary" not in str(refused.value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, say
+from crossdock.cli.options import MOST, as_json, config_option, counted, example, say
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("crossdock approve", "crossdock approve wms.products 150"))
 @click.argument("stream", required=False)
-@click.argument("number", type=click.IntRange(min=1), required=False)
+@click.argument("number", type=click.IntRange(1, MOST), required=False)
 @config_option
 @as_json
 def approve(stream: str | None, number: int | None, config: Path, *, as_json: bool) -> None:

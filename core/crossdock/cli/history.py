@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, say
+from crossdock.cli.options import MOST, as_json, config_option, example, say
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=example("crossdock runs", "crossdock runs --limit 5 --json"))
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Runs to list.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Runs to list.")
 @config_option
 @as_json
 def runs(config: Path, *, limit: int, as_json: bool) -> None:
@@ -37,7 +37,7 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
 
 
 @click.command(epilog=example("crossdock show 7", "crossdock show 7 -o report.html"))
-@click.argument("run", type=int)
+@click.argument("run", type=click.IntRange(0, MOST))
 @click.option(
     "-o",
     "--out",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, say
+from crossdock.cli.options import MOST, as_json, config_option, example, say
 
 
 @click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
@@ -16,7 +16,7 @@ def jobs() -> None:
 
 
 @jobs.command(name="list", epilog=example("crossdock jobs list --limit 30"))
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="The latest nights to show.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="The latest nights to show.")
 @config_option
 @as_json
 def list_(config: Path, *, limit: int, as_json: bool) -> None:

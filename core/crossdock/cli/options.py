@@ -17,6 +17,9 @@ from crossdock.printable import printable
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+MOST = 2**31 - 1  # of a count or a number of a run on the command line; databases take no more than 2**63 - 1
+
+
 def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """A callback that refuses what can be neither stored nor percent-encoded; a shell may pass any bytes."""
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, say
+from crossdock.cli.options import MOST, as_json, config_option, counted, example, say
 
 if TYPE_CHECKING:
     from crossdock.delivery.masking import Masks
@@ -27,7 +27,7 @@ PERSONAL = {"before": "(personal)", "after": "(personal)"}
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep it for 'crossdock apply'.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 when there is something to do.")
-@click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Operations to show.")
+@click.option("--limit", type=click.IntRange(0, MOST), default=50, show_default=True, help="Operations to show.")
 @config_option
 @as_json
 def plan(

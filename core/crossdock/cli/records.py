@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, interruptible, say, utf8
+from crossdock.cli.options import MOST, as_json, config_option, counted, example, interruptible, say, utf8
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def records() -> None:
 
 @records.command("list", epilog=example("crossdock records list --state rejected"))
 @click.option("--state", type=click.Choice(SHOWN), help="Only these; all but the dropped ones without it.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Records of each state.")
+@click.option("--limit", type=click.IntRange(1, MOST), default=100, show_default=True, help="Records of each state.")
 @config_option
 @as_json
 def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.state import Transaction
+
+_LINE = re.compile("[0-9]{1,18}")  # databases take no number of 20 digits
 
 
 @click.command(
@@ -51,7 +54,7 @@ def _meant(tx: Transaction, name: str) -> tuple[set[int], int | None]:
 
     source, _, line = name.rpartition(":")
     found = tx.tracing.key_hashes(name, name) | tx.tracing.key_hashes(name, key_text([name]))
-    if found or not (source and line.isdecimal()):
+    if found or not (source and _LINE.fullmatch(line)):
         return found, None
     for file in (source, source.rpartition("/")[2]):
         began, found = tx.tracing.at(file, int(line))

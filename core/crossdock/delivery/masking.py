@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from crossdock.delivery.operations import payload_after
 from crossdock.delivery.outcomes import Outcome
-from crossdock.platform.problems import SHOWN
+from crossdock.platform.problems import MAX_POINTER, SHOWN
 from crossdock.resources import RESOURCES, ResourceName, personal_members
 from crossdock.state import Intent
 
@@ -35,7 +35,7 @@ class Masks:
             return outcome
         members, payloads = self.of(intent.stream, intent.resource), (intent.before or {}, payload_after(intent))
         texts = [text.casefold() for text in _texts([payload.get(name) for name in members for payload in payloads])]
-        pointer = outcome.pointer and _masked(outcome.pointer, texts)
+        pointer = outcome.pointer and _masked(outcome.pointer, texts)[:MAX_POINTER]
         return replace(outcome, message=_masked(outcome.message, texts)[:SHOWN], pointer=pointer)
 
 

@@ -9,13 +9,15 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock import wire
 from crossdock.fields import is_platform_id
-from crossdock.pacing.headers import MAX_WAIT_S, http_date
+from crossdock.pacing.headers import LONGEST_FIELD, MAX_WAIT_S, http_date
 from crossdock.platform import problems
 from crossdock.platform.problems import Problem
 from crossdock.records import Reason
 from crossdock.transport.answers import AmbiguousError, Answer, ExpiredError, NotSentError
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
+
+MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one with each record
 
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
@@ -33,6 +35,7 @@ class Outcome:
     Attributes:
         retry_after_s: When the server wants to be asked again; None if it did not say.
         platform_id: Of a delivered record, where the answer names it.
+        etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         reason: Why it was rejected.
         held: What a look-up found, all its members.
     """
@@ -169,10 +172,10 @@ def _id_in_location(location: str, path: str) -> str | None:
 def _etag(answer: Answer) -> str | None:
     """The version that *answer* names, as it came, since it is sent back.
 
-    None where it has a control character, which no entity tag has (RFC 9110, section 8.8.3).
+    None where it has a control character, which no entity tag has (RFC 9110, section 8.8.3), or is too long to be kept.
     """
     etag = answer.headers.get("etag")
-    return None if etag is None or _CONTROL.search(etag) else etag
+    return None if etag is None or len(etag) > MAX_ETAG or _CONTROL.search(etag) else etag
 
 
 def _rejection(problem: Problem) -> Outcome:
@@ -189,10 +192,11 @@ def _rejection(problem: Problem) -> Outcome:
 def retry_after_s(answer: Answer) -> float | None:
     """Seconds that ``Retry-After`` asks for (RFC 9110 section 10.2.3), 0 to 900; None where it is absent or no sense.
 
-    A date is compared with the answer's own ``Date``, so that our clock does not matter.
+    A date is compared with the answer's own ``Date``, so that our clock does not matter. What is longer than 256
+    characters makes no sense.
     """
     value = answer.headers.get("retry-after")
-    if value is None:
+    if value is None or len(value) > LONGEST_FIELD:
         return None
     if value.strip().isdecimal():
         return min(float(value), MAX_WAIT_S)

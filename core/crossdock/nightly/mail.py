@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import smtplib
 import socket
 import ssl
@@ -13,7 +14,7 @@ from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, BinaryIO, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -22,6 +23,8 @@ from crossdock.config import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.nightly.notices import Notice
 from crossdock.transport.http import trust
+
+MAX_REPLIES_BYTES = 1024 * 1024  # of one session; RFC 5321 section 4.5.3.1.5 bounds a line, but not their number
 
 Mailbox = Annotated[str, AfterValidator(mailbox)]
 
@@ -148,8 +151,23 @@ def _session(connection: socket.socket) -> smtplib.SMTP:
     """A session without memory: what was said in the clear before STARTTLS counts for nothing after it."""
     name = connection.getsockname()[0]
     smtp = smtplib.SMTP(local_hostname=f"[IPv6:{name}]" if ":" in name else f"[{name}]")  # a name would ask the DNS
-    smtp.sock = connection
+    smtp.sock, smtp.file = connection, _Replies(connection.makefile("rb"))
     return smtp
+
+
+class _Replies:
+    """What a server says, up to `MAX_REPLIES_BYTES`; smtplib keeps every line of a reply, however many come."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._left = file, MAX_REPLIES_BYTES
+        self.close = file.close
+
+    def readline(self, size: int) -> bytes:
+        line = self._file.readline(size)
+        self._left -= len(line)
+        if self._left < 0:
+            raise RemoteError(f"replies with more than {MAX_REPLIES_BYTES:,} bytes")
+        return line
 
 
 @contextmanager
@@ -200,6 +218,8 @@ def _said() -> Iterator[None]:
         raise UnavailableError("gave no whole answer in time") from error
     except ssl.SSLError as error:
         raise UnavailableError(f"does not encrypt as it should: {error.reason}") from error
+    except binascii.Error as error:  # in a challenge of the log-in
+        raise RemoteError("does not speak SMTP") from error
     except OSError as error:
         raise UnavailableError(f"cannot be reached: {(error.strerror or type(error).__name__).lower()}") from error
 

@@ -30,8 +30,12 @@ MAX_LIFE_S = 86_400.0
 RENEWED_AT = 0.8  # of its life
 MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still good
 MAX_ANSWER_BYTES = 64 * 1024
-_ERROR_CODE = re.compile(r"[a-z][a-z_]{0,63}")
-_SCOPES = re.compile(r"[ !#-\[\]-~]*")
+_ERROR_CODES = frozenset({
+    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+    "invalid_scope",  # RFC 6749 section 5.2
+    "invalid_target",  # RFC 8707
+})  # fmt: skip
+_SCOPES = re.compile(r"[ !#-\[\]-~]{0,4096}")
 _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
@@ -238,7 +242,7 @@ class TokenCredential:
         return _Token(f"Bearer {token}", grant, asked_at + RENEWED_AT * life_s, asked_at + life_s)
 
     def _refused_with(self, status: int, code: object) -> UnauthorizedError:
-        known = isinstance(code, str) and _ERROR_CODE.fullmatch(code) and self._secret not in code
+        known = isinstance(code, str) and code in _ERROR_CODES  # any other text may quote a secret
         told = f"{code} (HTTP {status})" if known else f"HTTP {status}"
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
         return UnauthorizedError(f"refuses us a token: {told}", where=self._url, hint=hint)

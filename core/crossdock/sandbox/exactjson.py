@@ -8,6 +8,8 @@ from json.encoder import encode_basestring
 from typing import Any
 
 MAX_DEPTH = 32
+MAX_DIGITS = 4_300  # of a whole number; Python's own bound, since it takes quadratic time to read one
+MAX_EXPONENT = 1_000  # of a number that is written, up or down; the resources' own bounds are far below
 
 
 def read(body: bytes) -> Any:
@@ -17,7 +19,13 @@ def read(body: bytes) -> Any:
         ValueError: For anything that is not exact and unambiguous; the message echoes nothing of the body.
     """
     try:
-        value = json.loads(body.decode(), parse_float=Decimal, parse_constant=Decimal, object_pairs_hook=_object)
+        value = json.loads(
+            body.decode(),
+            parse_float=Decimal,
+            parse_int=_integer,
+            parse_constant=Decimal,
+            object_pairs_hook=_object,
+        )
         _inspect(value, MAX_DEPTH)
     except RecursionError:
         raise ValueError("nested too deeply") from None
@@ -26,6 +34,12 @@ def read(body: bytes) -> Any:
     except ArithmeticError:
         raise ValueError("a number is beyond all bounds") from None
     return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits.lstrip("-")) > MAX_DIGITS:
+        raise ValueError(f"a number has more than {MAX_DIGITS:,} digits")
+    return int(digits)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -52,6 +66,7 @@ def write(value: Any) -> str:
 
     Raises:
         TypeError: For a float or anything else that `read` does not give.
+        ValueError: See `number_text`.
     """
     match value:
         case str():
@@ -70,12 +85,19 @@ def write(value: Any) -> str:
 
 
 def number_text(number: Decimal) -> str:
-    """Assemble the plain digits from sign, digits and exponent, so that no context ever rounds."""
+    """Assemble the plain digits from sign, digits and exponent, so that no context ever rounds.
+
+    Raises:
+        TypeError: For NaN and infinities.
+        ValueError: For an exponent beyond `MAX_EXPONENT`, whose zeros could take gigabytes.
+    """
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise TypeError("an infinity or NaN is no JSON number")
     if not number:  # its exponent may ask for a gigabyte of zeros
         return "0"
+    if abs(number.adjusted()) > MAX_EXPONENT:
+        raise ValueError(f"a number has an exponent beyond {MAX_EXPONENT:,}")
     figures = "".join(map(str, digits)).zfill(1 - exponent)
     if exponent < 0:
         figures = f"{figures[:exponent]}.{figures[exponent:]}".rstrip("0").rstrip(".")

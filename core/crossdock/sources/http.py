@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,13 +12,14 @@ from crossdock import wire
 from crossdock.addresses import without_user
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.redaction import redacted
+from crossdock.sources.links import next_target
 from crossdock.sources.workplace import Workplace
 from crossdock.transport.answers import Answer
 from crossdock.transport.http import HttpClient
 
 ATTEMPTS = 5
 MAX_PAGES = 100_000
-_NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?([^",;]*\s)?next\b')
+MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 asks everybody to support so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +66,23 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         Raises:
             UnauthorizedError: If our credentials are refused.
             UnavailableError: If a page failed five times.
-            RefusedError: If a page is no JSON, leads to another host or leads in a circle.
+            RefusedError: If a page is no JSON, or where it leads to cannot be read, is another host or is in a circle.
         """
-        address, query, seen = urljoin(f"{self._base_url}/", path.lstrip("/")), dict(params), set[str]()
+        address, query, seen = urljoin(f"{self._base_url}/", path.lstrip("/")), dict(params), set[int]()
         for _ in range(MAX_PAGES):
             shown = redacted(_shown(address, params), self._secrets)
             answer = self._get(address, query, shown)
             page = Page(shown, self._json(shown, answer))
             yield page
-            following = next_page(page) if next_page else _linked(answer)
+            following = next_page(page) if next_page else _linked(page, answer)
             if following is None:
                 return
-            address, query = urljoin(address, following), {}
+            address, query = _joined(page, address, following), {}
             if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
                 raise RefusedError("the next page is elsewhere", where=page.address, hint="it would get our token")
-            if address in seen:
+            if hash(address) in seen:  # the addresses themselves could take a gigabyte
                 raise RefusedError("the pages lead in a circle", where=page.address)
-            seen.add(address)
+            seen.add(hash(address))
         raise RefusedError(f"more than {MAX_PAGES} pages", where=page.address)
 
     def _get(self, address: str, query: Mapping[str, str], shown: str) -> Answer:
@@ -108,9 +108,8 @@ class HttpSource(AbstractContextManager["HttpSource"]):
     def _json(address: str, answer: Answer) -> Any:
         try:
             return wire.loads(answer.body)
-        except ValueError:  # its text may quote a member
-            hint = "or it repeats a member, or holds NaN or half a character; ask for the page and look"
-            raise RefusedError("is no JSON", where=address, hint=hint) from None
+        except ValueError as error:
+            raise RefusedError(f"cannot be read as JSON: {error}", where=address) from None
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
@@ -125,6 +124,18 @@ def _shown(address: str, params: Mapping[str, str]) -> str:
     return urlsplit(address)._replace(query=urlencode(shown, safe="*")).geturl()
 
 
-def _linked(answer: Answer) -> str | None:
-    found = _NEXT.search(answer.headers.get("link", ""))
-    return found[1] if found else None
+def _linked(page: Page, answer: Answer) -> str | None:
+    try:
+        return next_target(answer.headers.get("link", ""))
+    except ValueError as error:
+        raise RefusedError(str(error), where=page.address) from None
+
+
+def _joined(page: Page, address: str, following: str) -> str:
+    if len(following) > MAX_ADDRESS:
+        said = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
+        raise RefusedError(said, where=page.address)
+    try:
+        return urljoin(address, following)
+    except ValueError:  # its text would quote the address
+        raise RefusedError("the link to the next page is not an address", where=page.address) from None

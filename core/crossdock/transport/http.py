@@ -6,7 +6,6 @@ GOAWAY turns a processed POST into an error that looks like an unprocessed one.
 
 from __future__ import annotations
 
-import re
 import ssl
 import time
 import zlib
@@ -22,30 +21,11 @@ import httpcore
 from crossdock.errors import ConfigError
 from crossdock.localfiles import open_regular
 from crossdock.transport.answers import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.transport.failures import AMBIGUOUS, NOT_SENT, http_reason
 
-_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _IN_ADDRESSES = "%/:?#[]@!$&'()*+,;=~"  # what percent-encoding leaves alone (RFC 3986, reserved)
 _GZIP = 16 + zlib.MAX_WBITS
 KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that we close idle connections first
-
-
-NOT_SENT: tuple[type[Exception], ...] = (
-    httpcore.ConnectError,
-    httpcore.ConnectTimeout,
-    httpcore.PoolTimeout,
-    httpcore.UnsupportedProtocol,
-    httpcore.ProxyError,
-    httpcore.ConnectionNotAvailable,
-)
-AMBIGUOUS: tuple[type[Exception], ...] = (
-    httpcore.ReadTimeout,
-    httpcore.WriteTimeout,
-    httpcore.ReadError,
-    httpcore.WriteError,
-    httpcore.RemoteProtocolError,
-    httpcore.LocalProtocolError,
-    zlib.error,
-)
 
 
 @cache
@@ -72,7 +52,7 @@ class HttpClient:
     Args:
         headers: Sent with every request.
         total_timeout_s: Bound on one request from its first byte to the last byte of its answer, however it drips.
-        max_response_bytes: Bound on an answer's body, unpacked.
+        max_response_bytes: Bound on an answer's body, as it comes and unpacked.
         tls: What https trusts; the system's certificates without it.
         network: Instead of sockets, for tests.
     """
@@ -128,39 +108,41 @@ class HttpClient:
             request = self._request(method, path, body, headers or {}, params or {})
             self._network.begin(time.monotonic() + self._total_timeout_s, may_leave)
             with closing(self._pool.handle_request(request)) as response:
-                answered: dict[str, str] = {}
-                for raw_name, value in response.headers:
-                    name = raw_name.decode("latin-1").lower()
-                    text = value.decode("latin-1")
-                    answered[name] = f"{answered[name]}, {text}" if name in answered else text
-                return Answer(response.status, answered, self._body(response, answered.get("content-encoding")))
+                lines: dict[str, list[str]] = {}
+                for name, value in response.headers:
+                    lines.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+                answered = {name: ", ".join(values) for name, values in lines.items()}
+                return Answer(response.status, answered, self._body(response, answered.get("content-encoding", "")))
 
     def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
     ) -> httpcore.Request:
         address = path if path.startswith(("http:", "https:")) else self._base_url + path
-        if params:
-            address += f"?{urlencode(params)}"
         try:
-            url = httpcore.URL(quote(address, safe=_IN_ADDRESSES))
-        except ValueError as error:
-            raise NotSentError(f"is no address: {error}", where=address) from error
+            query = f"?{urlencode(params)}" if params else ""
+            url = httpcore.URL(quote(address + query, safe=_IN_ADDRESSES))
+        except ValueError:  # its text quotes the address, which may hold a secret or be another server's
+            raise NotSentError("what is asked for is no address", where=self._base_url) from None
         host = url.host if url.port is None else url.host + b":%d" % url.port
         given = [(b"host", host), *self._headers, *_encoded(headers)]
         if body is not None:
             given.append((b"content-length", b"%d" % len(body)))
         return httpcore.Request(method, url, headers=given, content=body, extensions=self._extensions)
 
-    def _body(self, response: httpcore.Response, encoding: str | None) -> bytes:
-        if encoding not in {None, "", "identity", "gzip"}:
-            raise AmbiguousError(f"answered in {encoding}, which was not asked for", where=self._base_url)
+    def _body(self, response: httpcore.Response, encoding: str) -> bytes:
+        encoding = encoding.lower()  # RFC 9110 section 8.4.1
+        if encoding not in {"", "identity", "gzip"}:
+            raise AmbiguousError("answered in an encoding that was not asked for", where=self._base_url)
         unpack = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
-        limit, body = self._max_response_bytes, bytearray()
+        limit, received, body = self._max_response_bytes, 0, bytearray()
         for chunk in response.iter_stream():
+            received += len(chunk)  # there is gzip without end that unpacks to nothing
             body += unpack.decompress(chunk, limit + 1 - len(body)) if unpack else chunk
-            if len(body) > limit:
+            if max(received, len(body)) > limit:
                 raise AmbiguousError(f"answered more than {limit} bytes", where=self._base_url)
-        if unpack and (unpack.unused_data or not unpack.eof):
+            if unpack and unpack.unused_data:
+                raise AmbiguousError("broke off: bytes follow the packed answer", where=self._base_url)
+        if unpack and not unpack.eof:
             raise AmbiguousError("broke off: the packed answer is not whole", where=self._base_url)
         return bytes(body)
 
@@ -169,9 +151,9 @@ class HttpClient:
         try:
             yield
         except NOT_SENT as error:
-            raise NotSentError(f"cannot be reached: {_reason(error)}", where=self._base_url) from error
+            raise NotSentError(f"cannot be reached: {http_reason(error)}", where=self._base_url) from None
         except AMBIGUOUS as error:
-            raise AmbiguousError(f"broke off: {_reason(error)}", where=self._base_url) from error
+            raise AmbiguousError(f"broke off: {http_reason(error)}", where=self._base_url) from None
 
     def close(self) -> None:
         self._pool.close()
@@ -208,7 +190,7 @@ class _Bounded(httpcore.NetworkBackend):
     def left_s(self, timeout: float | None, late: type[Exception]) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise late("no whole answer in time")
+            raise late
         return left if timeout is None else min(timeout, left)
 
     def connect_tcp(
@@ -220,7 +202,8 @@ class _Bounded(httpcore.NetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         left = self.left_s(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._network.connect_tcp(host, port, left, local_address, socket_options), self)
+        with _named():
+            return _Stream(self._network.connect_tcp(host, port, left, local_address, socket_options), self)
 
 
 class _Stream(httpcore.NetworkStream):
@@ -241,7 +224,8 @@ class _Stream(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         left = self._bound.left_s(timeout, httpcore.ConnectTimeout)
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._bound)
+        with _named():
+            return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._bound)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -255,7 +239,10 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     ]
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, httpcore.LocalProtocolError):
-        return "the request breaks the rules of HTTP"  # the library's text would quote the header
-    return _ERRNO.sub("", str(error)).lower() or type(error).__name__
+@contextmanager
+def _named() -> Iterator[None]:
+    """Python raises ValueError for a text that cannot be the name of a host, and httpcore lets it pass."""
+    try:
+        yield
+    except ValueError as error:
+        raise httpcore.ConnectError(error) from error

@@ -20,6 +20,8 @@ from functools import partial
 import paramiko
 
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
+from crossdock.transport.failures import network_reason
+from crossdock.transport.sftp_wire import ProtocolError
 
 _MAX_PACKET = 64 * 1024  # holds an answer of 32 KiB in one piece
 _TICK_S = 0.25
@@ -29,6 +31,22 @@ _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
 _QUOTED = re.compile(r' "[^"]*.*"| \(.* instead of 2\.0\)', re.DOTALL)  # a server's banner, in paramiko's errors
 _VERIFY = "Ask its operator what `ssh-keygen -lf` prints for the server's public host key, and set `host_key` to that."
 _KEY_FORMS = "It must be an Ed25519, ECDSA or RSA key in OpenSSH or PEM form; `ssh-keygen -p -f KEY` rewrites others."
+
+_OTHER_SSH = "the server speaks another version of SSH than 2.0"
+_SSH_REASONS = {
+    "Error reading SSH protocol banner": "no SSH greeting came",
+    "Indecipherable protocol version": "what answers is not an SSH server",
+    "Invalid SSH banner": "what answers is not an SSH server",
+    "Negotiation failed": "no agreement on keys was reached",
+    "Mismatched MAC": "a damaged packet came",
+    "Invalid packet": "a damaged packet came",
+    "Unable to open channel": "no channel was opened",
+    "ChannelException": "no channel was opened",
+    "Channel closed": "the channel was closed",
+    "SSH session not active": "the session has ended",
+    "No existing session": "the session has ended",
+    "Server connection dropped": "the server closed the connection",
+}
 
 _LOG_NAME = "crossdock.transport.ssh"
 logging.getLogger(_LOG_NAME).disabled = True  # what goes wrong is raised; paramiko would print it a second time
@@ -71,7 +89,8 @@ class Line:
         try:
             self._sock = socket.create_connection((login.host, login.port), timeout=login.connect_timeout_s)
         except (OSError, UnicodeError) as error:
-            raise UnavailableError(f"cannot connect: {error}", where=login.where) from error
+            reason = network_reason(error) if isinstance(error, OSError) else "the name of the host is none"
+            raise UnavailableError(f"cannot connect: {reason}", where=login.where) from error
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each request waits for the last's ack
         refused = {"keys": refused_keys, "macs": _REFUSED_MACS}
         self.transport = paramiko.Transport(
@@ -100,8 +119,7 @@ class Line:
             raise self._nothing_shared(error) from error
         except Exception as error:  # paramiko hands on what its thread met, of any class
             silent = f"no answer for {self._patience:g} s while {doing}"
-            reason = _QUOTED.sub("", str(error)).strip()[:300] or type(error).__name__
-            broken = f"the connection broke while {doing}: {reason}"
+            broken = f"the connection broke while {doing}: {_reason(error)}"
             raise UnavailableError(silent if self.expired else broken, where=self.login.where) from error
         finally:
             self._deadline = float("inf")
@@ -134,12 +152,31 @@ class Line:
     def _nothing_shared(self, error: Exception) -> ConfigError:
         """Paramiko's error tells the kind, but not what we offer."""
         own = self.transport
-        kinds = {"kex": own.preferred_kex, "key": own.preferred_keys, "ciphers": _CIPHERS, "macs": own.preferred_macs}
-        ours = next(
-            (f": the server offers none of {', '.join(kinds[kind])}" for kind in kinds if kind in str(error)), ""
-        )
+        kinds = {
+            "kex algorithm": own.preferred_kex,
+            "host key": own.preferred_keys,
+            "ciphers": _CIPHERS,
+            "macs": own.preferred_macs,
+        }
+        kind = next((kind for kind in kinds if kind in str(error)), None)
+        reason = f"no acceptable {kind}: the server offers none of {', '.join(kinds[kind])}" if kind else _OTHER_SSH
         hint = "It is too old to be talked to safely. Have it updated, or fetch its files by other means."
-        return ConfigError(f"{error}{ours}", where=self.login.where, hint=hint)
+        return ConfigError(reason, where=self.login.where, hint=hint)
+
+
+def _reason(error: Exception) -> str:
+    """A sentence of ours, since paramiko's texts quote what the server sent."""
+    if isinstance(error, ProtocolError):
+        return str(error)
+    if isinstance(error, EOFError):
+        return "the server closed the connection"
+    if isinstance(error, OSError):
+        return network_reason(error)
+    if isinstance(error, paramiko.AuthenticationException):
+        return "the server refused the log-in"
+    text = str(error)
+    said = (said for beginning, said in _SSH_REASONS.items() if text.startswith(beginning))
+    return next(said, "the server does not keep to the SSH protocol")
 
 
 def private_key(login: SftpLogin) -> paramiko.PKey | None:

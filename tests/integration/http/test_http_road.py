@@ -210,11 +210,28 @@ def test_the_source_is_asked_again_with_growing_pauses(shop: Shop) -> None:
     [
         pytest.param([(401, {}, b"")], UnauthorizedError, "credentials", id="refused"),
         pytest.param([(500, {}, b"")] * 5, UnavailableError, "failed 5 times, at last with HTTP 500", id="down"),
-        pytest.param([(200, {}, b"{")], RefusedError, "no JSON", id="cut body"),
+        pytest.param([(200, {}, b"{")], RefusedError, "cannot be read as JSON", id="cut body"),
         pytest.param(
             [(200, {"link": '<http://127.0.0.2/x>; rel="next"'}, b"{}")], RefusedError, "elsewhere", id="other host"
         ),
         pytest.param([(200, {"link": '</a>; rel="next"'}, b"{}")] * 3, RefusedError, "circle", id="circle"),
+        pytest.param(
+            [(200, {"link": '<http://[::1>; rel="next"'}, b"{}")], RefusedError, "not an address", id="half an address"
+        ),
+        pytest.param(
+            [(200, {"link": "canary"}, b"{}")], RefusedError, "Link header field cannot be read", id="no link"
+        ),
+        pytest.param(
+            [(200, {"link": f'<?{"canary" * 2000}>; rel="next"'}, b"{}")],
+            RefusedError,
+            "8,000 characters",
+            id="long link",
+        ),
+        pytest.param(
+            [(200, {}, b'{"a":1e400000000}')], RefusedError, "exponent beyond 1,000", id="a number of gigabytes"
+        ),
+        pytest.param([(200, {}, b"[" * 1000)], RefusedError, "nested more than 64", id="depth"),
+        pytest.param([(200, {}, b'{"canary":1,"canary":2}')], RefusedError, "repeats a member name", id="member twice"),
     ],
 )
 def test_a_source_that_misbehaves_is_refused(
@@ -225,6 +242,18 @@ def test_a_source_that_misbehaves_is_refused(
     with source(shop.base_url) as (opened, _), pytest.raises(error, match=message) as told:
         list(opened.pages("/products", {}))
     assert shop.base_url in str(told.value)
+    assert "canary" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("following", "message"),
+    [("http://[::1", "not an address"), ("//[canary]/", "not an address"), ("?" + "c" * 8_000, "8,000 characters")],
+)
+def test_what_a_body_leads_to_is_checked_as_well(shop: Shop, following: str, message: str) -> None:
+    """An author's own way to the next page takes addresses from the same servers."""
+    with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match=message) as told:
+        list(opened.pages("/products", {}, lambda _: following))
+    assert "canary" not in str(told.value)
 
 
 def test_a_secret_among_the_parameters_is_not_shown(shop: Shop) -> None:
@@ -274,7 +303,7 @@ def test_a_credential_in_a_link_is_not_shown(shop: Shop) -> None:
 def test_a_page_that_is_no_json_is_not_quoted(shop: Shop) -> None:
     """A repeated member may be named after a person."""
     shop.answers = [(200, {}, b'{"Kanari": 1, "Kanari": 2}')]
-    with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match="is no JSON") as told:
+    with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match="cannot be read as JSON") as told:
         list(opened.pages("/products", {}))
     assert "Kanari" not in str(told.value)
 

@@ -461,6 +461,28 @@ def test_what_is_no_mail_server_is_said(greeting: bytes, said: str) -> None:
         assert odd.met == 1
 
 
+def test_a_mail_server_that_never_comes_to_an_end_is_left() -> None:
+    """A reply of endless lines ends at a mebibyte, long before the time is over."""
+    with served(Odd(b"220-x\r\n" * 300_000)) as odd:
+        said = notifier(email(odd.port), attempt_s=60).tell(NIGHT)
+        assert said == [f"the mail server 127.0.0.1:{odd.port} replies with more than 1,048,576 bytes"]
+        assert odd.met == 1
+
+
+def test_a_challenge_that_is_none_is_said() -> None:
+    """A server whose challenge is not base64 does not speak SMTP, and its words are not shown."""
+    with served(Odd(b"220 x\r\n250-x\r\n250 AUTH CRAM-MD5\r\n334 canary\r\n")) as odd:
+        said = notifier(email(odd.port, user="sync", password="env:PASSWORD")).tell(NIGHT)
+    assert said == [f"the mail server 127.0.0.1:{odd.port} does not speak SMTP"]
+
+
+def test_a_receiver_is_not_quoted() -> None:
+    """What a receiver answers instead of HTTP is not shown."""
+    with served(Odd(b"canary\r\n\r\n", ends=True)) as odd:
+        (said,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).tell(NIGHT)
+    assert said == f"the webhook 127.0.0.1:{odd.port} broke off: the answer breaks the rules of HTTP"
+
+
 def test_nobody_there_is_said() -> None:
     """Each channel fails for itself, and none keeps the other from being told."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -236,6 +236,28 @@ def test_a_peer_that_speaks_something_else_is_unavailable(login: SftpLogin, said
         connect(replace(login, port=port, connect_timeout_s=2))
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(b"HTTP/1.1 200 canary\r\n" * 100, "what answers is not an SSH server", id="another protocol"),
+        pytest.param(b"SSH-canary\r\n", "what answers is not an SSH server", id="no version"),
+        pytest.param(b"SSH-1.canary-x\r\n", "another version of SSH", id="another version"),
+        pytest.param(b"SSH-2.0-x\r\n" + b"canary" * 20, "keep to the SSH protocol|a damaged packet", id="no packet"),
+        pytest.param(b"\xffcanary\r\n", "no SSH greeting|not an SSH server", id="no text"),
+    ],
+)
+def test_what_a_peer_says_is_not_shown(login: SftpLogin, said: bytes, told: str) -> None:
+    """Why no session came about is a sentence of ours; paramiko's texts quote the greeting."""
+
+    def talk(client: socket.socket, over: threading.Event) -> None:
+        client.sendall(said)
+        over.wait()
+
+    with talker(talk) as port, pytest.raises((UnavailableError, ConfigError), match=told) as caught:
+        connect(replace(login, port=port, connect_timeout_s=5))
+    assert "canary" not in str(caught.value)
+
+
 def test_a_login_that_is_not_answered_is_unavailable(server: SftpServer, login: SftpLogin) -> None:
     """A server that hangs while it checks the password is no refusal."""
     server.faults.stall_login = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import time
+import traceback
 import zlib
 from typing import Any
 from urllib.parse import quote
@@ -14,8 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock import wire
 from crossdock.delivery import outcomes
+from crossdock.delivery.masking import Masks
 from crossdock.delivery.outcomes import Outcome, Subject
+from crossdock.platform import problems
+from crossdock.state import Intent
 from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
 from crossdock.transport.http import HttpClient
 
@@ -30,6 +35,11 @@ class Network(httpcore.MockBackend):
     def __init__(self, *answer: bytes, error: Exception | None = None) -> None:
         super().__init__(list(answer))
         self._error = error
+        self._streams: list[httpcore.NetworkStream] = []
+
+    def unread(self) -> int:
+        """How many pieces of the answer nobody has asked for."""
+        return sum(len(stream._buffer) for stream in self._streams)  # type: ignore[attr-defined,misc]  # of the mock
 
     def connect_tcp(self, *args: Any, **options: Any) -> httpcore.NetworkStream:
         stream = super().connect_tcp(*args, **options)
@@ -41,6 +51,7 @@ class Network(httpcore.MockBackend):
             return read(max_bytes, timeout)
 
         stream.read = fails  # type: ignore[method-assign]  # a mock's stream
+        self._streams.append(stream)
         return stream
 
 
@@ -105,6 +116,29 @@ def test_a_problem_document_names_the_place() -> None:
     assert (told.reason, told.pointer, told.message) == ("rejected", "/items/0/quantity", "too small")
 
 
+def test_a_problem_document_is_read_within_bounds() -> None:
+    """A pointer, a detail and the number of errors are cut, so that a refusal cannot fill the state."""
+    errors = [{"pointer": "/a" * 1_000_000, "detail": "x" * 1_000_000}, *[{"pointer": "/b", "detail": "y"}] * 100_000]
+    body = wire.dumps({"type": "t" * 1_000_000, "errors": errors})
+    problem = problems.read(422, body)
+    assert problem.pointers[0] == ("/a" * 150)
+    assert (len(problem.pointers), len(problem.message), len(problem.kind)) == (100, 10_000, 10_000)
+    assert outcomes.of_answer(Answer(422, {}, body), Subject()).pointer == "/a" * 150
+
+
+def test_a_mask_does_not_lengthen_a_pointer() -> None:
+    """Each masked word grows, and the pointer stays within its bound."""
+    intent = Intent(
+        stream="s", target="platform", resource="customer", namespace="n", key_hash=1, key="k", operation="create",
+        counter=1, idempotency_key="i", method="POST", path="/", body=wire.dumps({"name": "bob"}), before=None,
+        after=None, record_fp=0, fp_algorithm="a", position=None, if_match=None, raw={}, source="f", line=1,
+    )  # fmt: skip
+    given = Outcome("rejected", "", 422, pointer="/bob" * 75)
+    masked = Masks({}).applied(intent, given).pointer
+    assert masked is not None
+    assert (len(masked), "bob" in masked) == (problems.MAX_POINTER, False)
+
+
 @pytest.mark.parametrize("body", [b"null", b"[]", b'{"title":5,"errors":"x","detail":null}', b"\xff", b"x" * 9000])
 def test_an_answer_that_is_no_problem_document_is_read_all_the_same(body: bytes) -> None:
     """Gateways answer what they like."""
@@ -124,12 +158,27 @@ def test_an_answer_that_is_no_problem_document_is_read_all_the_same(body: bytes)
         pytest.param("soon", "", None, id="no sense"),
         pytest.param("-5", "", None, id="negative"),
         pytest.param("Sun, 06 Nov 1994 08:49:47 +99999999999999", "", None, id="a zone beyond all numbers"),
+        pytest.param("9" * 257, "", None, id="longer than any number"),
+        pytest.param(
+            "Sun, 06 Nov 1994 08:49:47 GMT" + " " * 250,
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            None,
+            id="longer than any date",
+        ),
     ],
 )
 def test_retry_after_in_its_forms(value: str, date: str, seconds: float | None) -> None:
     """A date counts from the answer's own Date; what makes no sense is as if it were not there."""
     headers = {"retry-after": value} | ({"date": date} if date else {})
     assert outcomes.retry_after_s(Answer(429, headers, b"")) == seconds
+
+
+def test_an_entity_tag_has_a_bound() -> None:
+    """A tag of more than 512 characters is as if it were not there, since the state keeps one with each record."""
+    assert answer(201, b'{"id":"x"}', etag='"' + "x" * 510 + '"').etag == '"' + "x" * 510 + '"'
+    assert answer(201, b'{"id":"x"}', etag='"' + "x" * 511 + '"').etag is None
+    found = outcomes.of_look_up(Answer(200, {"etag": "x" * 513}, b'{"id":"x"}'), Subject(platform_id="x"))
+    assert (found.platform_id, found.etag) == ("x", None)
 
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-encoding: %s\r\ncontent-length: %d\r\n\r\n"
@@ -140,20 +189,132 @@ def packed(body: bytes) -> bytes:
     return gzip.compress(body) + gzip.flush()
 
 
+GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03"
+EMPTY_BLOCK = b"\x00\x00\x00\xff\xff"  # of deflate (RFC 1951 section 3.2.4): stored, not the last, no bytes
+
+
 @pytest.mark.parametrize(
     ("encoding", "body", "told"),
     [
         pytest.param(b"identity", b"x" * 1000, "more than 100 bytes", id="long"),
         pytest.param(b"gzip", packed(b"x" * 10_000_000), "more than 100 bytes", id="bomb"),
         pytest.param(b"gzip", packed(b"x" * 99)[:-9], "not whole", id="packed and cut"),
-        pytest.param(b"gzip", b"no gzip at all", "broke off", id="not packed"),
-        pytest.param(b"br", b"x", "answered in br", id="another packing"),
+        pytest.param(b"gzip", b"no gzip at all", "the packed answer is damaged", id="not packed"),
+        pytest.param(b"gzip", packed(b"x") + b"y", "bytes follow the packed answer", id="a byte more"),
+        pytest.param(b"gzip", packed(b"x") * 2, "bytes follow the packed answer", id="packed twice"),
+        pytest.param(b"gzip", GZIP_HEAD + EMPTY_BLOCK * 30, "more than 100 bytes", id="packed nothing without end"),
+        pytest.param(b"br", b"x", "answered in an encoding", id="another packing"),
     ],
 )
 def test_an_answer_that_cannot_be_taken_whole_is_ambiguous(encoding: bytes, body: bytes, told: str) -> None:
     """What is too long, cut or in no form that was asked for says nothing about what was done; memory stays bounded."""
     http = client(Network(HEAD % (encoding, len(body)), body), max_response_bytes=100)
     with pytest.raises(AmbiguousError, match=told):
+        http.send("GET", "/")
+    http.close()
+
+
+def test_nothing_is_read_after_the_end_of_a_packed_answer() -> None:
+    """A server that goes on after its answer is left at once, with what it has still to say."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n"
+    network = Network(head + packed(b"x"), *[b"y" * 1000] * 100)
+    http = client(network)
+    with pytest.raises(AmbiguousError, match="bytes follow the packed answer"):
+        http.send("GET", "/")
+    http.close()
+    assert network.unread() == 99
+
+
+@pytest.mark.parametrize("encoding", [b"GZIP", b"Gzip"])
+def test_the_name_of_an_encoding_has_no_case(encoding: bytes) -> None:
+    """RFC 9110 section 8.4.1 compares the names of codings without case."""
+    body = packed(b"{}")
+    http = client(Network(HEAD % (encoding, len(body)), body))
+    assert http.send("GET", "/").body == b"{}"
+    http.close()
+
+
+def test_lines_of_one_name_are_joined() -> None:
+    """Twenty thousand lines of one header are one text, in their order."""
+    lines = b"".join(b"x:%d\r\n" % number for number in range(10_000))
+    http = client(Network(b"HTTP/1.1 204 No Content\r\n" + lines + b"\r\n"))
+    assert http.send("GET", "/").headers["x"] == ", ".join(map(str, range(10_000)))
+    http.close()
+
+
+CANARY = "canary-4711"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(f"HTTP/1.1 xx {CANARY}\r\n\r\n", "breaks the rules of HTTP", id="status line"),
+        pytest.param(f"{CANARY}\r\n\r\n", "breaks the rules of HTTP", id="no HTTP"),
+        pytest.param(f"HTTP/1.1 200 OK\r\nBearer {CANARY}\r\n\r\n", "breaks the rules of HTTP", id="header line"),
+        pytest.param(f"HTTP/1.1 200 OK\r\nx: {CANARY}\0\r\n\r\n", "breaks the rules of HTTP", id="header value"),
+        pytest.param(f"HTTP/1.1 200 OK\r\n {CANARY}\r\n\r\n", "breaks the rules of HTTP", id="fold without a header"),
+        pytest.param(
+            f"HTTP/1.1 200 OK\r\ntransfer-encoding: {CANARY}\r\n\r\n", "breaks the rules of HTTP", id="transfer coding"
+        ),
+        pytest.param(
+            f"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{CANARY}\r\n", "breaks the rules", id="chunk header"
+        ),
+        pytest.param(
+            f"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx{CANARY}", "breaks the rules", id="chunk end"
+        ),
+        pytest.param(f"HTTP/1.1 200 OK\r\ncontent-length: {'9' * 5000}\r\n\r\n", "breaks the rules", id="long length"),
+        pytest.param(
+            f"HTTP/1.1 200 OK\r\ncontent-encoding: {CANARY}\r\n\r\n",
+            "an encoding that was not asked for",
+            id="encoding",
+        ),
+        pytest.param(f"HTTP/1.1 200 OK\r\n{CANARY}: " + "x" * 200_000, "the head of the answer is too long", id="long"),
+        pytest.param(f"HTTP/1.1 200 OK\r\nx: {CANARY}", "closed the connection without an answer", id="cut head"),
+        pytest.param(
+            f"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{CANARY}", "in the middle of the answer", id="cut body"
+        ),
+        pytest.param("", "closed the connection without an answer", id="nothing"),
+    ],
+)
+def test_a_failure_is_a_sentence_of_ours(said: str, told: str) -> None:
+    """What a server sends stands in no error, nor in what Python prints of it with all that led to it."""
+    http = client(Network(said.encode()))
+    with pytest.raises(AmbiguousError, match=told) as failed:
+        http.send("POST", "/", body=b"{}")
+    http.close()
+    assert CANARY not in "".join(traceback.format_exception(failed.value))
+    assert "bytearray" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(111, "Connection refused"), "cannot be reached: connection refused"),
+        (OSError(CANARY), "cannot be reached: the connection failed"),
+        (UnicodeError(CANARY), "cannot be reached: the address names no host"),
+        (ValueError(CANARY), "cannot be reached: the address names no host"),
+    ],
+    ids=repr,
+)
+def test_a_connection_that_is_not_made_is_said_in_words_of_the_system(error: Exception, told: str) -> None:
+    """Only the operating system's own text is shown; what is no name of a host is surely not sent."""
+
+    class Nobody(httpcore.SyncBackend):
+        def connect_tcp(self, *_: Any, **__: Any) -> httpcore.NetworkStream:
+            raise httpcore.ConnectError(error) if isinstance(error, OSError) else error
+
+    http = HttpClient("http://127.0.0.1", headers={}, network=Nobody())
+    with pytest.raises(NotSentError, match=told) as failed:
+        http.send("POST", "/", body=b"{}")
+    http.close()
+    assert CANARY not in "".join(traceback.format_exception(failed.value))
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example", ".example"])
+def test_what_is_no_name_of_a_host_is_not_sent(host: str) -> None:
+    """Python's resolver refuses such names in its own way."""
+    http = HttpClient(f"http://{host}", headers={})
+    with pytest.raises(NotSentError, match="cannot be reached"):
         http.send("GET", "/")
     http.close()
 
@@ -170,9 +331,11 @@ def test_a_packed_answer_is_unpacked() -> None:
 def test_what_is_no_address_is_not_sent(address: str) -> None:
     """Addresses of next pages come from other people's servers."""
     http = client(Network())
-    with pytest.raises(NotSentError, match="no address"):
-        http.send("GET", address)
+    with pytest.raises(NotSentError, match="no address") as failed:
+        http.send("GET", address, params={"key": CANARY})
     http.close()
+    assert address not in str(failed.value)
+    assert CANARY not in "".join(traceback.format_exception(failed.value))
 
 
 def test_a_drip_of_bytes_ends_at_the_deadline() -> None:

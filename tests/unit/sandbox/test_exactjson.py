@@ -84,3 +84,19 @@ def test_what_is_not_exact_is_not_written(value: object) -> None:
     """Floats, NaN and foreign objects have no text."""
     with pytest.raises(TypeError):
         exactjson.write(value)
+
+
+@pytest.mark.parametrize("number", ["1E1001", "-1E-1001", "1E400000000", "1E-400000000"])
+def test_a_number_of_gigabytes_is_not_written(number: str) -> None:
+    """An exponent beyond 1,000 is refused before its zeros are written."""
+    with pytest.raises(ValueError, match="exponent beyond 1,000"):
+        exactjson.write({"a": [Decimal(number)]})
+
+
+@pytest.mark.parametrize("digits", [b"9" * 4_301, b"-" + b"9" * 4_301, b"9" * 1_000_000])
+def test_a_whole_number_has_bounds(digits: bytes) -> None:
+    """More than 4,300 digits are one finding, and 4,300 are read and written."""
+    with pytest.raises(ValueError, match="^a number has more than 4,300 digits$"):
+        exactjson.read(digits)
+    most = b"-" + b"9" * 4_300
+    assert exactjson.write(exactjson.read(most)).encode() == most

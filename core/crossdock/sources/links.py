@@ -1,0 +1,43 @@
+"""The ``Link`` header field (RFC 8288), read in one pass as its appendix B.2 describes."""
+
+from __future__ import annotations
+
+import re
+
+# No quantifier gives back what it took, so the time is linear in the length.
+_target = re.compile(r"[\s,]*+<([^>]*+)>").match
+_parameter = re.compile(
+    r"""
+    \s*+ ; \s*+ (?P<name>[^\s=;,]*+) \s*+
+    (?: = \s*+ (?: "(?P<quoted>(?:[^"\\]|\\.)*+)"?+ | (?P<plain>[^;,]*+) ) \s*+ )?+
+    """,
+    re.VERBOSE | re.DOTALL,
+).match
+_end = re.compile(r"[\s,]*+").fullmatch
+_escaped = re.compile(r"\\(.?)", re.DOTALL)
+
+
+def next_target(field: str) -> str | None:
+    """The target of the first link in *field* whose relation is ``next``; None without one.
+
+    Raises:
+        ValueError: If a part of *field* cannot be read that could hold it.
+    """
+    at = 0
+    while found := _target(field, at):
+        relation, at = _relation(field, found.end())
+        if "next" in relation.lower().split():
+            return found[1]
+    if not _end(field, at):
+        raise ValueError("the Link header field cannot be read")
+    return None
+
+
+def _relation(field: str, at: int) -> tuple[str, int]:
+    """The parameter ``rel`` of the link whose target ended *at*, its first one, and where its parameters end."""
+    relation = None
+    while found := _parameter(field, at):
+        at = found.end()
+        if relation is None and found["name"].lower() == "rel":
+            relation = _escaped.sub(r"\1", found["quoted"]) if found["quoted"] is not None else found["plain"] or ""
+    return relation or "", at

@@ -1,0 +1,56 @@
+"""Links in header fields: read as RFC 8288 describes, in one pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossdock.sources.links import next_target
+
+
+@pytest.mark.parametrize(
+    ("field", "target"),
+    [
+        pytest.param("", None, id="nothing"),
+        pytest.param(" , ,", None, id="empty members"),
+        pytest.param('</a>; rel="next"', "/a", id="quoted"),
+        pytest.param("</a>;rel=next", "/a", id="token"),
+        pytest.param("</a> ; REL = Next , </b>; rel=prev", "/a", id="case and blanks"),
+        pytest.param('</a>; rel="first", </b>; rel="next"', "/b", id="second link"),
+        pytest.param('</a>; rel="prev  next"', "/a", id="two relations"),
+        pytest.param('</a>; rel="n\\ext"', "/a", id="escape"),
+        pytest.param("</a>;;; rel=next;", "/a", id="empty parameters"),
+        pytest.param('</a>; title="x, <y>; rel=next"; rel=prev, </b>; rel=next', "/b", id="a text like a link"),
+        pytest.param('</a>; title="\\""; rel=next', "/a", id="quote in a text"),
+        pytest.param('<?page=2,3;x=<>; rel="next"', "?page=2,3;x=<", id="separators in a target"),
+        pytest.param("</a>; rel=prev; rel=next", None, id="only the first relation counts"),
+        pytest.param("</a>; rel=next-page, </b>; rel=nextish", None, id="other relations"),
+        pytest.param("</a>; rel, </b>; rel=", None, id="relation without a value"),
+        pytest.param('</a>; rel="next', "/a", id="open quote"),
+        pytest.param("</a>; rel=next, rubbish", "/a", id="rubbish after the link"),
+        pytest.param("<>; rel=next", "", id="empty target"),
+    ],
+)
+def test_the_next_link(field: str, target: str | None) -> None:
+    """The first link with the relation next counts, however its parameters are written."""
+    assert next_target(field) == target
+
+
+@pytest.mark.parametrize("field", ["rubbish", "</a", "</a> rel=next", '</a>; x="y" rel=next', "</a>; rel=prev, b", '"'])
+def test_a_field_that_cannot_be_read_is_no_end(field: str) -> None:
+    """A next page could hide in what is unreadable, so pages never end there in silence."""
+    with pytest.raises(ValueError, match="cannot be read"):
+        next_target(field)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<>;", '<>;rel="', "<", "a ", " ", ",", ";", '\\"', "x ", '<a>;rel="?', "; =", '";', "<>;rel=x,", "<a>; rel", "="],
+)
+@pytest.mark.parametrize("start", ["", "<a>", '<a>;rel="', "<a>;x"])
+def test_the_time_is_linear(start: str, unit: str) -> None:
+    """Half a million characters of any pattern are read; a quadratic search would take hours, a cubic one years."""
+    field = start + unit * (500_000 // len(unit))
+    try:
+        assert next_target(field) is None
+    except ValueError:
+        assert field.strip(" ,")

@@ -155,17 +155,10 @@ def expire(url: URL) -> bool:
     return True
 
 
-def sending(url: URL) -> int:
-    """How many operations are marked as on their way."""
+def sending(url: URL) -> list[str]:
+    """The keys of the records whose operations are marked as on their way."""
     with _connected(url) as connection:
-        return int(connection.execute(text("SELECT count(*) FROM intents WHERE status = 'sending'")).scalar_one())
-
-
-def settled(url: URL) -> int:
-    """How many invoices are known to be delivered."""
-    query = "SELECT count(*) FROM bindings WHERE resource = 'invoice'"
-    with _connected(url) as connection:
-        return int(connection.execute(text(query)).scalar_one())
+        return list(connection.execute(text("SELECT key FROM intents WHERE status = 'sending'")).scalars())
 
 
 def contents(url: URL) -> dict[str, list[str]]:

@@ -62,7 +62,7 @@ def suspended(site: Site, starter: Starter, url: StateUrl, profile: Profile, *, 
         sleeper = _suspend(site, starter, url, random.randint(1, invoices // 2), invoices)
         slow_down(site, 0)
         _settle(site)
-        waited += contest.sending(url) - (len(site.effects("invoice")) - contest.settled(url))
+        waited += len({int(key[1:]) for key in contest.sending(url)} - _made(site).keys())
         asleep_since = time.monotonic()
         assert starter.start(site.config, 1)[0].ended().code in {0, 1}
         if profile == "no-idempotency":  # a person looks at the platform, and says of each in doubt what became of it
@@ -118,9 +118,14 @@ def _settle(site: Site) -> None:
     eventually(unchanged)
 
 
+def _made(site: Site) -> dict[int, str]:
+    """The ids of the invoices that the platform has, by their numbers."""
+    return {int(Decimal(each["body"]["items"][0]["quantity"])): each["id"] for each in site.effects("invoice")}
+
+
 def _resolve(site: Site, *, delivered: bool) -> None:
     """Resolve what is in doubt and was *delivered*, or was not, as the platform shows."""
-    made = {int(Decimal(each["body"]["items"][0]["quantity"])): each["id"] for each in site.effects("invoice")}
+    made = _made(site)
     for item in site.listed("--state", "in-doubt", "--limit", "100000"):
         name = made.get(int(item["key"][1:]))
         if (name is not None) is delivered:

@@ -22,13 +22,28 @@ from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
 from crossdock.sync.alignment import Alignment
-from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SAME, SKIP, TIE, among, in_parts, named, prepare
+from crossdock.sync.rows import (
+    FP,
+    KEY,
+    KEY_HASH,
+    MAX_KEY_BYTES,
+    POSITION,
+    SAME,
+    SKIP,
+    TIE,
+    among,
+    in_parts,
+    named,
+    prepare,
+)
 from crossdock.sync.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
 _OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
 _AT_ONCE = 10_000  # records that are made together
+_KEYLESS_BYTES, _CELL_BYTES = 32 << 20, 64  # of rows without a key, which are held until they are dead letters
 _HELD_BYTES = 32 << 20  # of rows that are held until it is known whether they changed
+_VIEW_BYTES = 16  # of each cell, beside its text
 _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
 
 
@@ -98,6 +113,7 @@ class Census:
         self.winners = pl.DataFrame(schema=self._schema)
         self.cursor: str | None = None
         self.keyless: list[DeadLetter] = []
+        self._keyless_bytes = 0
 
     def take(
         self,
@@ -139,9 +155,20 @@ class Census:
         if frame[KEY].null_count():
             keyless = frame.filter(pl.col(KEY).is_null())
             tally.rows_rejected += keyless.height
+            self._check_keyless(batch.source, keyless)
             self.keyless += [self._letter(batch.source, row) for row in keyless.iter_rows(named=True)]
             frame = frame.filter(pl.col(KEY).is_not_null())
         return frame
+
+    def _check_keyless(self, source: str, rows: pl.DataFrame) -> None:
+        text = rows.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal().sum()
+        self._keyless_bytes += text + _CELL_BYTES * rows.height * rows.width
+        if self._keyless_bytes > _KEYLESS_BYTES:
+            raise RefusedError(
+                f"row after row has no key, {len(self.keyless) + rows.height:,} so far",
+                where=f"{source}:{rows[LINE][-1]}",
+                hint="is `key` the right column? So many rows are not kept as dead letters",
+            )
 
     def _place(self, number: int, batch: RawBatch) -> None:
         """Say where the rows of *batch* will be found."""
@@ -180,7 +207,7 @@ class Census:
             return
         few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others, too
         unit.held.append(few)
-        self._room -= int(few.estimated_size())
+        self._room -= int(few.estimated_size()) + _VIEW_BYTES * few.height * few.width
         if self._room <= 0:
             unit.held = None
 
@@ -301,6 +328,9 @@ class Census:
         return rows.join(wanted.select(KEY_HASH), on=KEY_HASH, how="semi", maintain_order="left")
 
     def _letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
+        missing = next((name for name in self._stream.key if not row[name]), None)
+        long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
+        why = "is empty" if missing else f"has more than {MAX_KEY_BYTES:,} bytes"
         return DeadLetter(
             stream=self._name,
             key_hash=row[FP],
@@ -308,8 +338,8 @@ class Census:
             record_fp=row[FP],
             stage="key",
             code="key_missing",
-            pointer=next((name for name in self._stream.key if not row[name]), None),
-            message="is empty, so the row names no record",
+            pointer=missing or next(long, None),
+            message=f"{why}, so the row names no record",
             raw=_record(source, [row], [name for name in row if name not in _OURS]).raw(),
             mapped=None,
             source=source,

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,6 +26,7 @@ from crossdock.sync.project import BoundStream
 from crossdock.sync.references import References, found_in, key_hashes
 from crossdock.sync.tally import Tally
 
+_HELD_CHARACTERS, _CELL = 32 << 20, 64  # the most of a chunk's records in memory, each cell counted with its object
 CHUNK = 200  # records decided on together: their look-ups share statements, what they leave a transaction
 
 
@@ -102,7 +102,7 @@ class Planner:
 
     def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
         """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
-        while chunk := list(islice(reads, self._at_once)):
+        for chunk in _chunks(reads, self._at_once):
             yield self._decide(chunk)
 
     def next_round(self) -> Iterator[Decided] | None:
@@ -344,3 +344,16 @@ def _waiting(stream: str, read: Read, missing: list[dict[str, str]]) -> WaitingR
         record.source,
         record.lines[0],
     )
+
+
+def _chunks(reads: Iterator[Read], most: int) -> Iterator[list[Read]]:
+    """*reads* in lists of *most*, and of fewer where records are large."""
+    chunk, room = list[Read](), _HELD_CHARACTERS
+    for read in reads:
+        chunk.append(read)
+        room -= sum(_CELL + len(cell or "") for row in read.record.rows for cell in row.values())
+        if len(chunk) == most or room <= 0:
+            yield chunk
+            chunk, room = [], _HELD_CHARACTERS
+    if chunk:
+        yield chunk

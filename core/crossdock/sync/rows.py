@@ -16,6 +16,8 @@ from crossdock.sync import fingerprint
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, TIE, SAME = "_fp", "_position", "_tie", "_same"
+MAX_KEY_BYTES = 1_000
+"""Of each part of a key, in UTF-8; twice as many as the platform takes in an externalId."""
 _AT_ONCE = 500_000  # keys compared at once: that holds several times what is compared
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"
 """What percent-encoding leaves alone (RFC 3986, unreserved)."""
@@ -94,10 +96,14 @@ def _require(stream: Stream[Any], source: str, present: Sequence[str]) -> None:
 
 
 def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
-    """The columnar form of `crossdock.records.key_text`; null where a part is null or empty."""
+    """The columnar form of `crossdock.records.key_text`; null where a part is null, empty or too long."""
     parts = [pl.col(name) if _is_plain(frame[name]) else pl.lit(_encoded(frame[name])) for name in names]
-    filled = [pl.when(pl.col(name) != "").then(part) for name, part in zip(names, parts, strict=True)]
+    filled = [pl.when(_names_something(name)).then(part) for name, part in zip(names, parts, strict=True)]
     return pl.concat_str(filled, separator="|")
+
+
+def _names_something(name: str) -> pl.Expr:
+    return pl.col(name).str.len_bytes().is_between(1, MAX_KEY_BYTES)
 
 
 def _is_plain(column: pl.Series) -> bool:
@@ -106,7 +112,8 @@ def _is_plain(column: pl.Series) -> bool:
 
 
 def _encoded(column: pl.Series) -> pl.Series:
-    odd = column.filter(~column.str.contains(f"^[{_PLAIN.decode()}]*$")).unique().drop_nulls().to_list()
+    short = column.filter(column.str.len_bytes() <= MAX_KEY_BYTES)
+    odd = short.filter(~short.str.contains(f"^[{_PLAIN.decode()}]*$")).unique().drop_nulls().to_list()
     return column.replace(odd, [quote(value, safe="") for value in odd])
 
 

@@ -21,6 +21,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 from sqlalchemy import Connection, bindparam, select, update
 
+from crossdock.private import create_private
 from crossdock.state import sql
 from crossdock.state.schema import bindings, key_stamps
 from crossdock.state.scopes import Scope, within, within_given
@@ -173,7 +174,8 @@ class KeyIndex:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         note = self._path(scope).with_suffix(".json")
         data = note.with_name(f"{note.stem}-{stamp:x}-{secrets.token_hex(4)}.arrow")
-        _narrow(frame).write_ipc_stream(data)  # which is read without holding the file and the frame at once
+        with create_private(data) as new:
+            _narrow(frame).write_ipc_stream(new)  # which is read without holding the file and the frame at once
         with data.open("rb") as written:
             crc32 = _crc32(written)
         told = {"format": _FORMAT, "stamp": stamp, "keys": frame.height, "file": data.name, "crc32": crc32}

@@ -17,16 +17,18 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.errors import InternalError, RefusedError
+from crossdock.private import create_private
 from crossdock.records import LINE, Again, RawBatch, Record, kept
 from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
 from crossdock.sync.alignment import Alignment
+from crossdock.sync.keyless import Keyless
 from crossdock.sync.rows import (
     FP,
     KEY,
     KEY_HASH,
-    MAX_KEY_BYTES,
+    OURS,
     POSITION,
     SAME,
     SKIP,
@@ -39,9 +41,7 @@ from crossdock.sync.rows import (
 from crossdock.sync.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
-_OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
 _AT_ONCE = 10_000  # records that are made together
-_KEYLESS_BYTES, _CELL_BYTES = 32 << 20, 64  # of rows without a key, which are held until they are dead letters
 _HELD_BYTES = 32 << 20  # of rows that are held until it is known whether they changed
 _VIEW_BYTES = 16  # of each cell, beside its text
 _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
@@ -95,7 +95,6 @@ class Census:
             `UNIT` (index of what it was read from); `POSITION` and `TIE` with ``order_by``, `ROWS` (how many) where
             rows are grouped.
         cursor: Of the last batch that had one.
-        keyless: Rows without a key, as dead letters.
         alignment: Of the rows with what is known, if it was given and rows are not grouped.
     """
 
@@ -112,8 +111,7 @@ class Census:
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **_PLACE, **ordered, **grouped}
         self.winners = pl.DataFrame(schema=self._schema)
         self.cursor: str | None = None
-        self.keyless: list[DeadLetter] = []
-        self._keyless_bytes = 0
+        self._keyless = Keyless(stream, name)
 
     def take(
         self,
@@ -155,20 +153,9 @@ class Census:
         if frame[KEY].null_count():
             keyless = frame.filter(pl.col(KEY).is_null())
             tally.rows_rejected += keyless.height
-            self._check_keyless(batch.source, keyless)
-            self.keyless += [self._letter(batch.source, row) for row in keyless.iter_rows(named=True)]
+            self._keyless.take(batch.source, keyless)
             frame = frame.filter(pl.col(KEY).is_not_null())
         return frame
-
-    def _check_keyless(self, source: str, rows: pl.DataFrame) -> None:
-        text = rows.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal().sum()
-        self._keyless_bytes += text + _CELL_BYTES * rows.height * rows.width
-        if self._keyless_bytes > _KEYLESS_BYTES:
-            raise RefusedError(
-                f"row after row has no key, {len(self.keyless) + rows.height:,} so far",
-                where=f"{source}:{rows[LINE][-1]}",
-                hint="is `key` the right column? So many rows are not kept as dead letters",
-            )
 
     def _place(self, number: int, batch: RawBatch) -> None:
         """Say where the rows of *batch* will be found."""
@@ -186,8 +173,9 @@ class Census:
         if isinstance(rows, Path):
             return rows
         path = self._work / f"{self._name}-{number}.arrow"
-        with writing(self._work):
-            rows.write_ipc(path)
+        path.unlink(missing_ok=True)  # of an earlier try in this run
+        with writing(self._work), create_private(path) as part:
+            rows.write_ipc(part)
         return path
 
     def _add(self, rows: pl.DataFrame) -> None:
@@ -263,6 +251,11 @@ class Census:
             )
 
     @property
+    def keyless(self) -> list[DeadLetter]:
+        """Rows without a key, as dead letters."""
+        return self._keyless.letters
+
+    @property
     def sources(self) -> list[str]:
         """The names of the files or pages that were read."""
         return list(dict.fromkeys(unit.source for unit in self._units))
@@ -300,7 +293,7 @@ class Census:
             found = rows if KEY in rows.columns else named(self._stream, rows)
             if not found[KEY_HASH].equals(part[KEY_HASH]):
                 raise InternalError(other, hint="each row needs a line of its own, whatever gives them")
-            text = [name for name in found.columns if name not in _OURS]
+            text = [name for name in found.columns if name not in OURS]
             keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
             positions = part[POSITION].to_list() if self._stream.order_by else repeat(None)
             hashes = zip(part[KEY_HASH].to_list(), part[FP].to_list(), positions, strict=False)
@@ -315,7 +308,7 @@ class Census:
         """Records of several rows, which a key tells."""
         facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
         found = pl.concat([self._of_keys(unit, frame, wanted) for frame in unit.rows()]).sort(LINE)
-        text = [name for name in found.columns if name not in _OURS]
+        text = [name for name in found.columns if name not in OURS]
         rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in found.iter_rows(named=True):
             rows[row[KEY_HASH]].append(row)
@@ -326,25 +319,6 @@ class Census:
     def _of_keys(self, unit: _Unit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         rows = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null())
         return rows.join(wanted.select(KEY_HASH), on=KEY_HASH, how="semi", maintain_order="left")
-
-    def _letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
-        missing = next((name for name in self._stream.key if not row[name]), None)
-        long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
-        why = "is empty" if missing else f"has more than {MAX_KEY_BYTES:,} bytes"
-        return DeadLetter(
-            stream=self._name,
-            key_hash=row[FP],
-            key="",
-            record_fp=row[FP],
-            stage="key",
-            code="key_missing",
-            pointer=missing or next(long, None),
-            message=f"{why}, so the row names no record",
-            raw=_record(source, [row], [name for name in row if name not in _OURS]).raw(),
-            mapped=None,
-            source=source,
-            line=row[LINE],
-        )
 
 
 def _differ(candidates: pl.DataFrame, *, once: bool) -> bool:

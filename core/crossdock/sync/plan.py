@@ -21,12 +21,12 @@ from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingReco
 from crossdock.state.bindings import UNKNOWN_FP
 from crossdock.sync import circles
 from crossdock.sync.census import Read
+from crossdock.sync.chunks import in_chunks
 from crossdock.sync.gone import Gone, removal
 from crossdock.sync.project import BoundStream
 from crossdock.sync.references import References, found_in, key_hashes
 from crossdock.sync.tally import Tally
 
-_HELD_CHARACTERS, _CELL = 32 << 20, 64  # the most of a chunk's records in memory, each cell counted with its object
 CHUNK = 200  # records decided on together: their look-ups share statements, what they leave a transaction
 
 
@@ -102,7 +102,7 @@ class Planner:
 
     def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
         """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
-        for chunk in _chunks(reads, self._at_once):
+        for chunk in in_chunks(reads, self._at_once):
             yield self._decide(chunk)
 
     def next_round(self) -> Iterator[Decided] | None:
@@ -344,16 +344,3 @@ def _waiting(stream: str, read: Read, missing: list[dict[str, str]]) -> WaitingR
         record.source,
         record.lines[0],
     )
-
-
-def _chunks(reads: Iterator[Read], most: int) -> Iterator[list[Read]]:
-    """*reads* in lists of *most*, and of fewer where records are large."""
-    chunk, room = list[Read](), _HELD_CHARACTERS
-    for read in reads:
-        chunk.append(read)
-        room -= sum(_CELL + len(cell or "") for row in read.record.rows for cell in row.values())
-        if len(chunk) == most or room <= 0:
-            yield chunk
-            chunk, room = [], _HELD_CHARACTERS
-    if chunk:
-        yield chunk

@@ -228,9 +228,12 @@ class _File:
 
     def _slim(self, body: Piece) -> Iterator[Piece]:
         """*body* in pieces of which no frame is too large: short lines give many cells, and missing ones count too."""
-        cells = body.ends * len(self._names)
-        size = len(body.data) * MAX_CELLS // max(1, cells)
-        yield from (body,) if cells <= MAX_CELLS else parts(body, self._referee.quote, max(size, _SMALLEST_PART_BYTES))
+        cells, size = body.ends * len(self._names), len(body.data)
+        if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
+            yield body
+            return
+        for part in parts(body, self._referee.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
+            yield from self._slim(part) if len(part.data) < size else (part,)
 
     def picked(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
         """The rows of *records*, which begin at *lines*."""

@@ -29,7 +29,7 @@ from crossdock.formats.text import Piece, count
 from crossdock.formats.writer import Writer
 
 LINE = "_line"
-MAX_CELLS = 1 << 20
+MAX_CELLS = 1 << 19
 """The most cells of a frame: 16 bytes each, even if they are empty, and several frames are at work."""
 
 _BYTE_ORDER_MARK = "\ufeff".encode()

@@ -21,7 +21,7 @@ MAX_BYTES = 20_000_000_000
 """More than a hundred million rows; a nightly export is far smaller, a disk or a night is not."""
 MAX_LINES_PER_BYTE = 4
 """Lines that differ take one packed byte and more each; each line costs memory until its file is read."""
-FREE_LINES = 1_000_000
+FREE_LINES = 500_000
 """So many lines may come out at any ratio."""
 MAX_MEMBERS = 500_000
 """bgzip writes one for each 65,280 bytes, which makes 306,000 of `MAX_BYTES`; each costs time, even an empty one."""

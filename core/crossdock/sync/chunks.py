@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from crossdock.sync.census import Read
 
-MAX_BYTES = 32 << 20
+MAX_BYTES = 8 << 20
 """Of the records of a chunk."""
 _CELL_BYTES = 64  # of each cell, beside its text
 

@@ -13,8 +13,8 @@ from crossdock.state import DeadLetter
 from crossdock.sync.rows import FP, MAX_KEY_BYTES, OURS
 
 MAX_HELD_BYTES = 32 << 20
-"""Of such rows, which are held until they are dead letters; about 40,000 of 12 columns."""
-_CELL_BYTES = 64  # of each cell, beside its text
+"""Of such rows, which are held until they are dead letters; about 16,000 of 12 columns."""
+_LETTER_BYTES, _CELL_BYTES = 1_000, 64  # of each dead letter and of each cell in it, beside the text
 
 
 class Keyless:
@@ -36,7 +36,7 @@ class Keyless:
             RefusedError: If they are too many to be kept.
         """
         text = rows.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal().sum()
-        self._bytes += int(text) + _CELL_BYTES * rows.height * rows.width
+        self._bytes += int(text) + rows.height * (_LETTER_BYTES + _CELL_BYTES * rows.width)
         if self._bytes > MAX_HELD_BYTES:
             raise RefusedError(
                 f"row after row has no key, {len(self.letters) + rows.height:,} so far",

@@ -42,6 +42,7 @@ def _numbered(row: bytes, size: int) -> bytes:
 
 HOSTILE = {
     "delimiters in a row": Hostile(lambda size: b"A,B\n" + b"," * size + b"\n"),
+    "delimiters in long rows": Hostile(lambda size: b"A,B\n" + (b"," * (size // 3 - 1) + b"\n") * 3),
     "delimiters in the only row": Hostile(lambda size: b"," * size, _NO_HEADER),
     "delimiters in the header": Hostile(lambda size: b"," * size + b"\n1,2\n"),
     "cells in a row": Hostile(lambda size: b"A,B\n" + b"ab," * (size // 3) + b"\n"),

@@ -210,6 +210,23 @@ def test_many_delimiters_in_a_cell_are_no_columns(path: Path) -> None:
     assert pl.concat(read_rows(path, DelimitedFormat(), name="f")).rows() == [("1", text, 2), ("2", "x", 3)]
 
 
+@pytest.mark.parametrize(("limited", "limit"), [("_LARGE", 1000), ("MAX_CELLS", 100)])
+def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
+    path: Path, limited: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that cannot be cut is read cell by cell: polars might take each of its lines for a row."""
+    text = "\n".join(["some text"] * 200)
+    path.write_text(f'A,B\n1,"{text}"\n')
+
+    def never(*_: object, **__: object) -> None:
+        pytest.fail("polars was asked")
+
+    monkeypatch.setattr(columns, limited, limit)
+    monkeypatch.setattr(Columns, "_read", never)
+    (frame,) = read_rows(path, DelimitedFormat(), name="f")
+    assert frame.rows() == [("1", text, 2)]
+
+
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short rows come in more frames, since a cell takes its room however short it is; nothing else changes."""

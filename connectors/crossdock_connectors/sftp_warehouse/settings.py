@@ -35,6 +35,8 @@ class SftpServerSettings(Settings):
     """Fingerprint of the server's key as ``ssh-keygen -lf`` prints it: ``SHA256:...``."""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30.0
     """How long the server may be silent."""
+    min_bytes_per_s: Annotated[float, Field(gt=0)] = 32_768
+    """How fast a file must come, on the whole, beyond the first ``timeout_s``; slower servers count as unavailable."""
 
     @model_validator(mode="after")
     def _can_log_in(self) -> Self:

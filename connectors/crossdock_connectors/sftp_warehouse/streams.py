@@ -36,4 +36,5 @@ def login(settings: SftpWarehouseSettings) -> SftpLogin:
         passphrase=settings.passphrase.reveal() if settings.passphrase else None,
         host_key=settings.host_key,
         timeout_s=settings.timeout_s,
+        min_bytes_per_s=settings.min_bytes_per_s,
     )

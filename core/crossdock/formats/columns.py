@@ -19,18 +19,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import polars as pl
 from polars.exceptions import PolarsError
 
+from crossdock.formats.referee import MAX_COLUMNS
 from crossdock.formats.text import Piece, count
 from crossdock.formats.writer import Writer
 
 LINE = "_line"
+MAX_CELLS = 1 << 19
+"""The most cells of a frame: 16 bytes each, even if they are empty, and several frames are at work."""
 
 _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
 _WINDOW = 128 << 10  # bytes searched at once for each control character: they stay in the processor's cache
+_LARGE = 8 << 20  # bytes: a piece of this size is a single record, and the referee takes less memory for it
 _FEW = 64  # bytes for each quote, on average, from which looking at all of them is faster than writing again
 _LONG = 32  # bytes between quotes, on average, from which hashing costs more than looking
 _LOOKED_AT = 200  # marks of each kind that tell which columns hold them; counting proves that no other does
@@ -79,6 +84,7 @@ class Columns:
         self._plain_lines = not shape.crlf and self._between == delimiter and len(self._names) > 1
         self._never = shape.never if shape.never is not None and len(shape.never) <= len(self._names) else None
         self._controls = [control for control in _CONTROLS if control != delimiter]
+        self._apart = Lock()  # each part of a text becomes an object, so that memory is for one text at a time
         # guesses that save time and decide nothing, so that threads may overwrite each other's
         self._broken: list[str] = []  # columns whose cells held line ends, the latest first
         self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first look
@@ -87,7 +93,7 @@ class Columns:
     def frame(self, piece: Piece) -> pl.DataFrame | None:
         """The rows of *piece*; None if it is not plain that they are in order."""
         data, ends = piece.data, piece.ends
-        if self._is_odd(data):
+        if len(data) > _LARGE or ends * len(self._names) > MAX_CELLS or self._is_odd(data) or self._is_crowded(data):
             return None
         if not data.endswith(b"\n"):
             data, ends = data + self._end, ends + 1
@@ -121,6 +127,18 @@ class Columns:
                 return True
         later = b"\xc2" in data and _LATER_CONTROLS.search(data) is not None
         return later or (b"\xef" in data and _BYTE_ORDER_MARK in data)
+
+    def _is_crowded(self, data: bytes) -> bool:
+        """Whether a line has more delimiters than any row may: polars takes 400 bytes for each that is too many."""
+        start, longest = 0, MAX_COLUMNS * len(self._delimiter)
+        while len(data) - start > longest:
+            end = data.rfind(b"\n", start, start + longest) + 1
+            if not end:
+                end = data.find(b"\n", start + longest) + 1 or len(data)
+                if data.count(self._delimiter, start, end) >= MAX_COLUMNS:
+                    return True
+            start = end
+        return False
 
     def _holds_no_row(self, frame: pl.DataFrame) -> bool:
         """Whether something in it is the header or the trailer."""
@@ -182,7 +200,8 @@ class Columns:
 
     def _taken_apart(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if every quote and delimiter is where it may be."""
-        found = self._flat(data)
+        with self._apart:
+            found = self._flat(data)
         if found is None:
             return None
         flat, counts = found

@@ -13,13 +13,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from crossdock.errors import RefusedError
 from crossdock.formats.ahead import worked_ahead
-from crossdock.formats.columns import LINE, Columns, Shape
+from crossdock.formats.columns import LINE, MAX_CELLS, Columns, Shape
 from crossdock.formats.compression import Openable, Readable, open_stream
-from crossdock.formats.referee import Referee
+from crossdock.formats.referee import MAX_COLUMNS, Referee
 from crossdock.formats.text import (
     NotText,
     Piece,
     as_text,
+    parts,
     pieces,
     records_at,
     split_last_record,
@@ -27,8 +28,9 @@ from crossdock.formats.text import (
 
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and cost memory: several are worked on at once
 _SMALL_CHUNK_BYTES = 256 << 10  # where each line becomes an object: what the cores keep close
-_PICKED_AT_ONCE = 10_000  # records that are taken apart together
-_MAX_COLUMNS = 10_000
+_PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # of records that are taken apart together
+_SMALLEST_PART_BYTES = 64 << 10
+_JUDGED_AT_ONCE = 100_000  # cells that are objects at a time
 _ENCODINGS = (
     "utf-8",
     "utf-16",
@@ -71,8 +73,8 @@ def _column_names(names: Sequence[str]) -> Sequence[str]:
         ValueError: With a sentence that tells the rule and the column by its number: where a header is missing, its
             names are somebody's data.
     """
-    if len(names) > _MAX_COLUMNS:
-        raise ValueError(f"{len(names)} columns, more than the {_MAX_COLUMNS} that are taken")
+    if len(names) > MAX_COLUMNS:
+        raise ValueError(f"{len(names)} columns, more than the {MAX_COLUMNS} that are taken")
     seen: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         if not name.strip():
@@ -222,26 +224,50 @@ class _File:
             if self._trailer and piece.last:
                 body, self._tail = split_last_record(piece, self._referee.quote)
             if body:
-                yield body
+                yield from self._slim(body)
+
+    def _slim(self, body: Piece) -> Iterator[Piece]:
+        """*body* in pieces of which no frame is too large: short lines give many cells, and missing ones count too."""
+        cells, size = body.ends * len(self._names), len(body.data)
+        if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
+            yield body
+            return
+        for part in parts(body, self._referee.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
+            yield from self._slim(part) if len(part.data) < size else (part,)
 
     def picked(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
         """The rows of *records*, which begin at *lines*."""
         done = 0
-        while some := list(islice(records, _PICKED_AT_ONCE)):
+        for some in self._together(records):
             data = b"".join(some)
             frame = self._frame(Piece(lines[done], data, data.count(b"\n")))
             yield frame.with_columns(pl.Series(LINE, lines[done : done + len(some)], pl.UInt64))
             done += len(some)
+
+    def _together(self, records: Iterator[bytes]) -> Iterator[list[bytes]]:
+        """*records* as many at a time as give a frame of moderate size."""
+        some, size, cells = list[bytes](), 0, 0
+        for record in records:
+            some.append(record)
+            size += len(record)
+            cells += record.count(b"\n") * len(self._names)
+            if size >= _PICKED_BYTES or cells >= _PICKED_CELLS:
+                yield some
+                some, size, cells = [], 0, 0
+        if some:
+            yield some
 
     def _frame(self, piece: Piece) -> pl.DataFrame:
         frame = self._columns.frame(piece)
         if frame is not None:
             return frame
         text, fault = as_text(piece, self._referee.quote)
-        rows = list(self._judged(text, piece.line))
+        rows, frames = self._judged(text, piece.line), [pl.DataFrame(schema=self.schema)]
+        while some := list(islice(rows, _JUDGED_AT_ONCE // len(self.schema) + 1)):
+            frames.append(pl.DataFrame(some, schema=self.schema, orient="row"))
         if fault:
             self._refuse_bytes(fault)
-        return pl.DataFrame(rows, schema=self.schema, orient="row")
+        return pl.concat(frames)
 
     def _text(self, record: Piece) -> str:
         text, fault = as_text(record, self._referee.quote)

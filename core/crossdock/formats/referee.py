@@ -13,6 +13,8 @@ from typing import NoReturn
 
 from crossdock.errors import RefusedError
 
+MAX_COLUMNS = 4_096
+"""MySQL and Oracle allow so many, other databases fewer; each column costs memory, however few rows there are."""
 _CONTROLS = "".join(map(chr, [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0)]))
 _DOUBLE = "A quote inside a quoted field must be doubled; if quotes are ordinary characters, declare quote: null."
 
@@ -77,8 +79,9 @@ class Referee:
 
     def _record(self, text: str, start: int, line: int) -> tuple[list[str], int]:
         """The cells of the record at *start*, and where the next one starts."""
-        end = text.find("\n", start) + 1 or len(text)
+        first_line, end = line, text.find("\n", start) + 1 or len(text)
         if self.quote is None or text.find(self.quote, start, end) < 0:
+            self._check_number(text.count(self.delimiter, start, end) + 1, first_line)
             return text[start:end].removesuffix("\n").removesuffix("\r").split(self.delimiter), end
         cells: list[str] = []
         while True:
@@ -88,10 +91,16 @@ class Referee:
                 cell, start = self._unquoted(text, start, line, len(cells))
             line += cell.count("\n")
             cells.append(cell)
+            self._check_number(len(cells), first_line)
             if text.startswith(self.delimiter, start):
                 start += len(self.delimiter)
             else:
                 return cells, min(len(text), start + (2 if text.startswith("\r\n", start) else 1))
+
+    def _check_number(self, cells: int, line: int) -> None:
+        if cells > MAX_COLUMNS:
+            hint = "Are delimiter and quote the declared ones, and is it a table?"
+            self.refuse(f"{cells} columns or more, at most {MAX_COLUMNS} are taken", line, hint=hint)
 
     def _unquoted(self, text: str, start: int, line: int, field: int) -> tuple[str, int]:
         stop = self._cell_end.search(text, start)

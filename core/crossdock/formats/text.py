@@ -93,6 +93,20 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
     return body, Piece(piece.line + ends, piece.data[end:], piece.ends - ends, piece.last)
 
 
+def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
+    """*piece* in pieces of at most *size* bytes, where its records are not longer."""
+    mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
+    while start < len(data):
+        length, end = size, 0
+        while not end and start + length < len(data):
+            end = _last_end(data[start : start + length], mark)
+            length *= 2
+        part = data[start : start + end] if end else data[start:]
+        yield Piece(line, part, ends := part.count(b"\n"))
+        line += ends
+        start += len(part)
+
+
 def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
     """*piece* as characters; only its records before the first byte that is not UTF-8, if there is one."""
     try:
@@ -141,6 +155,8 @@ def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Pi
     try:
         for block in blocks:
             left, quotes = block, rest.count(quote) if quote else 0
+            if len(rest) > len(block):  # a long record is a piece of its own
+                find_end = _first_end
             while end := find_end(left, quote, quotes):
                 data = b"".join((rest, memoryview(left)[:end]))
                 piece = Piece(line, data, count(data, b"\n"))
@@ -215,13 +231,20 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
         except UnicodeDecodeError as error:
             decoder.setstate(state)
             start = error.start - len(state[0])
-            yield decoder.decode(raw[: max(0, start)]).encode()
+            yield from _blocks(decoder.decode(raw[: max(0, start)]), chunk)
             message = f"byte {offset + start} of the file (from 0) is not {encoding}"
             hint = "Ask the sender for the encoding and declare it; utf-8 is the most common."
             raise _FaultError(message, hint) from error
-        yield text.encode()
+        yield from _blocks(text, chunk)
         offset += len(raw)
         raw = b""
+
+
+def _blocks(text: str, size: int) -> Iterator[bytes]:
+    """*text* as UTF-8, which may be three times as long as it was in its encoding, *size* bytes at a time."""
+    data = text.encode()
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
 
 
 def _check_mark(head: bytes, encoding: str, name: str) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from crossdock.formats.compression import Openable
+from crossdock.localfiles import create_private
 from crossdock.sources.workplace import Workplace, writing
 from crossdock.transport.files import FileStore, LocalStore, RemoteFile, Sink
 
@@ -55,13 +56,16 @@ class Copies:
         return name
 
     def _fetch(self, store: FileStore, file: RemoteFile) -> str:
-        partial = self._place.work / "fetched"
-        with writing(self._place.spool), partial.open("wb") as sink:
-            name = self._summed(store, file, sink)
-            sink.flush()
-            if self.lasting:  # so it must outlast a power cut
-                os.fsync(sink.fileno())
-        partial.replace(self._place.spool / name)
+        partial = self._place.work / f"{secrets.token_hex(16)}.part"
+        try:
+            with writing(self._place.spool), create_private(partial) as sink:
+                name = self._summed(store, file, sink)
+                sink.flush()
+                if self.lasting:  # so it must outlast a power cut
+                    os.fsync(sink.fileno())
+            partial.replace(self._place.spool / name)
+        finally:
+            partial.unlink(missing_ok=True)  # a source that waits for a file that still grows is asked again and again
         self.fetched.add(name)
         return name
 

@@ -19,8 +19,9 @@ from pathlib import Path
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.formats.compression import Openable
+from crossdock.formats.compression import MAX_BYTES, Openable
 from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
+from crossdock.localfiles import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch
 from crossdock.sources.copies import Copies
 from crossdock.sources.late import LateError, Lookout, Wait
@@ -193,7 +194,7 @@ class FileSource:
 
     def _take(self) -> list[TakenFile]:
         with writing(self._place.spool):
-            self._place.spool.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(self._place.spool)
         with self._open_store() as store:
             new = self._new_files(store)
             if self._lookout and self._lookout.early and self._looked_at.issuperset(new):
@@ -223,6 +224,12 @@ class FileSource:
         self._mark_seen(listed)
         known = [{_look(facts) for facts in self._done(reader).values()} for reader in self._readers]
         new = [f for f in listed if not all((f.name, f.size, _instant(f.mtime)) in looks for looks in known)]
+        for file in new:
+            if file.size > MAX_BYTES:
+                hint = "Have it sent in parts."
+                raise RefusedError(
+                    f"has {file.size:,} bytes, at most {MAX_BYTES:,} are taken", where=file.path, hint=hint
+                )
         newest = max((file.mtime for file in new), default=0)
         if self._place.clock.now().timestamp() - newest < SETTLED_AFTER_S:
             self._place.clock.sleep(self._settle_s)
@@ -261,8 +268,8 @@ class FileSource:
             for frame in read_rows(self._copies.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._readers) > 1:
                     parts.append(self._place.work / f"{secrets.token_hex(16)}.arrow")  # other sources put theirs there
-                    with writing(parts[-1].parent):
-                        frame.write_ipc(parts[-1])
+                    with writing(parts[-1].parent), create_private(parts[-1]) as part:
+                        frame.write_ipc(part)
                 rows += frame.height
                 yield frame
             if self._snapshot and not rows:

@@ -17,18 +17,33 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.errors import InternalError, RefusedError
+from crossdock.localfiles import create_private
 from crossdock.records import LINE, Again, RawBatch, Record, kept
 from crossdock.sources.workplace import writing
 from crossdock.state import DeadLetter
 from crossdock.sync import fingerprint
 from crossdock.sync.alignment import Alignment
-from crossdock.sync.rows import FP, KEY, KEY_HASH, POSITION, SAME, SKIP, TIE, among, in_parts, named, prepare
+from crossdock.sync.keyless import Keyless
+from crossdock.sync.rows import (
+    FP,
+    KEY,
+    KEY_HASH,
+    OURS,
+    POSITION,
+    SAME,
+    SKIP,
+    TIE,
+    among,
+    in_parts,
+    named,
+    prepare,
+)
 from crossdock.sync.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
-_OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
 _AT_ONCE = 10_000  # records that are made together
 _HELD_BYTES = 32 << 20  # of rows that are held until it is known whether they changed
+_VIEW_BYTES = 16  # of each cell, beside its text
 _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
 
 
@@ -80,7 +95,6 @@ class Census:
             `UNIT` (index of what it was read from); `POSITION` and `TIE` with ``order_by``, `ROWS` (how many) where
             rows are grouped.
         cursor: Of the last batch that had one.
-        keyless: Rows without a key, as dead letters.
         alignment: Of the rows with what is known, if it was given and rows are not grouped.
     """
 
@@ -97,7 +111,7 @@ class Census:
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **_PLACE, **ordered, **grouped}
         self.winners = pl.DataFrame(schema=self._schema)
         self.cursor: str | None = None
-        self.keyless: list[DeadLetter] = []
+        self._keyless = Keyless(stream, name)
 
     def take(
         self,
@@ -139,7 +153,7 @@ class Census:
         if frame[KEY].null_count():
             keyless = frame.filter(pl.col(KEY).is_null())
             tally.rows_rejected += keyless.height
-            self.keyless += [self._letter(batch.source, row) for row in keyless.iter_rows(named=True)]
+            self._keyless.take(batch.source, keyless)
             frame = frame.filter(pl.col(KEY).is_not_null())
         return frame
 
@@ -159,8 +173,9 @@ class Census:
         if isinstance(rows, Path):
             return rows
         path = self._work / f"{self._name}-{number}.arrow"
-        with writing(self._work):
-            rows.write_ipc(path)
+        path.unlink(missing_ok=True)  # of an earlier try in this run
+        with writing(self._work), create_private(path) as part:
+            rows.write_ipc(part)
         return path
 
     def _add(self, rows: pl.DataFrame) -> None:
@@ -180,7 +195,7 @@ class Census:
             return
         few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # new texts: the old ones keep all others, too
         unit.held.append(few)
-        self._room -= int(few.estimated_size())
+        self._room -= int(few.estimated_size()) + _VIEW_BYTES * few.height * few.width
         if self._room <= 0:
             unit.held = None
 
@@ -237,6 +252,11 @@ class Census:
             )
 
     @property
+    def keyless(self) -> list[DeadLetter]:
+        """Rows without a key, as dead letters."""
+        return self._keyless.letters
+
+    @property
     def sources(self) -> list[str]:
         """The names of the files or pages that were read."""
         return list(dict.fromkeys(unit.source for unit in self._units))
@@ -274,7 +294,7 @@ class Census:
             found = rows if KEY in rows.columns else named(self._stream, rows)
             if not found[KEY_HASH].equals(part[KEY_HASH]):
                 raise InternalError(other, hint="each row needs a line of its own, whatever gives them")
-            text = [name for name in found.columns if name not in _OURS]
+            text = [name for name in found.columns if name not in OURS]
             keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
             positions = part[POSITION].to_list() if self._stream.order_by else repeat(None)
             hashes = zip(part[KEY_HASH].to_list(), part[FP].to_list(), positions, strict=False)
@@ -289,7 +309,7 @@ class Census:
         """Records of several rows, which a key tells."""
         facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
         found = pl.concat([self._of_keys(unit, frame, wanted) for frame in unit.rows()]).sort(LINE)
-        text = [name for name in found.columns if name not in _OURS]
+        text = [name for name in found.columns if name not in OURS]
         rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in found.iter_rows(named=True):
             rows[row[KEY_HASH]].append(row)
@@ -300,22 +320,6 @@ class Census:
     def _of_keys(self, unit: _Unit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         rows = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null())
         return rows.join(wanted.select(KEY_HASH), on=KEY_HASH, how="semi", maintain_order="left")
-
-    def _letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
-        return DeadLetter(
-            stream=self._name,
-            key_hash=row[FP],
-            key="",
-            record_fp=row[FP],
-            stage="key",
-            code="key_missing",
-            pointer=next((name for name in self._stream.key if not row[name]), None),
-            message="is empty, so the row names no record",
-            raw=_record(source, [row], [name for name in row if name not in _OURS]).raw(),
-            mapped=None,
-            source=source,
-            line=row[LINE],
-        )
 
 
 def _differ(candidates: pl.DataFrame, *, once: bool) -> bool:

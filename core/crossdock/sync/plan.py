@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from crossdock.delivery.operations import PARTIAL, Operation, payload_fp
@@ -17,6 +16,7 @@ from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingReco
 from crossdock.state.bindings import UNKNOWN_FP
 from crossdock.sync import circles
 from crossdock.sync.census import Read
+from crossdock.sync.chunks import in_chunks
 from crossdock.sync.drafting import drafted
 from crossdock.sync.failures import Failing
 from crossdock.sync.gone import Gone, removal
@@ -106,23 +106,23 @@ class Planner:
 
     def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
         """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
-        while self.stopped is None and (chunk := self._taken(reads)):
+        for chunk in in_chunks(self._given(reads), self._at_once):
             yield self._decide(chunk)
+            if self.stopped is not None:
+                return
 
-    def _taken(self, reads: Iterator[Read]) -> list[Read]:
-        """The next records; fewer where the source fails, which has counted those that it does not give any more."""
-        chunk = []
+    def _given(self, reads: Iterator[Read]) -> Iterator[Read]:
+        """*reads* until their source fails, which has counted those that it does not give any more."""
         try:
-            for read in islice(reads, self._at_once):
-                chunk.append(read)  # noqa: PERF402  what came before an error is kept
+            for read in reads:  # `yield from` would close them when this is closed, and they may be passed over yet
+                yield read
         except CrossdockError as error:
             self.stopped = self.stopped or error
-        return chunk
 
     def pass_over(self, reads: Iterator[Read]) -> None:
         """Count what is left of *reads*, when it is not decided on any more: the next run reads it again."""
-        while passed := len(self._taken(reads)):
-            self._tally.count("carried_on", passed)
+        for _ in self._given(reads):
+            self._tally.count("carried_on")
 
     def next_round(self) -> Iterator[Decided] | None:
         """Decisions on records that waited for others of their own kind, now that those are delivered.

@@ -16,9 +16,14 @@ from crossdock.sync import fingerprint
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, TIE, SAME = "_fp", "_position", "_tie", "_same"
+OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
+"""Columns that do not come from the source."""
+MAX_KEY_BYTES = 1_000
+"""Of each part of a key, in UTF-8; twice as many as the platform takes in an externalId."""
 _AT_ONCE = 500_000  # keys compared at once: that holds several times what is compared
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"
 """What percent-encoding leaves alone (RFC 3986, unreserved)."""
+_LISTED = 50  # names of columns in a message, and characters of each
 _BETWEEN = "\x1f"  # sorts below every printable character
 
 
@@ -95,15 +100,24 @@ def _require(stream: Stream[Any], source: str, schema: pl.Schema) -> None:
             f"has no column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses",
             where=f"{source}:1",
             # where none is there, the first line is no header, and the cells of a record must not be shown
-            hint=f"it has {', '.join(present)}" if needed & set(present) else "is its first line the header?",
+            hint=f"it has {_listed(present)}" if needed & set(present) else "is its first line the header?",
         )
 
 
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(name[:_LISTED] for name in names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
-    """The columnar form of `crossdock.records.key_text`; null where a part is null or empty."""
+    """The columnar form of `crossdock.records.key_text`; null where a part is null, empty or too long."""
     parts = [pl.col(name) if _is_plain(frame[name]) else pl.lit(_encoded(frame[name])) for name in names]
-    filled = [pl.when(pl.col(name) != "").then(part) for name, part in zip(names, parts, strict=True)]
+    filled = [pl.when(_names_something(name)).then(part) for name, part in zip(names, parts, strict=True)]
     return pl.concat_str(filled, separator="|")
+
+
+def _names_something(name: str) -> pl.Expr:
+    return pl.col(name).str.len_bytes().is_between(1, MAX_KEY_BYTES)
 
 
 def _is_plain(column: pl.Series) -> bool:
@@ -112,7 +126,8 @@ def _is_plain(column: pl.Series) -> bool:
 
 
 def _encoded(column: pl.Series) -> pl.Series:
-    odd = column.filter(~column.str.contains(f"^[{_PLAIN.decode()}]*$")).unique().drop_nulls().to_list()
+    short = column.filter(column.str.len_bytes() <= MAX_KEY_BYTES)
+    odd = short.filter(~short.str.contains(f"^[{_PLAIN.decode()}]*$")).unique().drop_nulls().to_list()
     return column.replace(odd, [quote(value, safe="") for value in odd])
 
 

@@ -8,6 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from crossdock.localfiles import private_folder
 from crossdock.sources.workplace import writing
 
 
@@ -15,7 +16,7 @@ def work_folder(stack: ExitStack, spool: Path | None) -> Path:
     """A new private folder, inside *spool* or else where temporary files go; removed when *stack* unwinds."""
     with writing(spool or Path(tempfile.gettempdir())):
         if spool is not None:
-            spool.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private_folder(spool)
             _sweep(spool)
         folder = Path(tempfile.mkdtemp(prefix=f"run-{os.getpid()}-", dir=spool))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)

@@ -37,6 +37,7 @@ class Faults:
         end_early: Bytes after which a file ends, whatever its size says.
         stall_after: Bytes after which reading a file is never answered.
         while_read: Called once with the real path, after the first block of a file was read.
+        on_read: Called at each request to read from a file.
         short_answers: At most this many bytes in one answer, whatever was asked for.
         extra_names: Names listed in each folder besides what is there, as regular files.
     """
@@ -46,6 +47,7 @@ class Faults:
     end_early: dict[str, int] = field(default_factory=dict)
     stall_after: dict[str, int] = field(default_factory=dict)
     while_read: dict[str, Callable[[Path], object]] = field(default_factory=dict)
+    on_read: Callable[[], object] | None = None
     short_answers: int | None = None
     extra_names: list[bytes] = field(default_factory=list)
 
@@ -217,6 +219,8 @@ class _File(paramiko.SFTPHandle):
     @_coded
     def read(self, offset: int, length: int) -> bytes:
         faults = self._server.faults
+        if faults.on_read:
+            faults.on_read()
         if offset >= faults.stall_after.get(self._name, offset + 1):
             self._server.stopping.wait()
         end = faults.end_early.get(self._name, offset + length)

@@ -12,6 +12,7 @@ from typing import BinaryIO, Literal, Protocol, Self, runtime_checkable
 from crossdock.errors import ConfigError, RefusedError
 
 MAX_NAMES = 200_000  # in one folder; a listing without end is no listing
+_MAX_NAME = 255  # characters; no file system has longer names
 _UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, bytes that are no UTF-8, line separators
 
 
@@ -102,8 +103,8 @@ def split_pattern(files: str) -> tuple[str, str]:
 
 
 def is_safe(name: str) -> bool:
-    """Whether *name* can be a file of ours: one component, printable, in UTF-8."""
-    if name in {"", ".", ".."} or "/" in name or "\\" in name:
+    """Whether *name* can be a file of ours: one component, printable, in UTF-8, not too long."""
+    if len(name) > _MAX_NAME or name in {"", ".", ".."} or "/" in name or "\\" in name:
         return False
     return not any(unicodedata.category(character) in _UNSEEN for character in name)
 
@@ -119,12 +120,15 @@ def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[Remote
     Raises:
         RefusedError: If a matching name is unsafe. Leaving it out would lose its records without a word.
     """
-    chosen = [file for file in files if matches(file.name, pattern)]
-    for file in chosen:
+    chosen = []
+    for file in files:
+        if not matches(file.name, pattern):
+            continue
         if not is_safe(file.name):
-            reason = f"a file that matches {pattern!r} has the unsafe name {file.name!a}"
-            hint = "Have it renamed (plain UTF-8, no slashes or control characters) or narrow the pattern."
+            reason = f"a file that matches {pattern!r} has the unsafe name {file.name[:_MAX_NAME]!a}"
+            hint = "Have it renamed (plain UTF-8, short, no slashes or control characters) or narrow the pattern."
             raise RefusedError(reason, where=where, hint=hint)
+        chosen.append(file)
     return sorted(chosen, key=lambda file: file.name)
 
 

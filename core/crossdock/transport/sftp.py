@@ -7,18 +7,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
+from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
-from crossdock.transport.files import MAX_NAMES, RemoteFile, Sink, disagreement, select
+from crossdock.transport.files import MAX_NAMES, RemoteFile, Sink, disagreement, matches, select
 from crossdock.transport.sftp_wire import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
-from crossdock.transport.ssh import Line, SftpLogin, log_in, private_key, trusted_line
+from crossdock.transport.ssh import Budget, Line, SftpLogin, log_in, private_key, trusted_line
 
 __all__ = ["SftpLogin", "SftpSession", "connect"]
 
 _KEEPALIVE_S = 15
+_LISTING = 10  # times `timeout_s` that the listing of a folder may take
 
 
-def connect(login: SftpLogin) -> SftpSession:
+def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
     """Connect, check the host key, and only then log in.
+
+    Args:
+        clock: Whose time limits the server's; the machine's without it.
 
     Raises:
         ConfigError: If no host key or no readable credentials are configured, or no algorithm is shared.
@@ -26,7 +31,7 @@ def connect(login: SftpLogin) -> SftpSession:
         UnavailableError: If the server cannot be reached or does not answer in time.
     """
     key = private_key(login)
-    line = trusted_line(login)
+    line = trusted_line(login, clock or SystemClock())
     try:
         log_in(line, key)
         return SftpSession(line)
@@ -49,16 +54,21 @@ class SftpSession:
             self._wire.hello()
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
-        found: list[RemoteFile] = []
         hint = "Correct the folder in `files`, or have it made."
         missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
-        with self._asking(f"listing folder {folder!r}", missing):
-            for count, (name, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
-                if count == MAX_NAMES:
-                    raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
-                if file := self._regular(name.decode(errors="surrogateescape"), folder, attributes):
-                    found.append(file)
-        return select(found, pattern, self._where)
+        budget = Budget(
+            _LISTING * self._line.login.timeout_s, "Have old files moved to another folder, or raise `timeout_s`."
+        )
+        with self._asking(f"listing folder {folder!r}", missing, budget):
+            return select(self._found(folder, pattern), pattern, self._where)
+
+    def _found(self, folder: str, pattern: str) -> Iterator[RemoteFile]:
+        for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
+            if count == MAX_NAMES:
+                raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
+            name = raw.decode(errors="surrogateescape")
+            if matches(name, pattern) and (file := self._regular(name, folder, attributes)):
+                yield file
 
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file; a link is none."""
@@ -73,12 +83,15 @@ class SftpSession:
     def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
         before, after = self.stat(path), None
         doing, read = f"reading {path!r}", 0
+        login = self._line.login
+        hint = "If the line is slow and its server honest, lower `min_bytes_per_s`."
+        budget = Budget(login.timeout_s + before.size / login.min_bytes_per_s, hint)
         with self._asking(doing):
             handle = self._wire.open(_encoded(path))
-        blocks = self._wire.read(handle, before.size, self._line.login.window_bytes)
+        blocks = self._wire.read(handle, before.size, login.window_bytes)
         try:
             while True:
-                with self._asking(doing):  # the server's time does not run while a block is written
+                with self._asking(doing, budget=budget):  # the server's time does not run while a block is written
                     block = next(blocks, b"")
                 if not block:
                     break
@@ -116,9 +129,11 @@ class SftpSession:
         return RemoteFile(name, attributes.size, attributes.mtime, folder)
 
     @contextmanager
-    def _asking(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
+    def _asking(
+        self, doing: str, missing: CrossdockError | None = None, budget: Budget | None = None
+    ) -> Iterator[None]:
         """Bound a wait on the server, and turn a refusal into an error of ours: *missing* if nothing is there."""
-        with self._line.waiting(doing):
+        with self._line.waiting(doing, budget=budget):
             try:
                 yield
             except StatusError as status:

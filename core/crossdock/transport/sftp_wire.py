@@ -13,6 +13,10 @@ from dataclasses import dataclass
 VERSION = 3
 CHUNK = 32 * 1024  # every server must answer this much
 MAX_MESSAGE = 256 * 1024 + 1024
+FREE_ANSWERS, LEAST_ANSWER = (
+    10_000,
+    512,
+)  # so many answers may be short; all of them must bring so many bytes on average
 RECEIVE = 4 * 1024 * 1024
 
 INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 7, 11, 12
@@ -132,11 +136,13 @@ class SftpWire:
     def read(self, handle: bytes, size: int, window: int) -> Iterator[bytes]:
         """Yield a file's bytes in order, asking for at most *window* bytes ahead.
 
-        Ends where the server says that the file ends, wherever that is, or one byte after *size*.
+        Ends where the server says that the file ends, wherever that is, or one byte after *size*. For ordinary files a
+        server gives as much as it was asked for (draft-ietf-secsh-filexfer-02, 6.4). One that gives less is put up with
+        as long as its answers are not tiny: each costs time here and memory until the bytes before it have come.
         """
         waiting: dict[int, tuple[int, int]] = {}  # offset and length, by the number of the request
         ready: dict[int, bytes] = {}
-        asked = position = 0
+        asked = position = answers = received = 0
         end = size + 1
 
         def request(offset: int, length: int) -> bytes:
@@ -155,6 +161,9 @@ class SftpWire:
             number, answer = self._answer(waiting, DATA)
             offset, length = waiting.pop(number)
             data = answer.text() if answer else b""
+            answers, received = answers + 1, received + len(data)
+            if answers > FREE_ANSWERS + received // LEAST_ANSWER:
+                raise ProtocolError(f"{answers:,} answers brought only {received:,} bytes")
             if not data:
                 end = min(end, offset)
             elif len(data) > length:

@@ -11,7 +11,6 @@ import logging
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,12 +18,14 @@ from functools import partial
 
 import paramiko
 
+from crossdock.clock import Clock
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.transport.failures import network_reason
 from crossdock.transport.sftp_wire import ProtocolError
 
 _MAX_PACKET = 64 * 1024  # holds an answer of 32 KiB in one piece
 _TICK_S = 0.25
+_NEVER = float("inf")
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
 _REFUSED_MACS = ("hmac-md5", "hmac-md5-96", "hmac-sha1", "hmac-sha1-96")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
@@ -61,6 +62,7 @@ class SftpLogin:
         host_key: Fingerprints as ``ssh-keygen -lf`` prints them (``SHA256:...``); any of them will do.
         timeout_s: How long the server may be silent before it counts as unavailable.
         connect_timeout_s: The same for connecting and for exchanging keys.
+        min_bytes_per_s: How fast a file must come, on the whole, beyond the first `timeout_s`.
         window_bytes: How much is asked for ahead; long links need more.
     """
 
@@ -73,6 +75,7 @@ class SftpLogin:
     host_key: str | tuple[str, ...] | None = None
     timeout_s: float = 30.0
     connect_timeout_s: float = 15.0
+    min_bytes_per_s: float = 32 * 1024
     window_bytes: int = 8 * 1024 * 1024
 
     @property
@@ -80,17 +83,35 @@ class SftpLogin:
         return f"{self.user}@{self.host}" + (f":{self.port}" if self.port != 22 else "")
 
 
-class Line:
-    """A connection to a server; *refused_keys* are the kinds of host keys that it shall not show."""
+@dataclass(slots=True)
+class Budget:
+    """Seconds that a server may take for an exchange of many answers, beside the limit for each of them.
 
-    def __init__(self, login: SftpLogin, refused_keys: Sequence[str]) -> None:
-        self.login = login
-        self.expired = False
-        try:
-            self._sock = socket.create_connection((login.host, login.port), timeout=login.connect_timeout_s)
-        except (OSError, UnicodeError) as error:
-            reason = network_reason(error) if isinstance(error, OSError) else "the name of the host is none"
-            raise UnavailableError(f"cannot connect: {reason}", where=login.where) from error
+    Attributes:
+        seconds: In total.
+        hint: What to do if that is too little.
+        left: Of them.
+    """
+
+    seconds: float
+    hint: str
+    left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.seconds
+
+
+class Line:
+    """A connection to a server; *refused_keys* are the kinds of host keys that it shall not show.
+
+    Attributes:
+        expired: Which time limit the server exceeded; empty if none.
+    """
+
+    def __init__(self, login: SftpLogin, refused_keys: Sequence[str], clock: Clock) -> None:
+        self.login, self._clock = login, clock
+        self.expired = ""
+        self._sock = _connected(login, clock)
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each request waits for the last's ack
         refused = {"keys": refused_keys, "macs": _REFUSED_MACS}
         self.transport = paramiko.Transport(
@@ -101,32 +122,51 @@ class Line:
         later = 2 * (login.connect_timeout_s + login.timeout_s)  # the watchdog comes first
         self.transport.banner_timeout = self.transport.handshake_timeout = later
         self.transport.auth_timeout = self.transport.channel_timeout = later
-        self._patience = self._deadline = float("inf")
+        self._patience = self._deadline = self._end = _NEVER
+        self._budget: Budget | None = None
         self._closed = threading.Event()
         self._watchdog = threading.Thread(target=self._watch, name="crossdock-watchdog", daemon=True)
         self._watchdog.start()
 
     @contextmanager
-    def waiting(self, doing: str, seconds: float | None = None) -> Iterator[None]:
-        """Allow *seconds* (`timeout_s`) from here and again from each `heard`; translate what is raised."""
-        self._patience = seconds or self.login.timeout_s
-        self.heard()
+    def waiting(self, doing: str, seconds: float | None = None, budget: Budget | None = None) -> Iterator[None]:
+        """Translate what is raised, and limit the time.
+
+        Args:
+            seconds: Allowed from here and again from each `heard`; `timeout_s` without it.
+            budget: Allowed in total, here and wherever else the same one is given.
+        """
+        began = self._clock.monotonic()
+        self._patience, self._budget = seconds or self.login.timeout_s, budget
+        self._end = began + budget.left if budget else _NEVER
         try:
+            self.heard()
             yield
         except CrossdockError:
             raise
         except paramiko.ssh_exception.IncompatiblePeer as error:
             raise self._nothing_shared(error) from error
         except Exception as error:  # paramiko hands on what its thread met, of any class
-            silent = f"no answer for {self._patience:g} s while {doing}"
             broken = f"the connection broke while {doing}: {_reason(error)}"
-            raise UnavailableError(silent if self.expired else broken, where=self.login.where) from error
+            reason = f"{self.expired} while {doing}" if self.expired else broken
+            hint = budget.hint if budget and self._is_late else None
+            raise UnavailableError(reason, where=self.login.where, hint=hint) from error
         finally:
-            self._deadline = float("inf")
+            self._deadline = _NEVER
+            if budget:
+                budget.left -= self._clock.monotonic() - began
 
     def heard(self) -> None:
-        """The server has made progress."""
-        self._deadline = time.monotonic() + self._patience
+        """The server has made progress.
+
+        Raises:
+            TimeoutError: If it took too long on the whole.
+        """
+        now = self._clock.monotonic()
+        if now > self._end:
+            self._expire()
+            raise TimeoutError
+        self._deadline = min(now + self._patience, self._end)
 
     def close(self) -> None:
         self._closed.set()
@@ -139,10 +179,19 @@ class Line:
 
     def _watch(self) -> None:
         while not self._closed.wait(_TICK_S):
-            if time.monotonic() > self._deadline:
-                self.expired = True
-                self._cut()
+            if self._clock.monotonic() > self._deadline:
+                self._expire()
                 return
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether the server took too long on the whole, and not for a single answer."""
+        return self._clock.monotonic() > self._end
+
+    def _expire(self) -> None:
+        late = self._budget if self._is_late else None
+        self.expired = f"not done in {late.seconds:,.0f} s" if late else f"no answer for {self._patience:g} s"
+        self._cut()
 
     def _cut(self) -> None:
         with suppress(OSError):
@@ -179,6 +228,28 @@ def _reason(error: Exception) -> str:
     return next(said, "the server does not keep to the SSH protocol")
 
 
+def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
+    """A connection to the first address of the host that answers, all of them tried within `connect_timeout_s`."""
+    deadline, failure = clock.monotonic() + login.connect_timeout_s, OSError("no time is left")
+    try:
+        found = socket.getaddrinfo(login.host, login.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise _unreachable(login, error) from error
+    for *_, address in found:
+        if (left := deadline - clock.monotonic()) <= 0:
+            break
+        try:
+            return socket.create_connection((str(address[0]), login.port), timeout=left)
+        except OSError as error:
+            failure = error
+    raise _unreachable(login, failure) from failure
+
+
+def _unreachable(login: SftpLogin, error: OSError | UnicodeError) -> UnavailableError:
+    reason = network_reason(error) if isinstance(error, OSError) else "the name does not name a host"
+    return UnavailableError(f"cannot connect: {reason}", where=login.where)
+
+
 def private_key(login: SftpLogin) -> paramiko.PKey | None:
     """The configured key; None if there is only a password."""
     if login.private_key is None:
@@ -196,13 +267,13 @@ def private_key(login: SftpLogin) -> paramiko.PKey | None:
     raise ConfigError(unreadable, where=login.where, hint=_KEY_FORMS)
 
 
-def trusted_line(login: SftpLogin) -> Line:
+def trusted_line(login: SftpLogin, clock: Clock) -> Line:
     """A connection to a server that holds the pinned host key, be it not the one that it shows first."""
     pinned = _pinned(login)
     shown: dict[str, str] = {}
     refused: list[str] = []
     while True:
-        line = Line(login, refused)
+        line = Line(login, refused, clock)
         try:
             with line.waiting("exchanging keys", login.connect_timeout_s):
                 line.transport.start_client()

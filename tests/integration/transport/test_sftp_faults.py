@@ -12,11 +12,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import paramiko
 import pytest
 from tests.servers import require
 
 from crossdock.errors import RefusedError, UnauthorizedError, UnavailableError
+from crossdock.testing.clock import ManualClock
 from crossdock.testing.openssh import OpenSshServer
 from crossdock.testing.sftp import SftpServer
 from crossdock.transport.sftp import SftpLogin, connect
@@ -66,6 +69,56 @@ def test_a_stall_ends_at_the_deadline(server: SftpServer, login: SftpLogin, serv
         assert time.monotonic() - started < 5
         with pytest.raises(UnavailableError):
             session.list("out", "*")
+
+
+@pytest.mark.parametrize("answer", [1, 700])
+def test_a_drip_ends_at_the_total_deadline(server: SftpServer, login: SftpLogin, served: Path, answer: int) -> None:
+    """A server that always answers in time, but a little at a time, is unavailable once the whole took too long."""
+    (served / "out/a.txt").write_bytes(b"x" * 300_000)
+    clock, answers = ManualClock(), list[int]()
+
+    def drip() -> None:
+        answers.append(1)
+        clock.advance(1)
+
+    server.faults.short_answers, server.faults.on_read = answer, drip
+    with connect(replace(login, timeout_s=60), clock=clock) as session:
+        with pytest.raises(UnavailableError, match=r"not done in 69 s while reading 'out/a.txt'") as caught:
+            session.fetch("out/a.txt", io.BytesIO())
+        assert "min_bytes_per_s" in str(caught.value)
+    assert len(answers) < 100  # of 300,000 and 429
+
+
+def test_a_slow_line_may_be_declared(server: SftpServer, login: SftpLogin, served: Path) -> None:
+    """As long as a file comes as fast as was declared, it may take its time."""
+    (served / "out/a.txt").write_bytes(b"x" * 300_000)
+    clock = ManualClock()
+    server.faults.short_answers, server.faults.on_read = 1_000, lambda: clock.advance(1)
+    with connect(replace(login, timeout_s=60, min_bytes_per_s=900), clock=clock) as session:
+        assert session.fetch("out/a.txt", io.BytesIO()) == 300_000
+
+
+def test_a_listing_that_drips_ends_at_the_total_deadline(
+    login: SftpLogin, served: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that lists a folder a few names at a time, each answer in time, is unavailable in the end."""
+    for number in range(1_000):
+        (served / f"out/{number}.txt").touch()
+    handles: Any = paramiko.SFTPHandle
+    clock, answers, names = ManualClock(), list[int](), handles._get_next_files
+
+    def slow(handle: Any) -> Any:
+        answers.append(1)
+        clock.advance(20)
+        return names(handle)
+
+    monkeypatch.setattr(handles, "_get_next_files", slow)
+    with (
+        connect(replace(login, timeout_s=30), clock=clock) as session,
+        pytest.raises(UnavailableError, match=r"not done in 300 s while listing folder 'out'"),
+    ):
+        session.list("out", "*")
+    assert len(answers) < 30  # of 63
 
 
 def test_a_slow_sink_is_not_the_servers_fault(login: SftpLogin, served: Path) -> None:
@@ -135,6 +188,7 @@ HOSTILE = [
     b"",
     b"\xc0\xaf",
     b"\xed\xa0\x80",
+    b"x" * 256,
     "a\u0085".encode(),
 ]
 

@@ -19,6 +19,7 @@ import pytest
 from tests.servers import require
 
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
+from crossdock.testing.clock import ManualClock
 from crossdock.testing.openssh import OpenSshServer
 from crossdock.testing.sftp import SftpServer
 from crossdock.transport.sftp import SftpLogin, connect
@@ -166,6 +167,23 @@ def test_an_unknown_host_is_unavailable(login: SftpLogin, host: str) -> None:
     """A name that cannot be resolved, or can be none, says so."""
     with pytest.raises(UnavailableError, match="cannot connect"):
         connect(replace(login, host=host))
+
+
+def test_all_addresses_of_a_host_share_one_deadline(login: SftpLogin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name with very many addresses, of which none answers, costs no more than one that has one."""
+    clock, tried = ManualClock(), list[float]()
+
+    def silent(_address: object, timeout: float) -> socket.socket:
+        tried.append(timeout)
+        clock.advance(min(timeout, 6))
+        raise TimeoutError("timed out")
+
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{n}", 22)) for n in range(1, 100)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
+    monkeypatch.setattr(socket, "create_connection", silent)
+    with pytest.raises(UnavailableError, match="cannot connect: timed out"):
+        connect(replace(login, connect_timeout_s=15), clock=clock)
+    assert tried == [15, 9, 3]
 
 
 @contextmanager

@@ -24,6 +24,7 @@ class Peer:
         self.answers: list[bytes] = []
         self.outgoing = bytearray()
         self.most_ahead = 0
+        self.most = 1 << 20  # bytes in an answer
 
     def send(self, data: bytes) -> None:
         self.sent += data
@@ -40,7 +41,7 @@ class Peer:
         data = self.content[offset : min(self.end, offset + wanted)]
         if not data:
             return message(sftp_wire.STATUS, number + struct.pack(">I", sftp_wire.END) + text(b"") + text(b""))
-        return message(sftp_wire.DATA, number + text(data[: self.random.randint(1, len(data))]))
+        return message(sftp_wire.DATA, number + text(data[: self.random.randint(1, min(self.most, len(data)))]))
 
     def receive(self, most: int) -> bytes:
         if not self.outgoing and self.answers:
@@ -86,6 +87,14 @@ def test_reads_exactly_what_the_server_has(size: int, chunk: int, window: int, s
     assert content.startswith(read)
     assert len(read) == peer.end
     assert peer.most_ahead <= window // chunk + 3  # a begun block, the last one, and what should not be there
+
+
+def test_tiny_answers_are_not_taken_for_ever() -> None:
+    """Answers far below what was asked for are put up with for a while, and no longer."""
+    peer = Peer(b"x" * 1_000_000, seed=1)
+    peer.most = 1
+    with pytest.raises(ProtocolError, match="10,0.. answers brought only"):
+        list(SftpWire(peer.send, peer.receive, lambda: None).read(b"h", 1_000_000, 100_000))
 
 
 @pytest.mark.parametrize("more", [1, 100])

@@ -7,10 +7,12 @@ class OracleRefusalError(Exception):
     """The text is not what it should be."""
 
 
-def parse(data: bytes, *, delimiter: str = ",", quote: str | None = '"') -> list[tuple[int, list[str]]]:
+def parse(
+    data: bytes, *, delimiter: str = ",", quote: str | None = '"', encoding: str = "utf-8"
+) -> list[tuple[int, list[str]]]:
     """All records, the header too, each with its first line."""
     try:
-        text = data.decode().removeprefix("\ufeff").removesuffix("\x1a")
+        text = data.decode(encoding).removeprefix("\ufeff").removesuffix("\x1a")
     except UnicodeDecodeError as error:
         raise OracleRefusalError("encoding") from error
     records: list[tuple[int, list[str]]] = []
@@ -56,9 +58,11 @@ def parse(data: bytes, *, delimiter: str = ",", quote: str | None = '"') -> list
     return records
 
 
-def table(data: bytes, *, delimiter: str = ",", quote: str | None = '"') -> tuple[list[str], list[tuple[object, ...]]]:
+def table(
+    data: bytes, *, delimiter: str = ",", quote: str | None = '"', encoding: str = "utf-8"
+) -> tuple[list[str], list[tuple[object, ...]]]:
     """Header and rows with their lines, as a frame would show them."""
-    records = parse(data, delimiter=delimiter, quote=quote)
+    records = parse(data, delimiter=delimiter, quote=quote, encoding=encoding)
     if not records:
         raise OracleRefusalError("empty")
     _, header = records[0]

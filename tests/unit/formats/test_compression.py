@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.formats import compression
@@ -87,3 +91,73 @@ def test_total_size_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(compression, "MAX_BYTES", 100_000)
     with pytest.raises(RefusedError, match="unpack to"):
         read_all(path, gzip.compress(TEXT))
+
+
+def member(text: bytes, *, name: bytes = b"") -> bytes:
+    """A gzip member whose header holds a file name."""
+    packed = gzip.compress(text, mtime=0)
+    return packed[:3] + b"\x08" + packed[4:10] + name + b"\0" + packed[10:]
+
+
+@given(
+    cuts=st.lists(st.integers(0, 3000), max_size=8),
+    zeros=st.integers(0, 700),
+    name=st.integers(0, 70_000),
+    size=st.sampled_from([1, 2, 3, 100, 1 << 20]),
+)
+@settings(max_examples=40)
+def test_members_headers_and_padding_are_passed_over(cuts: list[int], zeros: int, name: int, size: int) -> None:
+    """However a text is cut into members, it comes as one, and each read gives as much as was asked for."""
+    text, places = TEXT[:3000], sorted([0, *cuts, 3000])
+    data = b"".join(member(text[start:end], name=b"x" * name) + bytes(zeros) for start, end in pairwise(places))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        path.write_bytes(data)
+        with open_stream(path, name="f") as stream:
+            parts = list(iter(lambda: stream.read(size), b""))
+    assert b"".join(parts) == text
+    assert {len(part) for part in parts[:-1]} <= {size}
+
+
+IDLE = compression.MAX_IDLE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(member(TEXT, name=b"x" * (IDLE + (64 << 10))), id="header"),
+        pytest.param(member(TEXT) + bytes(IDLE + 1), id="padding at the end"),
+        pytest.param(member(TEXT) + bytes(IDLE + 1) + member(TEXT), id="padding between"),
+        pytest.param(member(b"") * (IDLE // 20), id="empty members"),
+        pytest.param(gzip.compress(b"")[:10] + b"\x00\x00\x00\xff\xff" * (IDLE // 4), id="empty blocks"),
+    ],
+)
+def test_gzip_of_nothing_ends(path: Path, data: bytes) -> None:
+    """Headers, padding, members and blocks that bring nothing are refused once they are long."""
+    with pytest.raises(RefusedError, match="in a row that unpack to nothing") as refusal:
+        read_all(path, data)
+    assert refusal.value.where == "out/LOT.gz"
+
+
+def test_padding_of_a_tape_is_taken(path: Path) -> None:
+    """A file may be filled up to the block size of a tape, which is far below the limit."""
+    assert read_all(path, gzip.compress(TEXT) + bytes(512 << 10)) == TEXT
+
+
+def test_members_are_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each member costs time, so there may not be any number of them."""
+    monkeypatch.setattr(compression, "MAX_MEMBERS", 100)
+    assert read_all(path, gzip.compress(b"x") * 100) == b"x" * 100
+    with pytest.raises(RefusedError, match="more than 100 gzip members"):
+        read_all(path, gzip.compress(b"x") * 101)
+
+
+def test_lines_are_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows cost memory until their file is read, so a small file may not unpack to any number of them."""
+    monkeypatch.setattr(compression, "FREE_LINES", 1000)
+    packed = gzip.compress(b"1\n" * 100_000)
+    with pytest.raises(RefusedError, match="lines and more"):
+        read_all(path, packed)
+    assert read_all(path, b"1\n" * 100_000) == b"1\n" * 100_000
+    monkeypatch.setattr(compression, "FREE_LINES", 0)
+    assert read_all(path, gzip.compress(TEXT, 9)) == TEXT, "lines that differ are never too many"

@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from crossdock.documented import Documented
 from crossdock.errors import RefusedError
-from crossdock.formats import text
+from crossdock.formats import columns, delimited, text
 from crossdock.formats.columns import Columns
 from crossdock.formats.delimited import DelimitedFormat, Trailer, read_lines, read_rows
+from crossdock.formats.referee import MAX_COLUMNS
 
 
 @pytest.fixture
@@ -190,6 +191,58 @@ def test_columns_are_limited(path: Path) -> None:
     path.write_bytes(",".join(f"C{n}" for n in range(10_001)).encode())
     with pytest.raises(RefusedError, match="10001 columns"):
         list(read_rows(path, DelimitedFormat(), name="f"))
+
+
+@pytest.mark.parametrize("cell", [b"", b"ab", b'"ab"', b'","'])
+@pytest.mark.parametrize("data", [b"%b\n1,2\n", b"A,B\n1,2\n%b\n", b"A,B\n1,2\n%b"])
+def test_columns_of_any_record_are_limited(path: Path, data: bytes, cell: bytes) -> None:
+    """No header and no row is taken apart into any number of cells, quoted or not."""
+    path.write_bytes(data % b",".join([cell] * (MAX_COLUMNS + 1)))
+    line = data.count(b"\n", 0, data.index(b"%")) + 1
+    with pytest.raises(RefusedError, match=f"f:{line}: {MAX_COLUMNS + 1} columns or more"):
+        list(read_rows(path, DelimitedFormat(), name="f"))
+
+
+def test_many_delimiters_in_a_cell_are_no_columns(path: Path) -> None:
+    """What is in quotes is text, however many delimiters it holds."""
+    text = "," * (3 * MAX_COLUMNS)
+    path.write_text(f'A,B\n1,"{text}"\n2,x\n')
+    assert pl.concat(read_rows(path, DelimitedFormat(), name="f")).rows() == [("1", text, 2), ("2", "x", 3)]
+
+
+@pytest.mark.parametrize(("limited", "limit"), [("_LARGE", 1000), ("MAX_CELLS", 100)])
+def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
+    path: Path, limited: str, limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that cannot be cut is read cell by cell: polars might take each of its lines for a row."""
+    text = "\n".join(["some text"] * 200)
+    path.write_text(f'A,B\n1,"{text}"\n')
+
+    def never(*_: object, **__: object) -> None:
+        pytest.fail("polars was asked")
+
+    monkeypatch.setattr(columns, limited, limit)
+    monkeypatch.setattr(Columns, "_read", never)
+    (frame,) = read_rows(path, DelimitedFormat(), name="f")
+    assert frame.rows() == [("1", text, 2)]
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short rows come in more frames, since a cell takes its room however short it is; nothing else changes."""
+    rows = [(f"{number}", f"{quote}{',' if quote else ''}{quote}") for number in range(20_000)]
+    path.write_text("A,B\n" + "".join(f"{one},{other}\n" for one, other in rows))
+    whole = pl.concat(read_rows(path, DelimitedFormat(), name="f"))
+    for module in (columns, delimited):
+        monkeypatch.setattr(module, "MAX_CELLS", 20_000)
+    monkeypatch.setattr(delimited, "_SMALLEST_PART_BYTES", 1000)
+    frames = list(read_rows(path, DelimitedFormat(), name="f"))
+    assert max(frame.height * 2 for frame in frames) <= 20_000
+    assert pl.concat(frames).equals(whole)
+    monkeypatch.setattr(delimited, "_PICKED_CELLS", 500)
+    picked = list(read_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
+    assert max(frame.height * 2 for frame in picked) <= 500
+    assert pl.concat(picked).equals(whole)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from crossdock.errors import RefusedError, RemoteError
+from crossdock.formats.compression import MAX_BYTES
 from crossdock.progress import Silent
 from crossdock.sources import DelimitedFormat, FileSource, Reader
+from crossdock.sources.copies import Copies
 from crossdock.sources.workplace import Workplace
 from crossdock.state import FileFacts
 from crossdock.sync.intake import NoIntake
@@ -117,3 +122,42 @@ def test_sources_of_one_file_keep_apart(store: Noting, place: Workplace, tmp_pat
     sources = [source_of("LOT_*.csv", store, place, *readers, layout=layout) for layout in layouts]
     read = [{batch.load().columns[0] for batch in source.read(reader)} for reader in readers for source in sources]
     assert read == [{"A"}, {"B"}] * 2
+
+
+def test_copies_are_for_their_owner(store: Noting, place: Workplace, tmp_path: Path) -> None:
+    """Whatever the umask, the copies of a sync, and what several streams share of them, are for nobody else."""
+    put(tmp_path, LOT_1=b"SKU\nP22\n")
+    readers = [Reader("wms.one", "1"), Reader("wms.other", "1")]
+    source = source_of("LOT_*.csv", store, replace(place, kept=place.spool, intake=NoIntake()), *readers)
+    before = os.umask(0)
+    try:
+        batches = source.read(readers[0])
+        next(batches)
+        made = [path for path in (tmp_path / "work").rglob("*") if path.is_file()]
+    finally:
+        os.umask(before)
+    assert len(made) == 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o600}
+    assert stat.S_IMODE(place.spool.stat().st_mode) == 0o700
+
+
+def test_a_file_that_cannot_be_fetched_leaves_nothing(store: Noting, place: Workplace, tmp_path: Path) -> None:
+    """However often a file is refused while it is fetched, no half of it stays."""
+    put(tmp_path, LOT_1=b"SKU\nP22\n")
+    copies = Copies(replace(place, kept=place.spool))
+    place.spool.mkdir(mode=0o700)
+    (file,) = store.list("", "LOT_*")
+    (tmp_path / "exports" / "LOT_1.csv").unlink()
+    for _ in range(3):
+        with pytest.raises(RemoteError):
+            copies.take(store, [file], lambda: ())
+    assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []
+
+
+def test_a_file_that_would_fill_the_disk_is_refused(source: FileSource, store: Noting, tmp_path: Path) -> None:
+    """The size that its server tells of is enough; nothing of it is read."""
+    with (tmp_path / "exports" / "LOT_1.csv").open("wb") as file:
+        file.truncate(MAX_BYTES + 1)  # of holes
+    with pytest.raises(RefusedError, match=r"LOT_1.csv: has 20,000,000,001 bytes, at most 20,000,000,000 are taken"):
+        list(source.read(LOTS))
+    assert store.fetched == []

@@ -20,8 +20,9 @@ from crossdock.mapping.columns import Filter, Repair
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 from crossdock.state.key_index import KNOWN_FP
-from crossdock.sync import delta
-from crossdock.sync.census import Census
+from crossdock.sync import census as census_module
+from crossdock.sync import chunks, delta, keyless
+from crossdock.sync.census import Census, Read
 from crossdock.sync.references import key_hashes
 from crossdock.sync.rows import FP, KEY_HASH, SAME
 from crossdock.sync.tally import Tally
@@ -153,6 +154,55 @@ def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:
     ]
     assert tally.rows_rejected == 2
     assert [record.key for record in records(counted)] == ["a%20b|x%7Cy"]
+
+
+def test_a_key_of_any_length_names_no_record(tmp_path: Path) -> None:
+    """A key goes into names, messages and tables, so one that is longer than any name is a dead letter."""
+    rows: Rows = [{"K": "a" * 1000, "L": "x"}, {"K": "ä" * 501, "L": "x"}, {"K": "a", "L": "\n" * 1001}]
+    counted, tally = census(Things(key=("K", "L")), [batch(rows)], tmp_path)
+    assert [(letter.pointer, letter.line) for letter in counted.keyless] == [("K", 3), ("L", 4)]
+    assert {letter.message for letter in counted.keyless} == {"has more than 1,000 bytes, so the row names no record"}
+    assert [len(record.key) for record in records(counted)] == [1002]
+    assert tally.rows_rejected == 2
+
+
+@pytest.mark.parametrize("columns", [1, 100])
+def test_rows_without_key_are_not_kept_in_any_number(
+    tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source in which row after row has no key is refused as a whole, the sooner the wider its rows are."""
+    monkeypatch.setattr(keyless, "MAX_HELD_BYTES", 100_000)
+    rows: Rows = [dict.fromkeys(["K", *(f"C{number}" for number in range(columns))], "")] * 10
+    batches = [batch(rows, first_line=line) for line in range(2, 10_000, 10)]
+    counted = Census(Things(), "w.things", tmp_path)
+    with pytest.raises(RefusedError, match=r"a.csv:\d+: row after row has no key"):
+        counted.take(batches, Tally(), lambda _rows: None)
+    assert 0 < len(counted.keyless) * (1_000 + 64 * (columns + 2)) <= 100_000
+
+
+def test_held_rows_count_with_all_their_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that may have changed are held as long as they are few; empty cells take their room, too."""
+    monkeypatch.setattr(census_module, "_HELD_BYTES", 10_000)
+    wide = batch([{"K": f"{number}", **{f"C{cell}": "" for cell in range(100)}} for number in range(50)])
+    reads: list[Sequence[int] | None] = []
+    counted = Census(Things(), "w.things", tmp_path)
+    known = pl.DataFrame(schema={KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128})
+    counted.take(rereadable(wide, 5, reads), Tally(), lambda _rows: None, lambda: known)
+    assert len(records(counted)) == 50
+    assert reads, "they were held"
+
+
+def test_chunks_are_small_where_records_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that are decided on together are as many as asked, unless they take much memory."""
+
+    def chunk_sizes(cells: Mapping[str, str | None]) -> list[int]:
+        reads = (Read(Record(f"{number}", (dict(cells),), "a.csv", (2,)), number, 0, None) for number in range(100))
+        return [len(chunk) for chunk in chunks.in_chunks(reads, 30)]
+
+    monkeypatch.setattr(chunks, "MAX_BYTES", 10_000)
+    assert chunk_sizes({"K": "a"}) == [30, 30, 30, 10]
+    assert chunk_sizes({"K": "a" * 2_500}) == [4] * 25
+    assert chunk_sizes(dict.fromkeys(map(str, range(100)), "")) == [2] * 50
 
 
 def test_a_missing_column_is_refused(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ class Planner:
     def _given(self, reads: Iterator[Read]) -> Iterator[Read]:
         """*reads* until their source fails, which has counted those that it does not give any more."""
         try:
-            for read in reads:  # `yield from` would close them when this is closed, and they may be passed over yet
+            for read in reads:  # noqa: UP028  `yield from` closes them with this; they may yet be passed over
                 yield read
         except CrossdockError as error:
             self.stopped = self.stopped or error

@@ -107,7 +107,7 @@ class Dispatcher:
             if self._suspicious and intent.first_sent_at is None:
                 self._judge.suspect(intent, verdicts)  # a backup does not know what was sent after it was made
             elif intent.first_sent_at is None and not profile.can_verify(intent.resource, intent.operation):
-                self._judge.hold(intent)
+                self._outbox.hold(Errand(intent))
             else:
                 self._judge.resume(intent, verdicts)
         self._commit(None, [], verdicts, [])
@@ -115,7 +115,7 @@ class Dispatcher:
         self._judge.resuming = True
         try:
             self.deliver(iter(()))
-            self._judge.release(but=later)
+            self._outbox.release(but=later)
             self.deliver(iter(()))
         except PutOffError as error:
             self._warn(f"what the last run left is put off: {error.message}")
@@ -124,7 +124,7 @@ class Dispatcher:
 
     def release(self) -> None:
         """Deliver what `resume` has held back; fails as `deliver` does."""
-        self._judge.release()
+        self._outbox.release()
         self.deliver(iter(()))
 
     def deliver(self, chunks: Iterator[Chunk]) -> None:

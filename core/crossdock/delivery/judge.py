@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,12 +16,12 @@ from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Trouble
 from crossdock.delivery.settling import Settled
 from crossdock.delivery.verdicts import Verdicts
-from crossdock.errors import CrossdockError, RefusedError, UnavailableError
+from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.platform.target import PlatformTarget
-from crossdock.state import Attempt, Intent
-from crossdock.state.intents import Status
+from crossdock.state import Intent
 
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
+NAME_POINTER = "/externalId"
 POISON_AT_MOST = 10  # records that fail while the platform answers, before anything at all got through
 
 
@@ -44,7 +43,6 @@ class Judge:
         self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._rounds: Counter[tuple[str, int]] = Counter()
         self._accepted: set[str] = set()
-        self._held: list[Errand] = []
         self._left = 0
         self._throttled_since: float | None = None
         self.resuming = False
@@ -60,17 +58,6 @@ class Judge:
         """Take a new intent."""
         self.outbox.put(Errand(intent))
 
-    def hold(self, intent: Intent) -> None:
-        """Take an intent that is written once, and keep it until others have shown what the state knows."""
-        self._held.append(Errand(intent))
-
-    def release(self, but: AbstractSet[str] = frozenset()) -> None:
-        """Let what was held leave, except for what is of the streams *but*."""
-        for errand in self._held:
-            if errand.intent.stream not in but:
-                self.outbox.put(errand)
-        self._held = [errand for errand in self._held if errand.intent.stream in but]
-
     def suspect(self, intent: Intent, verdicts: Verdicts) -> None:
         """Take a new intent of which nobody knows whether it was carried out before the state was restored."""
         if intent.operation != "create":
@@ -80,7 +67,7 @@ class Judge:
         else:
             intent.first_sent_at = self._clock.now()  # from now on it is treated like what was sent
             told = Outcome("in_doubt", "may have been delivered before the state was restored")
-            self._settle("in_doubt", intent, told, verdicts)
+            verdicts.settle("in_doubt", intent, told)
 
     def resume(self, intent: Intent, verdicts: Verdicts) -> None:
         """Decide about an intent that an earlier run left: what it was, and how old its key is, decide."""
@@ -97,7 +84,7 @@ class Judge:
                 self.outbox.delay(errand, self._profile.lookup.settle_s - age_s, free=True)
             case "park":
                 told = Outcome("in_doubt", "sent by an earlier run, and cannot be sent again without risk")
-                self._settle("in_doubt", intent, told, verdicts)
+                verdicts.settle("in_doubt", intent, told)
 
     def broke(self, errand: Errand, error: Exception) -> None:
         """An exception ends the run; one that nobody foresaw does not tell whether the request was sent."""
@@ -107,7 +94,7 @@ class Judge:
 
     def throttled(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """A 429 costs time, and is no failed attempt; but nothing is waited for without an end."""
-        self._note(errand, outcome, verdicts)
+        verdicts.note(errand, outcome, at=self._clock.now())
         self.outbox.put(errand, first=True)
         now = self._clock.monotonic()
         self._throttled_since = now if self._throttled_since is None else self._throttled_since
@@ -124,7 +111,11 @@ class Judge:
         if outcome.kind == "expired":
             self._delay(errand, 0.0, outcome, verdicts, free=True)
             return
-        self._note(errand, outcome, verdicts)
+        verdicts.note(errand, outcome, at=self._clock.now())
+        conflict = errand.trouble.conflict
+        if conflict is not None and outcome.status in {403, 404, 405} and not self._expects(errand):
+            self._unseen(errand, conflict, verdicts)
+            return
         if outcome.kind in {"unavailable", "in_doubt"}:
             self.outbox.breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=errand.probe)
             self._again(errand, outcome, verdicts)
@@ -134,7 +125,7 @@ class Judge:
         match outcome.kind:
             case "delivered":
                 self._accepted.add(intent.resource)
-                self._settle("delivered", intent, outcome, verdicts)
+                verdicts.settle("delivered", intent, outcome)
             case "found":
                 self._found(errand, outcome, verdicts)
             case "absent":
@@ -157,89 +148,105 @@ class Judge:
 
     def give_back(self) -> list[Intent]:
         """Everything that did not leave, as the next run shall find it."""
-        self.release()
         left = self.outbox.clear()
         for errand in left:
             self._leave_behind(errand)
         return [errand.intent for errand in left]
 
     def _refused(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
-        intent, trouble = errand.intent, errand.trouble
-        if intent.operation == "delete" and outcome.status in {404, 410}:
-            self._settle("delivered", intent, outcome, verdicts)  # it is gone, which is what was wanted
-            return
-        is_in_the_way = outcome.status == 409 or (outcome.status == 422 and outcome.pointer is None)
-        if is_in_the_way and intent.operation == "create":
-            # our own first attempt may be there, or one of a state that was lost, or a record that shall be taken over
-            if outcome.pointer in {None, "/externalId"} and self._profile.can_look_up(intent.resource):
-                trouble.conflict = outcome
-                self._ask(errand)
-                return
-            if trouble.ambiguous and outcome.status == 409:
-                self._again(errand, outcome, verdicts)
-                return
-        if intent.operation == "update" and outcome.status in {404, 410}:
-            self._settle("rejected", intent, replace(outcome, reason="missing"), verdicts)
-            return
-        concerns_all = rules.concerns_all(intent, outcome, self._profile, self._accepted)
+        intent, is_gone = errand.intent, outcome.status in {404, 410}
+        if intent.operation == "delete" and is_gone:
+            verdicts.settle("delivered", intent, outcome)  # which is what was wanted
+        elif intent.operation == "update" and is_gone:
+            verdicts.settle("rejected", intent, replace(outcome, reason="missing"))
+        elif intent.operation != "create" or not self._in_the_way(errand, outcome, verdicts):
+            self._rejected(errand, outcome, verdicts)
+
+    def _in_the_way(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> bool:
+        """Whether another record may be why a creation was refused, so that this decides about it.
+
+        It may be of our own first attempt, of a state that was lost, or one that is to be taken over.
+        """
+        is_conflict = outcome.status == 409
+        if not is_conflict and not (outcome.status == 422 and outcome.pointer is None):
+            return False
+        if self._is_worth_a_look(errand, outcome) and self._profile.can_look_up(errand.intent.resource):
+            errand.trouble.conflict = outcome
+            self._ask(errand)
+        elif is_conflict and errand.trouble.ambiguous:
+            self._again(errand, outcome, verdicts)
+        elif is_conflict and not self._expects(errand):
+            self._unseen(errand, outcome, verdicts)
+        else:
+            return False
+        return True
+
+    def _rejected(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
+        concerns_all = rules.concerns_all(errand.intent, outcome, self._profile, self._accepted)
         if concerns_all is None:
-            self._settle("rejected", intent, outcome, verdicts)
+            verdicts.settle("rejected", errand.intent, outcome)
             return
-        if self.resuming and outcome.status != 401:  # its stream may be gone from the config; others' go on
-            self._leave(errand, outcome, verdicts)
-            return
-        self.stop = self.stop or concerns_all
-        self._leave_behind(errand)
-        verdicts.settled.append(Settled(intent, outcome))
+        if not self.resuming or outcome.status == 401:  # else its stream may be gone from the config; others' go on
+            self.stop = self.stop or concerns_all
+        self._leave(errand, outcome, verdicts)
 
     def _found(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """The target holds the record. Whose work that is, and whether it is what we want, decides."""
         assert outcome.held is not None
         intent, ours = errand.intent, errand.trouble.ambiguous
-        expected = ours or self._suspicious or intent.stream in self._adopting
-        if errand.trouble.conflict is not None and not expected:
+        if errand.trouble.conflict is not None and not self._expects(errand):
             self._stop_forgetful(errand, verdicts)
             return
         unnamed = intent.platform_id is None
         intent.platform_id = outcome.platform_id
         if unnamed and ours and intent.stream not in self._adopting:
-            self._settle("delivered", intent, outcome, verdicts)
+            verdicts.settle("delivered", intent, outcome)
             return
         successor = decided_again(intent, self._target, outcome.held, outcome.etag)
         if successor is None:
-            self._settle("delivered", intent, outcome, verdicts, untouched=not ours)
+            verdicts.settle("delivered", intent, outcome, untouched=not ours)
             return
         place = (intent.stream, intent.key_hash)
         self._rounds[place] += 1
         if self._rounds[place] > self._profile.retry.attempts:
             told = Outcome("rejected", "is changed by others again and again", 412, reason="conflict")
-            self._settle("rejected", intent, told, verdicts)
+            verdicts.settle("rejected", intent, told)
             return
         intent.status = "replaced"
         verdicts.moved.append(intent)
         verdicts.successors.append(successor)
 
+    def _expects(self, errand: Errand) -> bool:
+        """Whether the platform may have the record of a creation already, and nothing is wrong with the state."""
+        return errand.trouble.ambiguous or self._suspicious or errand.intent.stream in self._adopting
+
+    def _is_worth_a_look(self, errand: Errand, conflict: Outcome) -> bool:
+        """Whether *conflict* may be about a record that the platform has under our name."""
+        about_name = conflict.status == 409 and conflict.pointer in {None, NAME_POINTER}
+        return about_name or self._expects(errand)
+
+    def _unseen(self, errand: Errand, conflict: Outcome, verdicts: Verdicts) -> None:
+        """What is in the way cannot be looked up: what *conflict* says of it decides."""
+        if conflict.pointer == NAME_POINTER:
+            self._stop_forgetful(errand, verdicts)
+        else:
+            verdicts.settle("rejected", errand.intent, conflict)
+
     def _stop_forgetful(self, errand: Errand, verdicts: Verdicts) -> None:
-        """The platform has a record under our name that the state holds to be new: the state has forgotten it."""
-        intent = errand.intent
-        told = f"the platform has {intent.resource} {intent.key} already, and the state does not know that it was sent"
-        hint = (
-            "if the state was restored from a backup, run 'crossdock state restored'; if its records are to be taken "
-            "over, set 'adopt: external_id' for the stream. Nothing was lost"
-        )
-        self.stop = self.stop or RefusedError(told, where=intent.stream, hint=hint)
-        self._leave(errand, Outcome("unavailable", told), verdicts)
+        """Nothing more is sent: what is written once may have been forgotten too."""
+        self.stop = self.stop or rules.forgotten(errand.intent)
+        self._leave(errand, Outcome("unavailable", "is there already"), verdicts)
 
     def _absent(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """The target does not hold the record: what was in doubt did not happen."""
         intent, trouble = errand.intent, errand.trouble
         if intent.operation == "delete":
-            self._settle("delivered", intent, outcome, verdicts)
+            verdicts.settle("delivered", intent, outcome)
         elif intent.operation == "update":
             told = Outcome("rejected", "the platform has this record no longer", 404, reason="missing")
-            self._settle("rejected", intent, told, verdicts)
+            verdicts.settle("rejected", intent, told)
         elif trouble.conflict is not None:
-            self._settle("rejected", intent, trouble.conflict, verdicts)
+            verdicts.settle("rejected", intent, trouble.conflict)
         else:
             trouble.ambiguous = False
             self.outbox.put(replace(errand, purpose="send"))
@@ -256,7 +263,7 @@ class Judge:
             match self._profile.rule(intent.resource, intent.operation):
                 case "park":
                     self._give_up_if_hopeless(trouble, outcome)
-                    self._settle("in_doubt", intent, outcome, verdicts)
+                    verdicts.settle("in_doubt", intent, outcome)
                     return
                 case "verify":
                     errand, settle_s = replace(errand, purpose="look_up"), self._profile.lookup.settle_s
@@ -287,7 +294,7 @@ class Judge:
         elif errand.purpose == "send":
             rule = rules.rule_for(intent, self._profile, self._clock.now() + timedelta(seconds=pause_s))
             if rule == "park":
-                self._settle("in_doubt", intent, outcome, verdicts)
+                verdicts.settle("in_doubt", intent, outcome)
                 return
             errand = replace(errand, purpose="look_up" if rule == "verify" else "send")
         self.outbox.delay(errand, pause_s, free=free or errand.purpose == "look_up")
@@ -347,18 +354,3 @@ class Judge:
             intent.status = "in_doubt"
         else:
             intent.status, intent.first_sent_at = "pending", None
-
-    @staticmethod
-    def _settle(
-        status: Status, intent: Intent, outcome: Outcome, verdicts: Verdicts, *, untouched: bool = False
-    ) -> None:
-        intent.status = status
-        verdicts.settled.append(Settled(intent, outcome, untouched=untouched))
-
-    def _note(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
-        """Keep how a sending ended, unless it was delivered at the first go, which its intent tells."""
-        intent = errand.intent
-        if errand.purpose != "send" or (outcome.kind == "delivered" and intent.attempts == 1):
-            return
-        at = self._clock.now()
-        verdicts.attempts.append(Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections import deque
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -35,6 +36,7 @@ class Outbox:
         self._clock, self._limit = clock, limit
         self._ready: deque[Errand] = deque()
         self._delayed: list[_Delayed] = []
+        self._held: list[Errand] = []
         self._numbers = count()
         self._budget = Budget(clock.monotonic())
         self.breaker = Breaker(limit, rng)
@@ -51,6 +53,15 @@ class Outbox:
         ready_at = self._clock.monotonic() + seconds
         heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), errand, free))
 
+    def hold(self, errand: Errand) -> None:
+        """To leave once it is released."""
+        self._held.append(errand)
+
+    def release(self, but: AbstractSet[str] = frozenset()) -> None:
+        """Let what was held leave, except for what is of the streams *but*."""
+        self._ready.extend(errand for errand in self._held if errand.intent.stream not in but)
+        self._held = [errand for errand in self._held if errand.intent.stream in but]
+
     def take(self, number: int) -> list[Errand]:
         """The next errands; first attempts earn retries."""
         taken = [self._ready.popleft() for _ in range(number)]
@@ -61,9 +72,9 @@ class Outbox:
 
     def clear(self) -> list[Errand]:
         """Everything that did not leave; nothing is left."""
-        left = [*(delayed.errand for delayed in self._delayed), *self._ready]
-        self._delayed.clear()
-        self._ready.clear()
+        left = [*(delayed.errand for delayed in self._delayed), *self._ready, *self._held]
+        for each in (self._delayed, self._ready, self._held):
+            each.clear()
         return left
 
     def __bool__(self) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from crossdock.delivery.outcomes import Outcome
-from crossdock.errors import RemoteError, UnauthorizedError
+from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.platform.profile import Profile, Rule
 from crossdock.state import Intent
 
-MARGIN_S = 300.0  # between the decision to send under a key and the end of what the platform does with it
+MARGIN_S = 300  # between the decision to send under a key and the end of what the platform does with it
 
 
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
@@ -28,6 +28,16 @@ def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
     if is_unknown or (rule == "resend" and is_forgotten):
         return profile.rule_without_key(intent.resource, intent.operation)
     return rule
+
+
+def forgotten(intent: Intent) -> RefusedError:
+    """The error of a run that meets a record under our name which the state holds to be new: it has forgotten it."""
+    return RefusedError(
+        f"the platform has {intent.resource} {intent.key} already, and the state does not know that it was sent",
+        where=intent.stream,
+        hint="if the state was restored from a backup, run 'crossdock state restored'; if its records are to be taken "
+        "over, set 'adopt: external_id' for the stream. Nothing was lost",
+    )
 
 
 def concerns_all(intent: Intent, outcome: Outcome, profile: Profile, accepted: AbstractSet[str]) -> RemoteError | None:

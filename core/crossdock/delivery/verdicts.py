@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.senders import Errand
 from crossdock.delivery.settling import Settled
 from crossdock.state import Attempt, Intent
+from crossdock.state.intents import Status
 
 
 @dataclass(slots=True)
@@ -26,3 +30,15 @@ class Verdicts:
 
     def __bool__(self) -> bool:
         return bool(self.settled or self.moved or self.successors or self.attempts)
+
+    def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
+        """Settle *intent*, with which the run is done."""
+        intent.status = status
+        self.settled.append(Settled(intent, outcome, untouched=untouched))
+
+    def note(self, errand: Errand, outcome: Outcome, *, at: datetime) -> None:
+        """Keep how a sending ended, unless it was delivered at the first go, which its intent tells."""
+        intent = errand.intent
+        if errand.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
+            attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)
+            self.attempts.append(attempt)

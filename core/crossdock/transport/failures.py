@@ -64,4 +64,6 @@ def network_reason(error: OSError) -> str:
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         return f"it does not encrypt as it should: {error.reason or 'the connection ended'}"
+    if isinstance(error, TimeoutError) and not error.strerror:
+        return "timed out"
     return error.strerror.lower() if error.strerror else "the connection failed"

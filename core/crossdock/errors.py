@@ -37,7 +37,7 @@ class CrossdockError(Exception):
     exit_code = 70
 
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
-        self.message = printable(message)
+        self.message = printable(str(message))  # an author may give an exception
         super().__init__(self.message)
         self.where = where and printable(where)
         self.hint = hint and printable(hint)

@@ -81,10 +81,11 @@ class RawBatch:
     again: Again | None = None
 
     def __post_init__(self) -> None:
-        if self.cursor is not None and not is_storable(self.cursor):
+        if isinstance(self.cursor, str) and not is_storable(self.cursor):
             hint = "it holds NUL or half a character: have the source mended, or make the cursor of something else"
             raise RefusedError("its cursor cannot be kept", where=self.source, hint=hint)
-        object.__setattr__(self, "source", printable(self.source))
+        if isinstance(self.source, str):  # else what pulls it says so
+            object.__setattr__(self, "source", printable(self.source))
 
     @classmethod
     def json(

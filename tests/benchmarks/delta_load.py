@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from itertools import count
 from unittest import mock
@@ -54,7 +55,13 @@ class Filling:
         self._ids = count(1)
         self.counters = Counters()
 
-    def resume(self, intents: Sequence[Intent]) -> None:
+    def release(self) -> None:
+        """Nothing was held back."""
+
+    def put_back(self) -> None:
+        """Nothing is left."""
+
+    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> None:
         assert not intents
 
     def deliver(self, chunks: Iterator[Chunk]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from itertools import count
+
+_IDS = count(1)
 
 
 class _Answering(asyncio.Protocol):
@@ -27,7 +30,7 @@ class _Answering(asyncio.Protocol):
             asyncio.get_running_loop().call_later(self._delay_s, self._answer)
 
     def _answer(self) -> None:
-        body = b'{"id":"prd_1"}'
+        body = b'{"id":"prd_%d"}' % next(_IDS)
         if self._transport and not self._transport.is_closing():
             self._transport.write(b"HTTP/1.1 201 Created\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
 

@@ -168,7 +168,7 @@ def test_a_name_for_us_that_is_too_long(site: Site) -> None:
     assert result.code == 1
     assert result.records("customers") == {"read": 3, "created": 2, "rejected": 1}
     (found,) = site.listed()
-    assert found["why"].startswith("rejected: ")
+    assert found["why"].startswith("invalid_draft: ")
     assert found["pointer"] == "/externalId"
 
 
@@ -193,7 +193,7 @@ def test_a_refused_record_is_sent_again_only_when_it_changes(site: Site, front: 
 
 
 def test_a_name_that_is_taken(site: Site) -> None:
-    """A record whose external id is at the platform already is a dead letter conflict, and what was there stays."""
+    """A new record whose external id is at the platform already stops the run with exit 4, and what was there stays."""
     site.init()
     headers = {"authorization": f"Bearer {site.api_key}", "x-tenant-slug": site.tenant}
     body = {"externalId": "wms:C2", "name": "there before"}
@@ -204,13 +204,12 @@ def test_a_name_that_is_taken(site: Site) -> None:
     assert made.status == 201
     site.fill()
     result = site.sync()
-    assert result.code == 1
-    assert result.records("customers") == {"read": 2, "created": 1, "rejected": 1}
-    (found,) = site.listed("--state", "rejected")
-    assert (found["key"], found["pointer"]) == ("C2", "/externalId")
-    assert found["why"].startswith("conflict: ")
-    assert [(w["key"], w["why"]) for w in site.listed("--state", "waiting")] == [("2", "waits for customer wms:C2")]
-    assert {effect["operation"] for effect in site.effects()} == {"create"}
+    assert result.code == 4
+    assert result.records("customers") == {"read": 2, "created": 1, "carried_on": 1}
+    assert "the platform has customer C2 already" in result.err
+    assert "set 'adopt: external_id'" in result.err
+    assert site.listed("--state", "rejected") == []
+    assert {(effect["resource"], effect["operation"]) for effect in site.effects()} == {("customer", "create")}
 
 
 def test_a_path_that_is_not_there(site: Site) -> None:
@@ -429,7 +428,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
         assert result.json["balanced"]
         (doubt,) = site.listed("--state", "in-doubt")
         assert (doubt["stream"], doubt["key"]) == (f"wms.{kind}s", key)
-        assert doubt["why"] == "create was sent once without a clear answer"
+        assert doubt["why"].startswith("create was sent once without a clear answer: broke off")
         requests = requests or len(front.seen)
         assert len(front.seen) == requests
     assert Counter(seen.body for seen in front.seen).most_common(1)[0][1] == 1
@@ -451,7 +450,9 @@ def test_without_keys_a_record_with_a_name_is_looked_up(site: Site, front: Front
     assert site.names("customer") == ["wms:C1", "wms:C2"]
     site.assert_everything_once()
     asked = [seen for seen in front.seen if seen.method == "GET"]
-    assert [seen.path for seen in asked] == ["/api/v1/sales/customers?externalId=wms%3AC2"]
+    probe, *looked_up = [seen.path for seen in asked]
+    assert probe.startswith("/api/v1/sales/customers?externalId=crossdock%3A"), "a name that does not exist"
+    assert looked_up == ["/api/v1/sales/customers?externalId=wms%3AC2"]
     assert sum(b"wms:C2" in seen.body for seen in front.seen) == (1 if landed else 2)
 
 

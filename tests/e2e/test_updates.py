@@ -343,7 +343,7 @@ def test_a_stop_between_two_streams_is_told(site: Site, front: Front) -> None:
 
 def declare_restored(site: Site) -> None:
     loaded = project.load(site.config)
-    with loaded.alone() as state:
+    with loaded.alone(restored=True) as state:
         state.apply(lambda tx: tx.runs.declare_restored(at=datetime.now(UTC)))
 
 

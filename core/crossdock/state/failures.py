@@ -17,6 +17,7 @@ _AGAIN = "then run again: it goes on from what was delivered"
 _ROOM = f"make room on its disk, {_AGAIN}"
 _DISK = f"check its disk, and the room and the quota there, {_AGAIN}"
 _WRITABLE = f"let this user write the file and its folder, on a disk that takes writes, {_AGAIN}"
+_REGULAR = f"it and its lock must be regular files in a folder, not links: mend that, {_AGAIN}"
 _BACKUP = "it is damaged: restore it from a backup, and declare that: 'crossdock state restored'"
 _AWAY = f"check the address and that the server is up, {_AGAIN}"
 _OTHERWISE = f"find the cause at the database, {_AGAIN}"
@@ -51,6 +52,9 @@ _POSTGRESQL = {  # by SQLSTATE, or its class: PostgreSQL's manual, appendix A
 }
 _SYSTEM = {errno.ENOSPC: _ROOM, errno.EDQUOT: _ROOM, errno.EACCES: _WRITABLE, errno.EPERM: _WRITABLE} | {
     errno.EROFS: _WRITABLE,
+    errno.ELOOP: _REGULAR,
+    errno.EEXIST: _REGULAR,
+    errno.ENOTDIR: _REGULAR,
     errno.ENOENT: _WRITABLE,
 }
 _PASSING = frozenset({"40001", "40P01", "53300", "57P01", "57P02", "57P03"})

@@ -7,10 +7,12 @@ backup that was restored. Without the declaration ``crossdock state restored`` i
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crossdock.errors import RefusedError, StateError
+from crossdock.errors import RefusedError
+from crossdock.localfiles import replace_file
 
 
 class Watermark:
@@ -47,15 +49,7 @@ class Watermark:
             )
 
     def note(self, fence: int) -> None:
-        """Keep *fence*.
-
-        Raises:
-            StateError: If the file cannot be written.
-        """
-        fresh = self._path.with_name(f"{self._path.name}.new")
-        try:
+        """Keep *fence*, if the file can be written: a second line of defence must not stop a run."""
+        with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh.write_text(json.dumps({"state": self._identity, "fence": fence}))
-            fresh.replace(self._path)
-        except OSError as error:
-            raise StateError(f"cannot be written: {error.strerror}", where=str(self._path)) from error
+            replace_file(self._path, json.dumps({"state": self._identity, "fence": fence}).encode())

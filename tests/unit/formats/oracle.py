@@ -12,9 +12,11 @@ def parse(
 ) -> list[tuple[int, list[str]]]:
     """All records, the header too, each with its first line."""
     try:
-        text = data.decode(encoding).removeprefix("\ufeff").removesuffix("\x1a")
+        text = data.decode(encoding).removesuffix("\x1a")
     except UnicodeDecodeError as error:
         raise OracleRefusalError("encoding") from error
+    if encoding != "utf-16":  # that codec takes the mark away
+        text = text.removeprefix("\ufeff")
     records: list[tuple[int, list[str]]] = []
     cells: list[str] = []
     cell, state, line, first_line, ends, at = "", "start", 1, 1, set(), 0

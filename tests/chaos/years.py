@@ -48,6 +48,7 @@ platform:
   tenant: {tenant}
   auth: {{kind: api_key, token: env:CROSSDOCK_API_KEY}}
   idempotency: {{kept_s: 3600}}
+  max_clock_skew_s: null
   in_flight: 4
 state: {state}
 spool: {tenant}.spool

@@ -131,7 +131,7 @@ class Judge:
             case "absent":
                 self._absent(errand, outcome, verdicts)
             case "changed":
-                self._ask(errand)
+                self.outbox.put(replace(errand, purpose="look_up"))
             case _:
                 self._refused(errand, outcome, verdicts)
 
@@ -167,15 +167,15 @@ class Judge:
 
         It may be of our own first attempt, of a state that was lost, or one that is to be taken over.
         """
-        is_conflict = outcome.status == 409
-        if not is_conflict and not (outcome.status == 422 and outcome.pointer is None):
-            return False
-        if self._is_worth_a_look(errand, outcome) and self._profile.can_look_up(errand.intent.resource):
+        is_conflict, expected = outcome.status == 409, self._expects(errand)
+        about_name = is_conflict and outcome.pointer in {None, NAME_POINTER}
+        may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
+        if (about_name or may_be_ours) and self._profile.can_look_up(errand.intent.resource):
             errand.trouble.conflict = outcome
-            self._ask(errand)
+            self.outbox.put(replace(errand, purpose="look_up"))
         elif is_conflict and errand.trouble.ambiguous:
             self._again(errand, outcome, verdicts)
-        elif is_conflict and not self._expects(errand):
+        elif is_conflict and not expected:
             self._unseen(errand, outcome, verdicts)
         else:
             return False
@@ -218,12 +218,9 @@ class Judge:
 
     def _expects(self, errand: Errand) -> bool:
         """Whether the platform may have the record of a creation already, and nothing is wrong with the state."""
-        return errand.trouble.ambiguous or self._suspicious or errand.intent.stream in self._adopting
-
-    def _is_worth_a_look(self, errand: Errand, conflict: Outcome) -> bool:
-        """Whether *conflict* may be about a record that the platform has under our name."""
-        about_name = conflict.status == 409 and conflict.pointer in {None, NAME_POINTER}
-        return about_name or self._expects(errand)
+        intent = errand.intent
+        was_tried = errand.trouble.ambiguous or intent.counter > 1  # also one that was refused, or given up, once
+        return was_tried or self._suspicious or intent.stream in self._adopting
 
     def _unseen(self, errand: Errand, conflict: Outcome, verdicts: Verdicts) -> None:
         """What is in the way cannot be looked up: what *conflict* says of it decides."""
@@ -250,9 +247,6 @@ class Judge:
         else:
             trouble.ambiguous = False
             self.outbox.put(replace(errand, purpose="send"))
-
-    def _ask(self, errand: Errand) -> None:
-        self.outbox.put(replace(errand, purpose="look_up"))
 
     def _again(self, errand: Errand, outcome: Outcome, verdicts: Verdicts) -> None:
         """After a pause send it again or look it up, unless that could do it twice, or it failed too often."""

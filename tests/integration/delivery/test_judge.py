@@ -295,6 +295,24 @@ def test_a_person_says_what_becomes_of_records_that_are_there(bench: Bench, shel
     assert (bench.bound(), len(shelf.held)) == (3, 3)
 
 
+def test_what_was_tried_once_is_no_sign_of_a_forgetful_state(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """A creation that was carried out and called refused is found when its corrected record comes, and brought up to date."""
+
+    def script(seen: Seen) -> Answer:
+        answer = shelf(seen)
+        return (422, {}, b'{"errors":[{"pointer":"#/name"}]}') if seen.method == "POST" and not refused else answer
+
+    refused: list[int] = []
+    platform.script = script
+    bench.deliver(1)
+    assert bench.letters() == {"0": "rejected"}
+    refused.append(0)
+    payload = operation(0).after | {"name": "y"}
+    bench.carry_out([replace(operation(0), after=payload, changes=payload)])
+    (held,) = shelf.held.values()
+    assert (held["name"], bench.bound(), bench.letters()) == ("y", 1, {})
+
+
 def test_what_is_written_once_goes_last(bench: Bench, platform: Platform, shelf: Shelf) -> None:
     """What an earlier run left unsent begins with what shows whether the state is a forgetful one."""
     bench.clock = ManualClock()

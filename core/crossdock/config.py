@@ -110,7 +110,7 @@ class Secret:
                 f"the secret {self.reference} cannot be read: {error.strerror}", where=str(path)
             ) from error
         except UnicodeDecodeError:
-            raise ConfigError(f"the secret {self.reference} is no UTF-8 text", where=str(path)) from None
+            raise ConfigError(f"the secret {self.reference} is not UTF-8 text", where=str(path)) from None
         if not text:
             raise ConfigError("the secret file is empty", where=str(path))
         return text

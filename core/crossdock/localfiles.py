@@ -129,7 +129,7 @@ def _objection(path: Path) -> str | None:
             return f"is a link of user {found.st_uid}"
         found = path.stat()
     if not stat.S_ISDIR(found.st_mode):
-        return "is no folder"
+        return "is not a folder"
     if found.st_uid != user:
         return f"belongs to user {found.st_uid}"
     if found.st_mode & _OTHERS:

@@ -18,7 +18,7 @@ Reason = Literal[
     "key_missing",  # a row without its key columns
     "rows_disagree",  # rows of one record differ where they must agree
     "bad_value",  # a cell is not what the mapping declares
-    "mapping_failed",  # the code of the mapping raised an exception that is no RecordError
+    "mapping_failed",  # the code of the mapping raised an exception other than RecordError
     "invalid_draft",  # the mapped record breaks a rule of its resource
     "changed_after_delivery",  # a write-once record reads differently now
     "rejected",  # the target says the record is wrong

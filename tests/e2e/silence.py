@@ -54,7 +54,7 @@ def contents(database: Path) -> dict[str, list[Any]]:
 
 
 def tree(folder: Path) -> dict[str, str] | None:
-    """Every file below a folder with its hash; None where there is no folder."""
+    """Every file below a folder with its hash; None where there is not a folder."""
     if not folder.is_dir():
         return None
     files = sorted(folder.rglob("*"))

@@ -162,7 +162,7 @@ TROUBLES = {
     "wrong password": Trouble(refuse_login, 3, "login refused"),
     "wrong api key": Trouble(refuse_key, 3, "refuses our credential"),
     "unreadable private key": Trouble(encrypt_key, 2, "private_key cannot be read"),
-    "private key that is no text": Trouble(binary_key, 2, "is no UTF-8 text"),
+    "private key that is no text": Trouble(binary_key, 2, "is not UTF-8 text"),
     "locked state": Trouble(lock, 3, "database is locked"),
     "state that cannot be written": Trouble(block_log, 3, "the state cannot be used"),
     "state that is no database": Trouble(

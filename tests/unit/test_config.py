@@ -177,5 +177,5 @@ def test_a_secret_file_that_is_no_text(tmp_path: Path) -> None:
     """A key in binary form is a wrong config, not a defect."""
     (tmp_path / "key").write_bytes(b"\xff\x00")
     (tmp_path / "key").chmod(0o600)
-    with pytest.raises(ConfigError, match="is no UTF-8 text"):
+    with pytest.raises(ConfigError, match="is not UTF-8 text"):
         Secret("file:key", tmp_path).reveal()

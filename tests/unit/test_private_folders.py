@@ -72,7 +72,7 @@ def test_a_folder_that_others_can_reach_is_refused(tmp_path: Path, open_to: int)
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     """What is not a folder is named as that."""
     (tmp_path / "spool").touch()
-    with pytest.raises(StateError, match="is no folder"):
+    with pytest.raises(StateError, match="is not a folder"):
         private_folder(tmp_path / "spool")
 
 

@@ -25,7 +25,7 @@ def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
     try:
         (value or "").encode()
     except UnicodeEncodeError:
-        raise click.BadParameter("is no UTF-8") from None
+        raise click.BadParameter("is not UTF-8") from None
     return value
 
 

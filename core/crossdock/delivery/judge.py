@@ -223,7 +223,7 @@ class Judge:
         return was_tried or self._suspicious or intent.stream in self._adopting
 
     def _unseen(self, errand: Errand, conflict: Outcome, verdicts: Verdicts) -> None:
-        """What is in the way cannot be looked up: what *conflict* says of it decides."""
+        """The record in the way cannot be looked up, so the *conflict* itself decides."""
         if conflict.pointer == NAME_POINTER:
             self._stop_forgetful(errand, verdicts)
         else:

@@ -31,7 +31,7 @@ def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
 
 
 def forgotten(intent: Intent) -> RefusedError:
-    """The error of a run that meets a record under our name which the state holds to be new: it has forgotten it."""
+    """The error when the platform has a record under our name that the state considers new."""
     return RefusedError(
         f"the platform has {intent.resource} {intent.key} already, and the state does not know that it was sent",
         where=intent.stream,

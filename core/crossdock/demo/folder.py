@@ -63,7 +63,7 @@ def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
     """
     config = folder / CONFIG
     if not config.is_file() or not (folder / "sandbox").is_dir():
-        raise ConfigError("is no folder of the demo", where=str(folder), hint="make one with 'crossdock demo'")
+        raise ConfigError("is not a folder of the demo", where=str(folder), hint="make one with 'crossdock demo'")
     with _warehouse(folder) as warehouse:
         warehouse.password = (folder / _PASSWORD).read_text().strip()
         text = _readdressed(config, warehouse)

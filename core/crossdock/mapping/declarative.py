@@ -33,7 +33,7 @@ def _date_format(layout: str) -> str:
     try:
         datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
     except (ValueError, TypeError, LookupError, re.error):  # strptime builds a regular expression of it
-        raise ValueError(f"{layout!r} is no date format that can be read; each part, such as %Y, once") from None
+        raise ValueError(f"{layout!r} is not a date format that can be read; each part, such as %Y, once") from None
     return layout
 
 

@@ -49,7 +49,7 @@ def check_clock(profile: Profile, clock: Clock) -> bool:
     """Compare *clock* with the platform's, so that no run is started for a date that has not come.
 
     Returns:
-        False if the platform did not answer, or not with its time; why, the run itself will say.
+        False if the platform did not answer, or without a date; the run itself will report why.
 
     Raises:
         ClockError: If they differ by more than ``platform.max_clock_skew_s``.

@@ -31,7 +31,7 @@ class Problem:
 
 
 def read(status: int, body: bytes) -> Problem:
-    """Read an error answer; members of a wrong type are ignored, as the RFC asks, and so is a body that is no JSON.
+    """Read an error answer; members of a wrong type are ignored, as the RFC asks, and so is a body that is not JSON.
 
     The first `MAX_ERRORS` errors are read. A longer pointer is cut, since its beginning names the member.
     """

@@ -91,11 +91,11 @@ class State:
 
         Args:
             owner: Who works on it, for whoever comes meanwhile.
-            restored: A person has said that it is a restored backup, so it may be older than the last run.
+            restored: It was declared as a restored backup, so it may be older than the last run.
 
         Raises:
             StateError: If another run is at work on it.
-            RefusedError: If it is older than the last run on this machine, and nobody has said so.
+            RefusedError: If it is older than the last run on this machine and was not declared as restored.
         """
         mark = self._watermark
         above = mark.fence if mark and restored else 0

@@ -270,9 +270,7 @@ def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Conne
         raise ConfigError(error.message, where=document.where(place), hint=error.hint) from error
     for stream in streams:
         if not config.is_name(stream.name):  # of a stream written in code
-            raise ConfigError(
-                f"{name}: {stream.name!r} is no name of a stream; {NAME_FORM}", where=document.where(place)
-            )
+            raise ConfigError(f"{name}: {stream.name!r} is not a stream name; {NAME_FORM}", where=document.where(place))
     return Connection(name, connector, settings, streams)
 
 

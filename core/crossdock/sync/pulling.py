@@ -19,7 +19,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, N
     """The batches of the stream; closing this closes the source, which gives back what it holds.
 
     Raises:
-        ConnectorError: If `pull` raised what is no error of a source, or gave what is no batch.
+        ConnectorError: If `pull` raised an exception that is not an error of a source, or gave something other than a batch.
         CrossdockError: If the source failed or was refused.
     """
     latest: str | None = None
@@ -77,9 +77,9 @@ def _check(bound: BoundStream, batch: object, latest: str | None) -> None:
     if not isinstance(batch, RawBatch):
         wrong = f"gave a {type(batch).__name__} in place of a RawBatch"
     elif not isinstance(source, str) or not is_storable(source):
-        wrong = "gave a batch whose source is no text that can be stored"
+        wrong = "gave a batch whose source is not text that can be stored"
     elif cursor is not None and not (isinstance(cursor, str) and is_storable(cursor)):
-        wrong = "gave a batch whose cursor is no text that can be stored"
+        wrong = "gave a batch whose cursor is not text that can be stored"
     if wrong is not None:
         read = f" after {latest}" if latest else ""
         raise ConnectorError(f"pull {wrong}{read}", where=bound.name, hint="mend the connector")

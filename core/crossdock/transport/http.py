@@ -122,7 +122,7 @@ class HttpClient:
             query = f"?{urlencode(params)}" if params else ""
             url = httpcore.URL(quote(address + query, safe=_IN_ADDRESSES))
         except ValueError:  # its text quotes the address, which may hold a secret or be another server's
-            raise NotSentError("what is asked for is no address", where=self._base_url) from None
+            raise NotSentError("the address is not valid", where=self._base_url) from None
         host = url.host if url.port is None else url.host + b":%d" % url.port
         given = [(b"host", host), *self._headers, *_encoded(headers)]
         if body is not None:

@@ -296,7 +296,7 @@ def test_a_person_says_what_becomes_of_records_that_are_there(bench: Bench, shel
 
 
 def test_what_was_tried_once_is_no_sign_of_a_forgetful_state(bench: Bench, platform: Platform, shelf: Shelf) -> None:
-    """A creation that was carried out but answered as refused is found, and updated, when its corrected record comes."""
+    """A creation that was carried out but answered as refused is found and updated when its corrected record comes."""
 
     def script(seen: Seen) -> Answer:
         answer = shelf(seen)

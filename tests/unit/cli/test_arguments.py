@@ -22,9 +22,9 @@ from crossdock.cli.main import main
     ],
 )
 def test_bytes_that_are_no_text_are_a_wrong_usage(command: str) -> None:
-    """A shell passes any bytes; what is no UTF-8 names no record, and is refused with a sentence."""
+    """A shell passes any bytes; what is not UTF-8 names no record, and is refused with a sentence."""
     said = io.StringIO()
     with redirect_stderr(said), pytest.raises(SystemExit) as ended:
         main([*command.split(), "\udce4", *(["x"] if command == "records show" else [])])
     assert ended.value.code == 2
-    assert "is no UTF-8" in said.getvalue()
+    assert "is not UTF-8" in said.getvalue()

@@ -19,7 +19,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, N
     """The batches of the stream; closing this closes the source, which gives back what it holds.
 
     Raises:
-        ConnectorError: If `pull` raised an exception that is not an error of a source, or gave something other than a batch.
+        ConnectorError: If `pull` raised an exception that is not an error of a source, or gave what is not a batch.
         CrossdockError: If the source failed or was refused.
     """
     latest: str | None = None

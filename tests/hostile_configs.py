@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.memory import peak_kib
 
 from crossdock import config
 from crossdock.cli.effective import effective
@@ -287,14 +288,8 @@ def in_bounded_memory(examples: int, bombs: int) -> None:
     assert json.loads(ended.stdout)["bytes"] <= MAX_BYTES
 
 
-def _memory_used() -> int:
-    """The most bytes that this process has had in memory at once."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
-
-
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_DATA, (4_000_000_000, 4_000_000_000))  # what goes wrong spares the machine
     no_bomb_goes_off(int(sys.argv[2]))
     every_document_is_judged(int(sys.argv[1]))
-    print(json.dumps({"bytes": _memory_used()}))
+    print(json.dumps({"bytes": peak_kib() * 1024}))

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 LIMIT_MB = 400
 
-# Of the process alone: `ru_maxrss` begins with what its parent had when it was started.
 _RUN = """
-import atexit, pathlib, resource, runpy, sys
+import atexit, runpy, sys
+from tests.memory import peak_kib
 
-def tell():
-    status = pathlib.Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    most = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
-    print("peak kB:", *(most or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]), file=sys.stderr)
-
-atexit.register(tell)
+atexit.register(lambda: print("peak kB:", peak_kib(), file=sys.stderr))
 module, *sys.argv[1:] = sys.argv[1:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
+
+
+def peak_kib() -> int:
+    """The most memory of this process alone; on Linux `ru_maxrss` begins with what its parent had."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
 
 
 @dataclass(frozen=True)

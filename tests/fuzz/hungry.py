@@ -5,7 +5,6 @@ Run as ``python -m tests.fuzz.hungry NAME...`` from the root of the project; no 
 
 from __future__ import annotations
 
-import resource
 import socketserver
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from contextlib import closing, suppress
 from itertools import repeat
 from pathlib import Path
 
+from tests.memory import peak_kib
 from tests.servers import served
 
 from crossdock import wire
@@ -137,21 +137,13 @@ def most_mib(names: list[str]) -> int:
     return int(done.stdout)
 
 
-def _most_kib() -> int:
-    """The most memory of this process; what getrusage says on Linux counts the process that started it as well."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
-    return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-
-
 def main(names: list[str]) -> None:
     for name in names or [*BODIES, *ANSWERS]:
         if name in BODIES:
             _read(BODIES[name]())
         else:
             _ask(ANSWERS[name])
-    print(_most_kib() // 1024)
+    print(peak_kib() // 1024)
 
 
 if __name__ == "__main__":

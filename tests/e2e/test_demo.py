@@ -303,7 +303,7 @@ def test_a_taken_port_is_told(copy: Path, crossdock: Run) -> None:
 def test_what_cannot_be_served_is_told(copy: Path, crossdock: Run) -> None:
     """Serving refuses a folder that is no demo's, and a config where it does not find what to write."""
     elsewhere = crossdock("demo", "--serve", "--folder", "night-3", cwd=copy)
-    assert (elsewhere.code, "no folder of the demo" in elsewhere.err) == (2, True)
+    assert (elsewhere.code, "not a folder of the demo" in elsewhere.err) == (2, True)
     config = copy / "crossdock.yaml"
     config.write_text(config.read_text().replace("    port: ", "    port:  # "))
     done = crossdock("demo", "--serve", "--folder", ".", cwd=copy)

@@ -250,6 +250,8 @@ class Dispatcher:
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.purse)
 
+        if leaving:
+            self._state.mark_sending()
         leave_by = self._clock.monotonic() + self._leave_within_s
         self._state.apply(write)
         for errand in leaving:

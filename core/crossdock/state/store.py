@@ -79,6 +79,7 @@ class State:
         self._engine = open_engine(url, pin, read_only=read_only)
         self._watermark = Watermark(keys / "fence.json", identity(self._engine, url)) if keys else None
         self._lease: lease.Lease | None = None
+        self._sends = False
         self._pen = threading.Lock()  # both databases have one writer of a state anyway; here threads queue in order
 
     @property
@@ -95,7 +96,7 @@ class State:
 
         Raises:
             StateError: If another run is at work on it.
-            RefusedError: If it is older than the last run on this machine and was not declared as restored.
+            RefusedError: If it is older than the last run here that sent something, and was not declared as restored.
         """
         mark = self._watermark
         above = mark.fence if mark and restored else 0
@@ -103,13 +104,17 @@ class State:
             if mark and not restored:
                 mark.check(lease.fence(self._engine), place_of(self._url))
             held = stack.enter_context(lease.held(self._engine, self._url, owner, above=above))
-            if mark:
-                mark.note(held.fence)
-            self._lease = held
+            self._lease, self._sends = held, False
             try:
                 yield
             finally:
                 self._lease = None
+
+    def mark_sending(self) -> None:
+        """Keep beside the state that requests leave in this run, before the first one does."""
+        if self._watermark and self._lease and not self._sends:
+            self._watermark.note(self._lease.fence)
+            self._sends = True
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:

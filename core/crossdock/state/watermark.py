@@ -1,4 +1,4 @@
-"""The highest fence that this machine has seen of a state, in a file beside it.
+"""The fence of the last run on this machine that sent something, in a file beside the state.
 
 Every run takes a higher fence than all before it, so a state whose fence is lower than the file's is an older copy: a
 backup that was restored. Without the declaration ``crossdock state restored`` it sends again what it has forgotten.
@@ -28,7 +28,7 @@ class Watermark:
 
     @property
     def fence(self) -> int:
-        """The highest fence that was seen; 0 without any."""
+        """The fence of the last run that sent something; 0 without any."""
         try:
             noted: Any = json.loads(self._path.read_bytes())
             return int(noted["fence"]) if noted["state"] == self._identity else 0
@@ -39,11 +39,11 @@ class Watermark:
         """Refuse a state that is at *fence* now.
 
         Raises:
-            RefusedError: If this machine has seen a higher one.
+            RefusedError: If a run with a higher one has sent something.
         """
         if fence < self.fence:
             raise RefusedError(
-                "the state is older than the last run here, so it may not know what was sent since",
+                "the state is older than the last run here, so it does not know what was sent since",
                 where=where,
                 hint="if it was restored from a backup, run 'crossdock state restored'",
             )

@@ -331,7 +331,7 @@ def test_a_packed_answer_is_unpacked() -> None:
 def test_what_is_no_address_is_not_sent(address: str) -> None:
     """Addresses of next pages come from other people's servers."""
     http = client(Network())
-    with pytest.raises(NotSentError, match="no address") as failed:
+    with pytest.raises(NotSentError, match="the address is not valid") as failed:
         http.send("GET", address, params={"key": CANARY})
     http.close()
     assert address not in str(failed.value)

@@ -1,0 +1,67 @@
+"""A state that is older than the last run that sent something is recognised, until a person declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.conftest import PIN
+
+from crossdock.errors import RefusedError
+from crossdock.state import State, StateUrl, create
+from crossdock.state.watermark import Watermark
+
+
+@contextmanager
+def opened(url: StateUrl, keys: Path, *, restored: bool = False) -> Iterator[State]:
+    with closing(State(url, PIN, keys=keys)) as state, state.exclusive("test", restored=restored):
+        yield state
+
+
+def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> None:
+    """A state that has forgotten such a run is refused, again and again; declared, it is used under a higher fence."""
+    create(state_url, PIN)
+    keys = tmp_path / "keys"
+    for _ in range(3):
+        with opened(state_url, keys):
+            pass
+    assert not (keys / "fence.json").exists(), "nothing was sent"
+    with opened(state_url, keys) as state:
+        state.mark_sending()
+    identity = state._watermark._identity if state._watermark else ""
+    Watermark(keys / "fence.json", identity).note(50)  # by runs that this state does not know
+    for _ in range(3):
+        with pytest.raises(RefusedError, match="older than the last run here") as refused, opened(state_url, keys):
+            pass
+        assert "crossdock state restored" in str(refused.value)
+    with opened(state_url, keys, restored=True) as state:
+        assert state.fence == 51
+    with opened(state_url, keys) as state:
+        assert state.fence == 52
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"state": "a"}', b'{"state": "a", "fence": "x"}', b"\xff"])
+def test_a_damaged_mark_says_nothing(tmp_path: Path, content: bytes) -> None:
+    """It is a second line of defence, and stops nothing where it cannot be read."""
+    (tmp_path / "fence.json").write_bytes(content)
+    mark = Watermark(tmp_path / "fence.json", "a")
+    mark.check(0, "here")
+    mark.note(7)
+    assert mark.fence == 7
+    assert (tmp_path / "fence.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_mark_of_another_state_says_nothing(tmp_path: Path) -> None:
+    """A state that was made anew at the same place begins again."""
+    Watermark(tmp_path / "fence.json", "a").note(7)
+    Watermark(tmp_path / "fence.json", "b").check(1, "here")
+    with pytest.raises(RefusedError):
+        Watermark(tmp_path / "fence.json", "a").check(1, "here")
+
+
+def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    """A file in the place of its folder, as any other obstacle, costs the second line of defence alone."""
+    (tmp_path / "keys").write_text("")
+    Watermark(tmp_path / "keys" / "fence.json", "a").note(7)

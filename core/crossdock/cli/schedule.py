@@ -251,10 +251,10 @@ def _forever(
 
 
 def _ending(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
-    """As `interruptible`; in a log of objects the signal is told by one, too."""
-    from crossdock.nightly.logs import LOGGER
+    """As `interruptible`, for a process whose threads log; in a log of objects the signal is one, too."""
+    from crossdock.nightly.logs import LOGGER, beside
 
-    return interruptible(LOGGER.info) if log_format == "json" else interruptible()
+    return interruptible(LOGGER.info if log_format == "json" else beside)
 
 
 def _notifier(config: Path) -> Notifier | None:

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
@@ -33,6 +33,19 @@ def shown(form: LogFormat) -> Iterator[None]:
         yield
     finally:
         LOGGER.removeHandler(handler)
+
+
+def beside(text: str) -> None:
+    """Write *text* after an empty line, and not while a thread logs: two writers at once may lose a line.
+
+    That is a defect of CPython before 3.12.4 (gh-119506).
+    """
+    with ExitStack() as held:
+        for handler in LOGGER.handlers:
+            handler.acquire()
+            held.callback(handler.release)
+        sys.stderr.write(f"\n{printable(text)}\n")
+        sys.stderr.flush()
 
 
 def warn(text: str) -> None:

@@ -97,6 +97,26 @@ def test_a_machine_that_slept_for_a_day_does_not_trust_its_keys(
     assert bench.statuses() == {"in_doubt": 1}
 
 
+def test_a_resend_that_waited_for_its_turn_is_decided_on_anew(bench: Bench, platform: Platform) -> None:
+    """The key of an operation is looked at when it leaves, not only when it was put in line."""
+    clock = bench.clock = ManualClock()
+    bench.settings = {"in_flight": 1, "retry": {"attempts": 3, "base_s": 0.001}}
+    slept: list[bytes] = []
+
+    def script(seen: Seen) -> Answer:
+        return None if b'"number":1' in seen.body and seen.turn == 1 else created(seen)
+
+    def sleep(body: bytes) -> None:
+        if b'"number":2' in body and not slept:  # while the resend of the first one waits
+            slept.append(body)
+            clock.advance(DAY_S + 3_600)
+
+    platform.script, bench.pauses = script, sleep
+    bench.carry_out([invoice(1), invoice(2)])
+    assert sorted(seen.body for seen in platform.of("POST")) == sorted({seen.body for seen in platform.seen})
+    assert bench.statuses() == {"in_doubt": 1, "delivered": 1}
+
+
 def _listening(seen: list[bytes]) -> HTTPServer:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

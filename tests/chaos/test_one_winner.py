@@ -114,7 +114,7 @@ def _begun(site: Site, starter: Starter, effects: int) -> Runner:
     return runner
 
 
-def _quiet(site: Site) -> None:
+def quiet(site: Site) -> None:
     """Wait until the platform has done all that reached it."""
 
     def unchanged() -> bool:
@@ -151,7 +151,7 @@ def zombies(site: Site, starter: Starter, url: StateUrl, *, number: int, invoice
         took_over = other.ended()
         assert took_over.code == 0, took_over
         assert contest.fences(url) == fence + 1
-        _quiet(site)
+        quiet(site)
         before = contest.contents(url)
         zombie.thaw()
         ended = zombie.ended()

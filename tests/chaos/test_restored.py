@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from tests.chaos.depot import Depot, open_depot, open_sandbox
 from tests.chaos.exports import Exports
 from tests.chaos.failing import FAILPOINTS, Side
 from tests.chaos.judge import Trial
-from tests.e2e.warehouse import ask
+from tests.e2e.warehouse import pass_time
 
 FORGOTTEN_S = 25 * 3_600  # the platform remembers idempotency keys for a day
 POINTS: tuple[tuple[str, Side], ...] = tuple(
@@ -48,7 +46,7 @@ def _forgotten_at(depot: Depot, exports: Exports, name: str, side: Side, *, whol
     depot.export(exports.night(4, 4, 12))
     assert depot.run("sync").exit_code in {0, 1}
     held = depot.sandbox.holdings()
-    _pass_time(depot, FORGOTTEN_S)
+    pass_time(depot.sandbox.base_url, FORGOTTEN_S)
     for file in depot.folder.glob("state.db-*"):
         file.unlink()
     _copy(depot.folder / "backup", depot.folder, whole=whole)
@@ -71,11 +69,6 @@ def _copy(source: Path, target: Path, *, whole: bool) -> None:
             shutil.copytree(path, target / path.name, dirs_exist_ok=True)
         elif path.name in {"state.db", "state.db-wal"}:
             shutil.copy2(path, target / path.name)
-
-
-def _pass_time(depot: Depot, seconds: int) -> None:
-    body = json.dumps({"advance_s": seconds}).encode()
-    assert ask(urlsplit(depot.sandbox.base_url).netloc, "POST", "/_sandbox/clock", body).status == 200
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["the state alone", "the whole folder"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -11,14 +10,13 @@ from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Literal
-from urllib.parse import urlsplit
 
 import pytest
 from tests.chaos import contest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.contest import Runner, Starter
-from tests.chaos.test_one_winner import INVOICES_HEAD, slow_down, starter
-from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, ask, expected, open_site
+from tests.chaos.test_one_winner import INVOICES_HEAD, quiet, slow_down, starter
+from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, expected, open_site, pass_time
 from tests.patience import eventually
 
 from crossdock.delivery.dispatcher import LEAVE_WITHIN_S
@@ -61,14 +59,14 @@ def suspended(site: Site, starter: Starter, url: StateUrl, profile: Profile, *, 
         slow_down(site, 20)
         sleeper = _suspend(site, starter, url, random.randint(1, invoices // 2), invoices)
         slow_down(site, 0)
-        _settle(site)
+        quiet(site)
         waited += len({int(key[1:]) for key in contest.sending(url)} - _made(site).keys())
         asleep_since = time.monotonic()
         assert starter.start(site.config, 1)[0].ended().code in {0, 1}
         if profile == "no-idempotency":  # a person looks at the platform, and says of each in doubt what became of it
             _resolve(site, delivered=False)
             assert site.sync().code in {0, 1}
-        _pass_time(site, AGES_S[turn % len(AGES_S)])
+        pass_time(site.platform.base_url, AGES_S[turn % len(AGES_S)])
         eventually(lambda since=asleep_since: time.monotonic() - since > 2 * LEAVE_WITHIN_S)  # type: ignore[misc]  # mypy infers no default
         before = contest.contents(url)
         sleeper.thaw()
@@ -76,7 +74,7 @@ def suspended(site: Site, starter: Starter, url: StateUrl, profile: Profile, *, 
         assert ended.code == 3, ended
         assert "another run has taken over" in ended.err
         assert contest.changed(before, contest.contents(url)) == []
-        _settle(site)
+        quiet(site)
         _resolve(site, delivered=True)
         assert site.invoices() == expected("\n".join(rows)), f"lost or doubled in try {turn}"
         again = site.sync()
@@ -107,17 +105,6 @@ def _suspend(site: Site, starter: Starter, url: StateUrl, after: int, invoices: 
     return runner
 
 
-def _settle(site: Site) -> None:
-    """Wait until the platform has carried out all that reached it."""
-
-    def unchanged() -> bool:
-        before = len(site.effects())
-        time.sleep(0.1)  # longer than a request that is on its way needs
-        return len(site.effects()) == before
-
-    eventually(unchanged)
-
-
 def _made(site: Site) -> dict[int, str]:
     """The ids of the invoices that the platform has, by their numbers."""
     return {int(Decimal(each["body"]["items"][0]["quantity"])): each["id"] for each in site.effects("invoice")}
@@ -131,11 +118,6 @@ def _resolve(site: Site, *, delivered: bool) -> None:
         if (name is not None) is delivered:
             word = ("--delivered-as", name) if name is not None else ("--not-delivered",)
             assert site.run("records", "resolve", item["stream"], item["key"], *word).code == 0
-
-
-def _pass_time(site: Site, seconds: int) -> None:
-    body = json.dumps({"advance_s": seconds}).encode()
-    assert ask(urlsplit(site.platform.base_url).netloc, "POST", "/_sandbox/clock", body).status == 200
 
 
 @pytest.mark.parametrize("profile", ["full", "no-idempotency"])

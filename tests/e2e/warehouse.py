@@ -322,6 +322,12 @@ def ask(netloc: str, method: str, path: str, body: bytes = b"", headers: Mapping
         connection.close()
 
 
+def pass_time(base_url: str, seconds: int) -> None:
+    """Let so many seconds pass on the clock of a sandbox."""
+    body = json.dumps({"advance_s": seconds}).encode()
+    assert ask(urlsplit(base_url).netloc, "POST", "/_sandbox/clock", body).status == 200
+
+
 class Front:
     """Stands before a platform on a port of its own, and decides what becomes of each request; a context manager.
 

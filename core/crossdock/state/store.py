@@ -77,9 +77,9 @@ class State:
         self._url = url
         self._keys = KeyIndex(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only)
-        self._watermark = Watermark(keys / "fence.json", identity(self._engine, url)) if keys else None
+        self._folder = keys
+        self._unmarked: Watermark | None = None  # of the lease that is held, until something is sent
         self._lease: lease.Lease | None = None
-        self._sends = False
         self._pen = threading.Lock()  # both databases have one writer of a state anyway; here threads queue in order
 
     @property
@@ -98,23 +98,23 @@ class State:
             StateError: If another run is at work on it.
             RefusedError: If it is older than the last run here that sent something, and was not declared as restored.
         """
-        mark = self._watermark
+        mark = Watermark(self._folder / "fence.json", identity(self._engine, self._url)) if self._folder else None
         above = mark.fence if mark and restored else 0
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
                 mark.check(lease.fence(self._engine), place_of(self._url))
             held = stack.enter_context(lease.held(self._engine, self._url, owner, above=above))
-            self._lease, self._sends = held, False
+            self._lease, self._unmarked = held, mark
             try:
                 yield
             finally:
-                self._lease = None
+                self._lease = self._unmarked = None
 
     def mark_sending(self) -> None:
         """Keep beside the state that requests leave in this run, before the first one does."""
-        if self._watermark and self._lease and not self._sends:
-            self._watermark.note(self._lease.fence)
-            self._sends = True
+        if self._lease and self._unmarked:
+            self._unmarked.note(self._lease.fence)
+            self._unmarked = None
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
 from crossdock.sandbox import admission, bodies, controls, docs, keys, openapi, operations, reading, storage
 from crossdock.sandbox.admission import Credential
@@ -27,7 +28,7 @@ from crossdock.sandbox.keys import TENANT, Keyring
 from crossdock.sandbox.problems import ProblemError, make_plain
 from crossdock.sandbox.routes import Route, find_route
 from crossdock.sandbox.writing import Call
-from crossdock.serving import ConnectionLimits, ServerNames, is_loopback
+from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
 

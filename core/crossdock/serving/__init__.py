@@ -2,7 +2,7 @@
 
 from crossdock.serving.config import config
 from crossdock.serving.connections import ConnectionLimits, GuardedConnection
-from crossdock.serving.names import ServerNames, is_loopback
+from crossdock.serving.names import ServerNames
 from crossdock.serving.problems import problem
 
-__all__ = ["ConnectionLimits", "GuardedConnection", "ServerNames", "config", "is_loopback", "problem"]
+__all__ = ["ConnectionLimits", "GuardedConnection", "ServerNames", "config", "problem"]

@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")  # RFC 3986 section 3.2, as hosts are named
@@ -60,15 +61,7 @@ class ServerNames:
         if name in self._allowed or host in self._allowed:
             return True
         address = name.strip("[]")
-        return port == local_port and (name == "localhost" or is_loopback(address) or _is_same(address, local))
-
-
-def is_loopback(address: str) -> bool:
-    """Whether this is an IP address of the loopback interface; False for what is no address."""
-    try:
-        return ip_address(address).is_loopback
-    except ValueError:
-        return False
+        return port == local_port and (is_loopback(address) or _is_same(address, local))
 
 
 def _is_same(address: str, other: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crossdock.clock import Clock
 from crossdock.pacing.allowance import Allowance, Lane
-from crossdock.pacing.known import Known
-from crossdock.pacing.store import MemoryStore, Purse
+from crossdock.pacing.bucket_store import MemoryStore, Purse
+from crossdock.pacing.limit_estimate import Known
 
 
 def known(rate_per_s: float, burst: int) -> Known:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from tests.servers import require
 
 from crossdock.state import Pin, State, StateUrl, create, parse_url
-from crossdock.testing.postgres import PostgresServer
+from crossdock.testing.postgres_server import PostgresServer
 
 # Making text strategies costs a second the first time; that is no fault of a test.
 settings.register_profile("crossdock", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -21,12 +21,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.memory import peak_kib
 
-from crossdock import config
-from crossdock.cli.effective import effective
+from crossdock import config_file
 from crossdock.errors import ConfigError
-from crossdock.nightly.notify import notify_config
-from crossdock.sync import project
-from crossdock.transport.files import matches, split_pattern
+from crossdock.notifications.notifier import notify_config
+from crossdock.project import project
+from crossdock.project.effective_config import effective
+from crossdock.transport.file_store import matches, split_pattern
 from crossdock_connectors.warehouse.streams import WarehouseStream
 
 ROOT = Path(__file__).parents[1]
@@ -213,7 +213,7 @@ def judge(content: bytes, folder: Path) -> str | None:
     path.write_bytes(content)
     try:
         effective(path)
-        notify_config(config.read(path))
+        notify_config(config_file.read(path))
         _used(project.load(path))
     except ConfigError as error:
         said = str(error)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.state import DeadLetter, Pin, Run, State, Transaction, WaitingRecord, create, parse_url
-from crossdock.sync.tally import Tally
+from crossdock.tally import Tally
 
 PIN = Pin("http://127.0.0.1:9", "acme")
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)

@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.config import ConfigModel, SecretRef
+    from crossdock.config_file import ConfigModel, SecretRef
     from crossdock.connector import Connector, Context, Finding, Settings, Stream
     from crossdock.declared import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
-    from crossdock.mapping.columns import Filter, Repair
+    from crossdock.mapping.repairs_and_filters import Filter, Repair
     from crossdock.records import RawBatch, Record
     from crossdock.resources import (
         CustomerDraft,
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "crossdock.config": ("ConfigModel", "SecretRef"),
+    "crossdock.config_file": ("ConfigModel", "SecretRef"),
     "crossdock.connector": ("Connector", "Context", "Finding", "Settings", "Stream"),
     "crossdock.declared": ("DeclaredStream", "StreamConfig"),
     "crossdock.errors": ("CrossdockError", "RecordError", "RefusedError"),
     "crossdock.mapping.convert": ("convert",),
-    "crossdock.mapping.columns": ("Filter", "Repair"),
+    "crossdock.mapping.repairs_and_filters": ("Filter", "Repair"),
     "crossdock.records": ("RawBatch", "Record"),
     "crossdock.resources": (
         "CustomerDraft",

@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from crossdock import wire
-from crossdock.config import ConfigModel, Name
-from crossdock.mapping.columns import Filter, Repair
+from crossdock import exact_json
+from crossdock.config_file import ConfigModel, Name
+from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import RawBatch, Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
-from crossdock.sources.workplace import Workplace
+from crossdock.sources.source_context import Workplace
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
@@ -178,7 +178,7 @@ class Stream(ABC, Generic[S]):
             "fingerprint": self.fingerprint,
             "mapping": self.mapping_version,
         }
-        return hashlib.sha256(wire.dumps(facts)).hexdigest()[:32]
+        return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
     def draft(self, record: Record) -> ResourceModel:
         """The draft that `to_resource` makes, checked against the resource's rules.

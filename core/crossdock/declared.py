@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args, get_origin
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from crossdock import wire
-from crossdock.config import ConfigModel, unknown
+from crossdock import exact_json
+from crossdock.config_file import ConfigModel, unknown
 from crossdock.connector import FailureLimits, GoneLimits, Mode, OnGone, Settings, Stream, no_removal
-from crossdock.mapping.columns import Filter, Repair
 from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
+from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
 
@@ -117,7 +117,7 @@ class DeclaredStream(Stream[S]):
         self._map = RecordMap(config.map)
         self.uses = self._map.columns
         forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
-        self.mapping_version = hashlib.sha256(wire.dumps({"layout": layout, **forms})).hexdigest()
+        self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
 
     def to_resource(self, record: Record) -> Mapping[str, Any]:
         return self._map(record)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import polars as pl
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.errors import RefusedError
 from crossdock.printable import is_storable, printable
 
@@ -94,7 +94,7 @@ class RawBatch:
         """Rows from JSON objects: the columns *key* as text (null where missing), and the whole object."""
         listed = list(items)
         columns = {name: [_key_part(item.get(name)) for item in listed] for name in key}
-        columns[JSON] = [wire.dumps(item).decode() for item in listed]
+        columns[JSON] = [exact_json.dumps(item).decode() for item in listed]
         frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
         return cls(source, frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64}), cursor)
 
@@ -109,7 +109,7 @@ def kept(path: Path) -> pl.DataFrame:
 
 
 def _key_part(value: object) -> str | None:
-    return value if isinstance(value, str) or value is None else wire.dumps(value).decode()
+    return value if isinstance(value, str) or value is None else exact_json.dumps(value).decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Record:
 
     def json(self) -> Any:
         """The object that came, of a record that came as JSON."""
-        return wire.loads(self.row[JSON] or "null")
+        return exact_json.loads(self.row[JSON] or "null")
 
     def raw(self) -> dict[str, Any]:
         """A compact form that the state keeps, and `restored` reads; empty of a record that has no rows any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from crossdock.config import unknown
+from crossdock.config_file import unknown
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
 

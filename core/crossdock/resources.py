@@ -24,7 +24,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from crossdock.fields import (
+from crossdock.field_types import (
     Code,
     Country,
     Currency,

@@ -18,7 +18,7 @@ from tests.benchmarks import allowance_peers as peers
 from tests.benchmarks.allowance_client import Client
 from tests.benchmarks.allowance_server import UNLIMITED, Seen, Server, Size
 
-from crossdock.testing.postgres import PostgresServer
+from crossdock.testing.postgres_server import PostgresServer
 
 LEARN = {"per_minute": "learn"}
 PAIRS = 7  # of a burst, paced and unpaced in turn

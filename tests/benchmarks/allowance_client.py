@@ -25,12 +25,12 @@ from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settling import Settled
+from crossdock.delivery.settlement import Settled
 from crossdock.pacing.allowance import Allowance, Lane
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget
+from crossdock.project.project import Project
 from crossdock.state import parse_url
-from crossdock.sync.project import Project
 
 KEY = "BENCH_KEY"
 STATE = "state.db"

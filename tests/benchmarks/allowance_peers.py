@@ -19,7 +19,7 @@ from tests.benchmarks.allowance_client import KEY
 from tests.benchmarks.allowance_server import Server, Size
 from tests.benchmarks.bench_delivery import operation
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.platform.profile import PATHS
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ async def _deliver(acquire: Acquire, count: int, base_url: str, tenant: str) -> 
 async def _worker(client: httpx.AsyncClient, acquire: Acquire, numbers: Iterator[int]) -> None:
     async with client:
         for number in numbers:
-            body, key = wire.dumps(operation(number).after), {"idempotency-key": f'"peer-{number}"'}
+            body, key = exact_json.dumps(operation(number).after), {"idempotency-key": f'"peer-{number}"'}
             while True:
                 await acquire()
                 answer = await client.post(PATHS["product"], content=body, headers=key)

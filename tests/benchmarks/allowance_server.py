@@ -22,8 +22,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from crossdock.sandbox import SandboxSettings
 from crossdock.sandbox.app import Sandbox
-from crossdock.sandbox.dialects import Dialect
-from crossdock.sandbox.faults import Fault, FaultSet
+from crossdock.sandbox.fault_injection import Fault, FaultSet
+from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.server import config
 
 DOOR = "/_seen"

@@ -24,9 +24,9 @@ from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settling import Settled
+from crossdock.delivery.settlement import Settled
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget
 from crossdock.records import Record
 from crossdock.state import Pin, Scope, State, Transaction, create, parse_url
 

@@ -17,7 +17,7 @@ from tests.benchmarks import results
 from tests.benchmarks.delta_processes import Contestant, TooSlowError, print_profile, python, run
 from tests.benchmarks.delta_stage import STREAM, Stage
 
-from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.openssh_server import OpenSshServer
 
 HERE = Path(__file__).parent
 ROUNDS = 5

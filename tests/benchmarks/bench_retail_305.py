@@ -24,7 +24,7 @@ from tests.e2e import retail_truth
 from tests.e2e.retail_truth import Truth
 from tests.e2e.stage import Limits, SandboxProcess, Stage, balance, exports
 
-from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.openssh_server import OpenSshServer
 
 DAYS = 305
 LIMITS = Limits(10_000, 2_000)

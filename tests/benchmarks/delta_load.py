@@ -21,11 +21,11 @@ from crossdock.delivery.dispatcher import Chunk, Counters
 from crossdock.delivery.operations import Operation, mint, payload_fp
 from crossdock.delivery.outcomes import Outcome, Subject
 from crossdock.delivery.senders import Errand, Returned, Senders
-from crossdock.delivery.settling import Settled
-from crossdock.platform.target import PlatformTarget
+from crossdock.delivery.settlement import Settled
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.runs import runner
 from crossdock.state import Binding, Intent, State
-from crossdock.sync import runner
-from crossdock.transport.answers import Answer
+from crossdock.transport.http_answers import Answer
 
 BOUND_AT_ONCE = 10_000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.benchmarks.delta_processes import python, run
 
-from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.openssh_server import OpenSshServer
 
 STREAM = "wms.items"
 NIGHTS = ("first", "second", "same", "changed")  # only the last one differs in what counts

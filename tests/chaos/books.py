@@ -18,18 +18,20 @@ from sqlalchemy import Engine, create_engine, delete, event, select
 from tests.chaos.scripted import Asked, Said
 
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream, registry
-from crossdock.delivery import mending
+from crossdock.delivery import operator_actions
 from crossdock.delivery.operations import PARTIAL
 from crossdock.delivery.senders import Errand, Senders
 from crossdock.errors import StoppedError
-from crossdock.mapping.columns import Filter
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.progress import Silent
+from crossdock.project import project
 from crossdock.resources import ResourceName
-from crossdock.state import Choice, Intent, State, StateUrl, Transaction, schema, store
-from crossdock.state.engine import open_engine
-from crossdock.sync import project, runner
-from crossdock.sync.report import Report
-from crossdock.testing.clock import ManualClock
+from crossdock.runs import runner
+from crossdock.runs.run_report import Report
+from crossdock.state import Choice, Intent, State, StateUrl, Transaction, store
+from crossdock.state.db import schema
+from crossdock.state.db.engine import open_engine
+from crossdock.testing.manual_clock import ManualClock
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
 RESOURCE: dict[str, ResourceName] = {ACCOUNTS: "ledger_account", CUSTOMERS: "customer", INVOICES: "invoice"}
@@ -303,14 +305,14 @@ class World:
         streams = {f"wms.{name}" for name in chosen}
 
         def decide(tx: Transaction) -> int:
-            found = [intent for intent in mending.in_doubt(tx, Choice()) if intent.stream in streams]
+            found = [intent for intent in operator_actions.in_doubt(tx, Choice()) if intent.stream in streams]
             for intent in found:
                 held = self.platform.find(intent)
                 if held is None:
-                    mending.not_delivered(tx, [intent], at=self.clock.now())
+                    operator_actions.not_delivered(tx, [intent], at=self.clock.now())
                 else:
                     is_new = intent.operation == "create"
-                    mending.delivered(tx, [intent], held if is_new else None, at=self.clock.now())
+                    operator_actions.delivered(tx, [intent], held if is_new else None, at=self.clock.now())
             return len(found)
 
         with self.project.alone() as state:
@@ -321,9 +323,9 @@ class World:
         choice = Choice(f"wms.{stream}")
 
         def drop(tx: Transaction) -> None:
-            found = tx.refused.chosen(choice), tx.waiting.chosen(choice), mending.in_doubt(tx, choice)
+            found = tx.refused.chosen(choice), tx.waiting.chosen(choice), operator_actions.in_doubt(tx, choice)
             if any(found):
-                mending.drop(tx, *found, at=self.clock.now())
+                operator_actions.drop(tx, *found, at=self.clock.now())
 
         self.mend(drop)
 

@@ -22,7 +22,7 @@ from tests.patience import WITHIN_S, eventually
 # All that costs time is imported once. Each sync is a process of its own all the same, forked before anything has run.
 _STARTER = """
 import json, os, sys
-import crossdock.cli.main, crossdock.cli.sync, crossdock.sync.runner, crossdock.state, polars, psycopg
+import crossdock.cli.main, crossdock.cli.sync, crossdock.runs.runner, crossdock.state, polars, psycopg
 import crossdock_connectors.sftp_warehouse
 from crossdock.delivery import dispatcher
 dispatcher.LEAVE_AT_MOST_S = dispatcher.LEAVE_WITHIN_S  # so that a test knows how long is long enough

@@ -22,7 +22,7 @@ from tests.chaos.failing import NOTE_VARIABLE, Side
 from tests.e2e.stage import UNPACED, Done, SandboxProcess
 from tests.e2e.warehouse import CONFIG, ask
 
-from crossdock.testing.sftp import SftpServer
+from crossdock.testing.sftp_server import SftpServer
 
 HERE = Path(__file__).parent
 SQLITE = "sqlite:///state.db"

@@ -22,17 +22,19 @@ from tests.chaos.scripted import Scripted
 
 from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig, registry
 from crossdock.connector import FailureLimits
+from crossdock.delta.keyed_rows import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
+from crossdock.planning import planner as planning
 from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.project.project import Project
 from crossdock.records import LINE, REASONS, key_text
-from crossdock.state import Choice, Pin, StateUrl, create, schema
-from crossdock.sync import plan as planning
-from crossdock.sync import preview, project, runner
-from crossdock.sync.preview import Planned, Sink
-from crossdock.sync.project import Project
-from crossdock.sync.report import Report
-from crossdock.sync.rows import MAX_KEY_BYTES
-from crossdock.testing.clock import ManualClock
+from crossdock.runs import dry_run, runner
+from crossdock.runs.dry_run import Planned, Sink
+from crossdock.runs.run_report import Report
+from crossdock.state import Choice, Pin, StateUrl, create
+from crossdock.state.db import schema
+from crossdock.testing.manual_clock import ManualClock
 
 Row = dict[str, str | None]
 Named = tuple[str, str]  # stream and key
@@ -89,7 +91,7 @@ class Bench:
             withheld=lambda _: None,
         )
         assert self._project is not None
-        return preview.plan(self._project, [], sink, clock=self.clock, progress=Silent()), fates
+        return dry_run.plan(self._project, [], sink, clock=self.clock, progress=Silent()), fates
 
     def sync(self) -> Report:
         assert self._project is not None

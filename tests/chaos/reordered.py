@@ -10,13 +10,13 @@ from __future__ import annotations
 import runpy
 from typing import Any
 
-from crossdock import wire
+from crossdock import exact_json
 
-_ours = wire.dumps
+_ours = exact_json.dumps
 
 
 def dumps(value: Any) -> bytes:
-    """As `crossdock.wire.dumps`, but for the order of members."""
+    """As `crossdock.exact_json.dumps`, but for the order of members."""
     if isinstance(value, dict):
         return b"{%s}" % b",".join(b"%s:%s" % (_ours(name), dumps(value[name])) for name in sorted(value, reverse=True))
     if isinstance(value, list | tuple):
@@ -25,7 +25,7 @@ def dumps(value: Any) -> bytes:
 
 
 def main() -> None:
-    wire.dumps = dumps
+    exact_json.dumps = dumps
     runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 
 

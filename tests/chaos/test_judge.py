@@ -97,7 +97,7 @@ def test_the_engine_has_every_failpoint() -> None:
 
 def test_a_failpoint_that_vanished_fails_loudly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A function that was renamed is an error at the start, not a strike that never comes."""
-    gone = Failpoint("crossdock.state.runs", "Runs.gone", "night")
+    gone = Failpoint("crossdock.state.tables.run_history", "Runs.gone", "night")
     monkeypatch.setattr(failing, "FAILPOINTS", {"gone": gone})
     with pytest.raises(AttributeError, match="gone"):
         failing.arm("gone", 1, "after", tmp_path / "note")

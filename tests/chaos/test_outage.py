@@ -17,12 +17,12 @@ from tests.chaos.scripted import Asked, Said, Scripted
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settling import Settled
+from crossdock.delivery.settlement import Settled
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget
 from crossdock.records import Record
 from crossdock.state import Scope, State, Transaction
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 SCOPE = Scope("platform", "product", "wms")
 BEGINS_S, LASTS_S = 2.0, 120.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.chaos import promises
 
-from crossdock.testing.postgres import PostgresServer
+from crossdock.testing.postgres_server import PostgresServer
 
 
 def test_nothing_is_lost_in_a_crash(tmp_path: Path) -> None:

@@ -36,8 +36,8 @@ from tests.chaos.books import (
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Said, Scripted
 
+from crossdock.runs.run_report import Report
 from crossdock.state import Pin, StateUrl, create
-from crossdock.sync.report import Report
 
 KEYS = range(1, 7)
 PREFIX = {ACCOUNTS: "A", CUSTOMERS: "C", INVOICES: "I"}

@@ -26,16 +26,19 @@ from tests.e2e.stage import GIVEN
 from tests.e2e.warehouse import ask
 from tests.integration.nightly.nights_race import Inline
 
-from crossdock.nightly.service import Service
-from crossdock.nightly.vitals import Vitals
+from crossdock.observability.metrics import Vitals
 from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.project.project import Project
+from crossdock.runs import dry_run, runner
+from crossdock.runs.dry_run import Sink
 from crossdock.sandbox import SandboxServer
-from crossdock.state import StateUrl, purging, schema
-from crossdock.state.expiry import Ages
-from crossdock.sync import preview, project, runner
-from crossdock.sync.preview import Sink
-from crossdock.sync.project import Project
-from crossdock.testing.clock import ManualClock
+from crossdock.scheduler.service import Service
+from crossdock.state import StateUrl
+from crossdock.state.db import schema
+from crossdock.state.tables.expiry import Ages
+from crossdock.state.upkeep import purge
+from crossdock.testing.manual_clock import ManualClock
 
 BEGIN = datetime(2026, 1, 1, 1, tzinfo=UTC)
 DUE = BEGIN.replace(hour=2, minute=30)
@@ -134,7 +137,7 @@ class Site:
     def plan(self) -> tuple[Counter[str], set[str]]:
         """What a sync would do, and which streams it would refuse."""
         ignore = [lambda _: None] * 6
-        planned = preview.plan(self.loaded, [], Sink(*ignore), clock=self.clock, progress=Silent())
+        planned = dry_run.plan(self.loaded, [], Sink(*ignore), clock=self.clock, progress=Silent())
         return Counter(planned.operations), set(planned.errors)
 
     def serve(self) -> None:
@@ -165,7 +168,7 @@ class Site:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
         with self.loaded.alone() as state:
-            purged, is_whole = purging.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
+            purged, is_whole = purge.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__slots__)
 

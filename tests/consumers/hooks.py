@@ -16,8 +16,8 @@ from typing import Any
 
 import schemathesis
 
-from crossdock.sandbox.keys import SLUG
-from crossdock.sandbox.openapi import KEY_PATTERN
+from crossdock.sandbox.api_keys import SLUG
+from crossdock.sandbox.openapi_document import KEY_PATTERN
 
 PARENTS: dict[str, str] = json.loads(os.environ.get("CONSUMERS_PARENTS", "{}"))  # member name -> an id that exists
 ID = re.compile("[a-z]{3}_[0-9a-f]{25}")

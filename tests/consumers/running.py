@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from crossdock.sandbox import SandboxServer
-from crossdock.sandbox.samples import INPUTS
+from crossdock.sandbox.openapi_examples import INPUTS
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from tests.e2e.warehouse import Front, Site, open_site
 from tests.servers import require
 
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.openssh_server import OpenSshServer
 
 
 @pytest.fixture(scope="session")

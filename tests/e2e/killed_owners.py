@@ -23,9 +23,9 @@ from tests.e2e import retail_truth
 from tests.e2e.crew import Crew
 from tests.e2e.stage import SandboxProcess, Stage, balance
 
-from crossdock.state import schema
-from crossdock.state.runs import UNRECORDED
-from crossdock.sync import project
+from crossdock.project import project
+from crossdock.state.db import schema
+from crossdock.state.tables.run_history import UNRECORDED
 
 WITHIN_S = 180.0  # who was held up for a second while it took over has no lock, and is followed when its lease is over
 LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read

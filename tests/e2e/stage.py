@@ -19,7 +19,7 @@ import yaml
 from tests.e2e.retail_truth import Holdings, canonical
 from tests.patience import WITHIN_S, eventually
 
-from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.openssh_server import OpenSshServer
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA_VARIABLE = "CROSSDOCK_RETAIL_DATA"

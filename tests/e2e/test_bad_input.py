@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PASSWORD, PERSON, PRODUCTS, Site, expected
 
-from crossdock.state import engine
+from crossdock.state.db import engine
 
 HEADER = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n"
 SNAPSHOT = ("mode: append", "mode: snapshot", "products:")

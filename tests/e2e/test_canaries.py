@@ -20,9 +20,9 @@ from tests.integration.nightly.test_notify_receivers import Receiver, Relay, rel
 from tests.servers import served
 
 from crossdock import registry
-from crossdock.nightly.notify import NightEnded, Notifier, NotifyConfig
+from crossdock.notifications.notifier import NightEnded, Notifier, NotifyConfig
 from crossdock.state import parse_url
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 WANTED = 150
 HEADER = "CUSTNO;NAME;MAIL;PHONE;TAX;STREET;CITY;ZIP;LAND\n"

@@ -25,12 +25,12 @@ import pytest
 from tests.patience import eventually
 
 from crossdock.cli.main import main
-from crossdock.demo import witness
+from crossdock.demo import effects_check
 from crossdock.errors import InternalError
+from crossdock.project import project
+from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
-from crossdock.sync import project
-from crossdock.sync.report import Report
-from crossdock.sync.tally import Tally
+from crossdock.tally import Tally
 
 DEADLINE_S = 60
 STREAMS = ("customers", "items", "bins", "lots", "invoices")
@@ -208,7 +208,7 @@ def test_the_proof_can_fail(copy: Path, change: str, effects: int, proved: bool)
     tally.count("created", effects)
     report = Report(1, "2026-11-02", tallies={"all": tally})
     with SandboxServer(copy / "sandbox"), nullcontext() if proved else pytest.raises(InternalError, match="saw"):
-        assert witness.compare(project.load(copy / "crossdock.yaml"), [report]) == {"create": 387, "update": 8}
+        assert effects_check.compare(project.load(copy / "crossdock.yaml"), [report]) == {"create": 387, "update": 8}
 
 
 def test_the_folder_tells_its_story_without_servers(demo: Demo, crossdock: Run) -> None:

@@ -17,9 +17,9 @@ from tests.e2e.silence import contents, tree
 from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
 from crossdock.clock import SystemClock
+from crossdock.planning.references import key_hashes
+from crossdock.project import project
 from crossdock.state import Scope
-from crossdock.sync import project
-from crossdock.sync.references import key_hashes
 
 GUARD = Path(__file__).with_name("guard.py")
 MORE = "4;C1;P1;7;1.50;EUR\n"

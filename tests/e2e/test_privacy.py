@@ -20,7 +20,8 @@ from tests.unit.state.test_state import intent
 
 from crossdock.cli.main import cli, main
 from crossdock.errors import StateError
-from crossdock.state import State, engine
+from crossdock.state import State
+from crossdock.state.db import engine
 
 PASSPHRASE = "phrase-canary-9c2d"
 # Every personal value begins with PERSON, so that one word watches over all of them.

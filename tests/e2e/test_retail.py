@@ -20,7 +20,7 @@ from tests.e2e import retail_truth
 from tests.e2e.retail_truth import Holdings, canonical
 from tests.e2e.stage import LISTS, UNPACED, SandboxProcess, Stage
 
-from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.openssh_server import OpenSshServer
 
 pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 

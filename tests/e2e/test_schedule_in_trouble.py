@@ -23,10 +23,10 @@ from tests.patience import WITHIN_S
 from tests.servers import require
 
 from crossdock.clock import SystemClock
-from crossdock.nightly.scheduler import Scheduler
+from crossdock.project import project
+from crossdock.scheduler.scheduler import Scheduler
 from crossdock.state import Occasion
-from crossdock.sync import project
-from crossdock.testing.postgres import PostgresServer
+from crossdock.testing.postgres_server import PostgresServer
 
 EVERY_SECOND = "{time_zone: UTC, every: 1s}"
 NIGHTLY = "{time_zone: Europe/Berlin, at: '02:30'}"

@@ -16,7 +16,7 @@ import pytest
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PERSON, PRODUCTS, Site
 from tests.patience import eventually
 
-from crossdock.sync import project
+from crossdock.project import project
 
 EVERY_DAY = "days: [mon, tue, wed, thu, fri, sat, sun]"
 JOBS = "jobs:\n  nightly:\n    schedule: {{time_zone: UTC, {when}, {days}, business_date: same_day}}\n"

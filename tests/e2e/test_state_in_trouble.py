@@ -21,8 +21,8 @@ from tests.e2e.test_schedule_in_trouble import MANY, fill_up, small_disk
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Result, Site
 from tests.servers import require
 
-from crossdock.state import engine as state_engine
-from crossdock.testing.postgres import PostgresServer
+from crossdock.state.db import engine as state_engine
+from crossdock.testing.postgres_server import PostgresServer
 
 GOES_ON = "it goes on from what was delivered"
 ALL_DAYS = "[mon, tue, wed, thu, fri, sat, sun]"

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, FORWARD, PERSON, PRODUCTS, Front, Reply, Site
 
+from crossdock.project import project
 from crossdock.state import FileFacts, State
-from crossdock.sync import project
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 from tests.e2e.warehouse import FORWARD, Front, Reply, Site
 
+from crossdock.project import project
 from crossdock.state import State
-from crossdock.sync import project
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tests.patience import eventually
 
 from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer
-from crossdock.testing.sftp import SftpServer
+from crossdock.testing.sftp_server import SftpServer
 
 PERSON = "Kanari"  # stands in every customer's name, so that a name that is shown is found
 PASSWORD = "pw-canary-5b1f"

@@ -17,11 +17,11 @@ from pathlib import Path
 from tests.memory import peak_kib
 from tests.servers import served
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.errors import UnavailableError
-from crossdock.platform import problems
-from crossdock.sources.links import next_target
-from crossdock.transport.http import HttpClient
+from crossdock.platform import error_answers
+from crossdock.sources.link_header import next_target
+from crossdock.transport.http_client import HttpClient
 
 ROOT = Path(__file__).parents[2]
 BYTES = 8 * 1024 * 1024  # what is read of an answer at most
@@ -31,7 +31,7 @@ MUCH = 10_000  # pieces; 640 MB, and a thousand times as much unpacked
 
 def _array(item: str, values: int = 1) -> bytes:
     """As many of *item*, which is so many *values*, as a text may be long and hold."""
-    count = min(BYTES // (len(item) + 1), wire.MAX_VALUES // values) - 1
+    count = min(BYTES // (len(item) + 1), exact_json.MAX_VALUES // values) - 1
     return f"[{','.join([item] * count)}]".encode()
 
 
@@ -45,7 +45,7 @@ BODIES: Mapping[str, Callable[[], bytes]] = {
     "too many": lambda: b"[" + b"[]," * (BYTES // 3) + b"0]",
     "decimals": lambda: _array("1.1"),
     "halves": lambda: b'["\\ud83d\\ude00",' + _array("1.1")[1:],
-    "one member": lambda: b"{" + b",".join([b'"a":0'] * (wire.MAX_VALUES - 2)) + b"}",
+    "one member": lambda: b"{" + b",".join([b'"a":0'] * (exact_json.MAX_VALUES - 2)) + b"}",
     "errors": lambda: b'{"errors":%s}' % _array('{"pointer":"/a","detail":"b"}', 3),
     "a pointer": lambda: b'{"errors":[{"pointer":"%s","detail":"%s"}]}' % (b"/" * (BYTES // 2), b"x" * (BYTES // 2)),
 }
@@ -115,8 +115,8 @@ class _Feeding(socketserver.StreamRequestHandler):
 
 def _read(body: bytes) -> None:
     with suppress(ValueError):
-        wire.dumps(wire.loads(body))
-    problems.read(400, body)
+        exact_json.dumps(exact_json.loads(body))
+    error_answers.read(400, body)
     with suppress(ValueError):
         next_target(body[:100_000].decode())
 

@@ -13,9 +13,9 @@ from tests.fuzz.readers import meanings
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.pacing import headers
-from crossdock.transport.answers import Answer
-from crossdock.transport.http import HttpClient
+from crossdock.pacing import rate_headers
+from crossdock.transport.http_answers import Answer
+from crossdock.transport.http_client import HttpClient
 
 CANARY = b"canary-4711"
 MAX_BYTES = 64 * 1024
@@ -98,7 +98,7 @@ def _asked(server: RawServer, which: str) -> bool:
 
 def _is_read(answer: Answer) -> None:
     assert len(answer.body) <= MAX_BYTES
-    headers.read(answer.headers, 1_800_000_000.0)
+    rate_headers.read(answer.headers, 1_800_000_000.0)
     list(meanings(answer))
 
 

@@ -13,13 +13,13 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.delivery import outcomes
 from crossdock.delivery.outcomes import Outcome, Subject
-from crossdock.pacing import headers
-from crossdock.platform import problems
-from crossdock.sources.links import next_target
-from crossdock.transport.answers import Answer
+from crossdock.pacing import rate_headers
+from crossdock.platform import error_answers
+from crossdock.sources.link_header import next_target
+from crossdock.transport.http_answers import Answer
 
 LONGEST_SENTENCE = 200
 
@@ -40,7 +40,7 @@ _values = st.recursive(
 
 def _is_within(value: Any) -> bool:
     try:
-        wire.dumps(value)
+        exact_json.dumps(value)
     except ValueError:
         return False
     return True
@@ -66,7 +66,7 @@ _members = {
     | _values,
     "data": _values,
 }
-_documents = st.fixed_dictionaries({}, optional=_members).filter(_is_within).map(wire.dumps)
+_documents = st.fixed_dictionaries({}, optional=_members).filter(_is_within).map(exact_json.dumps)
 _bodies = _soup | st.binary(max_size=60) | _documents | _damaged(_documents)
 
 _words = st.sampled_from([
@@ -90,15 +90,15 @@ def json_bytes(examples: int) -> None:
     def check(body: bytes) -> None:
         finding = None
         try:
-            value = wire.loads(body)
+            value = exact_json.loads(body)
         except ValueError as error:
             finding = str(error)
         if finding is not None:
             assert len(finding) <= LONGEST_SENTENCE
             return
-        canonical = wire.dumps(value)
-        assert wire.dumps(wire.loads(canonical)) == canonical
-        assert wire.dumps(wire.loads_own(canonical.decode())) == canonical
+        canonical = exact_json.dumps(value)
+        assert exact_json.dumps(exact_json.loads(canonical)) == canonical
+        assert exact_json.dumps(exact_json.loads_own(canonical.decode())) == canonical
 
     _try(check, _bodies, examples)
 
@@ -107,10 +107,10 @@ def header_fields(examples: int) -> None:
     """Whatever fields an answer has, they are read or passed over, and what is read keeps its bounds."""
 
     def check(given: dict[str, str]) -> None:
-        told = headers.read(given, 1_800_000_000.0)
+        told = rate_headers.read(given, 1_800_000_000.0)
         assert told is None or all(value is None or math.isfinite(value) for value in (told.remaining, told.burst))
         wait = outcomes.retry_after_s(Answer(429, given, b""))
-        assert wait is None or 0 <= wait <= headers.MAX_WAIT_S
+        assert wait is None or 0 <= wait <= rate_headers.MAX_WAIT_S
 
     _try(check, st.dictionaries(st.sampled_from(_names), _fields, max_size=6), examples)
 
@@ -144,8 +144,8 @@ def answers(examples: int) -> None:
 
     def check(answer: Answer) -> None:
         for outcome in meanings(answer):
-            assert len(outcome.message) <= problems.MAX_TEXT
-            assert len(outcome.pointer or "") <= problems.MAX_POINTER
+            assert len(outcome.message) <= error_answers.MAX_TEXT
+            assert len(outcome.pointer or "") <= error_answers.MAX_POINTER
             assert len(outcome.etag or "") <= outcomes.MAX_ETAG
 
     given = st.dictionaries(st.sampled_from(_names), _fields, max_size=3)

@@ -12,7 +12,7 @@ from tests.benchmarks.delta_processes import run
 from tests.benchmarks.delta_stage import Stage
 from tests.servers import require
 
-from crossdock.testing.openssh import OpenSshServer
+from crossdock.testing.openssh_server import OpenSshServer
 
 FACTS = """
     SELECT key_hash, key, record_fp, fp_algorithm, position, payload, payload_fp, etag, counter

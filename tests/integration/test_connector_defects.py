@@ -14,11 +14,11 @@ from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 from crossdock import Context, RawBatch, Record, RecordError, Stream
 from crossdock.connector import GoneLimits, OnGone
 from crossdock.errors import InternalError, StoppedError
-from crossdock.mapping.columns import Filter
+from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.planning.drafts import drafted
+from crossdock.project import project
 from crossdock.records import LINE, Proof
 from crossdock.state import Scope, StateUrl, parse_url
-from crossdock.sync import project
-from crossdock.sync.drafting import drafted
 
 SECRET = "hunter2"
 ROWS: list[Row] = [{"K": str(number)} for number in range(6)]

@@ -17,7 +17,7 @@ from tests.report_page import AT, HOSTILE, finish, letter, multiplied, sqlite_st
 from tests.servers import require, served
 from tests.unit.state.test_state import intent
 
-from crossdock.cli import report
+from crossdock.cli import html_report
 
 USABLE_MS = 2_000
 WIDTHS = (1280, 400)
@@ -133,7 +133,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
             steps = [[f"fetching {name}", 0, 1_000] for name in ("k" * 190, HOSTILE, "PRODUCTS_20260329.csv.gz")]
             course = {"steps": steps, "samples": [[7_000 * number, number * 37 % 2_000] for number in range(500)]}
             found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", course=course, rejected=100_003)
-            return report.page(tx.reporting, found, at=AT)
+            return html_report.page(tx.reporting, found, at=AT)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def test_a_large_report_is_quick_and_fits_its_window(met: Met) -> None:
     """With everything unfolded, wide and narrow, within two seconds; only tables are wider, and scroll."""
     assert [each["width"] for each in met.by_width] == list(WIDTHS)
     for each in met.by_width:
-        assert len(each["cells"]) > 5 * report.LISTED * 6  # three reasons, what waits, what is in doubt
+        assert len(each["cells"]) > 5 * html_report.LISTED * 6  # three reasons, what waits, what is in doubt
         assert each["wide"] <= each["room"]
         assert each["spilt"] == []
         assert each["ms"] < USABLE_MS

@@ -11,7 +11,7 @@ import pytest
 from tests.chaos import promises
 from tests.chaos.depot import SQLITE
 
-from crossdock.testing.postgres import PostgresServer
+from crossdock.testing.postgres_server import PostgresServer
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.consumers.running import python_client, run, schemathesis, typescript_client, use
 
-from crossdock.sandbox import SandboxServer, SandboxSettings, openapi
+from crossdock.sandbox import SandboxServer, SandboxSettings, openapi_document
 
 # The generator's own template for the class that holds the connection; it is the same for every document.
 _MYPY = "[mypy]\nstrict = True\n[mypy-platform_client.client]\nignore_errors = True\n"
@@ -71,9 +71,9 @@ def test_schemathesis_finds_a_lie(
     server: SandboxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: Callable[[Any], Any], found: str
 ) -> None:
     """Where the document says another thing than the sandbox does, it is found: finding nothing means something."""
-    document = copy.deepcopy(openapi.document())
+    document = copy.deepcopy(openapi_document.document())
     lie(document["components"]["schemas"])
-    monkeypatch.setattr(openapi, "document", lambda: document)
+    monkeypatch.setattr(openapi_document, "document", lambda: document)
     some = ("--include-operation-id", "createInvoice", "--include-operation-id", "createProduct")
     examples = ("--phases", "coverage,fuzzing", "--max-examples", "60", "--generation-deterministic")
     with pytest.raises(AssertionError, match=f"{found} "):

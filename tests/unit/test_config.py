@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from crossdock import config
-from crossdock.config import ConfigModel, Name, Secret, SecretRef
+from crossdock import config_file
+from crossdock.config_file import ConfigModel, Name, Secret, SecretRef
 from crossdock.errors import ConfigError
 
 
@@ -28,7 +28,7 @@ class Whole(ConfigModel):
 def read(tmp_path: Path, text: str) -> Whole:
     path = tmp_path / "c.yaml"
     path.write_text(text, encoding="utf-8")
-    document = config.read(path)
+    document = config_file.read(path)
     return document.check(Whole, document.data)
 
 
@@ -78,7 +78,7 @@ def test_numbers_are_exact_until_a_model_wants_a_float(tmp_path: Path) -> None:
 def test_a_missing_file_says_so(tmp_path: Path) -> None:
     """The hint names the option."""
     with pytest.raises(ConfigError, match="no such config file"):
-        config.read(tmp_path / "none.yaml")
+        config_file.read(tmp_path / "none.yaml")
 
 
 def test_secrets_come_from_the_environment_or_an_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,11 +145,11 @@ def test_a_config_is_a_small_utf_8_file(tmp_path: Path) -> None:
     """A folder, a device without end and a byte that is not UTF-8 are findings; the byte's with line and column."""
     (tmp_path / "c.yaml").write_bytes("name: x\r\nÄ: \xff".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"c.yaml:2:1: is not UTF-8 text"):
-        config.read(tmp_path / "c.yaml")
+        config_file.read(tmp_path / "c.yaml")
     with pytest.raises(ConfigError, match="larger than 1,048,576 bytes"):
-        config.read(Path("/dev/zero"))
+        config_file.read(Path("/dev/zero"))
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
-        config.read(tmp_path)
+        config_file.read(tmp_path)
 
 
 def test_a_flood_of_findings_is_cut(tmp_path: Path) -> None:

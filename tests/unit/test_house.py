@@ -17,10 +17,10 @@ from pydantic import TypeAdapter
 import crossdock
 from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
+from crossdock.project import project
 from crossdock.records import RawBatch, Record
 from crossdock.registry import available, load
 from crossdock.resources import RESOURCES
-from crossdock.sync import project
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.resources import (
     RESOURCES,
     InventoryLotDraft,
@@ -97,7 +97,7 @@ def test_every_exact_number_is_kept(number: Decimal) -> None:
 def test_zeros_that_say_nothing_are_left_out(number: Decimal, text: bytes) -> None:
     """A number that fits can be written, whatever zeros it came with; some would take gigabytes."""
     product = Product.model_validate({"externalId": "x", "sku": "s", "name": "n", "unitPrice": number})
-    assert wire.dumps(product.payload()["unitPrice"]) == text
+    assert exact_json.dumps(product.payload()["unitPrice"]) == text
 
 
 def test_a_draft_holds_references_and_the_wire_does_not() -> None:

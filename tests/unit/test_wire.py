@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import wire
+from crossdock import exact_json
 
 exact = st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**15), max_value=10**15)
 values = st.recursive(
@@ -23,10 +23,10 @@ values = st.recursive(
 @given(values)
 def test_what_is_written_is_read_back_equal(value: Any) -> None:
     """Any JSON value comes back equal, whichever way it is read, and its bytes are the same the second time."""
-    body = wire.dumps(value)
-    assert wire.loads(body) == value
-    assert repr(wire.loads_own(body.decode())) == repr(wire.loads(body))
-    assert wire.dumps(wire.loads(body)) == body
+    body = exact_json.dumps(value)
+    assert exact_json.loads(body) == value
+    assert repr(exact_json.loads_own(body.decode())) == repr(exact_json.loads(body))
+    assert exact_json.dumps(exact_json.loads(body)) == body
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_what_is_written_is_read_back_equal(value: Any) -> None:
 )
 def test_one_number_has_one_text(value: Decimal, text: str) -> None:
     """Equal decimals have equal bytes, so they have equal fingerprints."""
-    assert wire.dumps(value).decode() == text
+    assert exact_json.dumps(value).decode() == text
 
 
 def test_keys_are_sorted_and_nothing_is_escaped_in_vain() -> None:
     """One object has one text."""
-    assert wire.dumps({"b": 1, "a": "é\u2028"}) == '{"a":"é\u2028","b":1}'.encode()
+    assert exact_json.dumps({"b": 1, "a": "é\u2028"}) == '{"a":"é\u2028","b":1}'.encode()
 
 
 @pytest.mark.parametrize(
@@ -66,20 +66,20 @@ def test_keys_are_sorted_and_nothing_is_escaped_in_vain() -> None:
 def test_what_is_no_json_is_refused(body: bytes) -> None:
     """Whatever another parser might let pass is a ValueError."""
     with pytest.raises(ValueError):
-        wire.loads(body)
+        exact_json.loads(body)
 
 
 @pytest.mark.parametrize("value", [1.5, {1, 2}, object(), Decimal("NaN"), datetime(2026, 1, 1)])  # noqa: DTZ001
 def test_what_has_no_exact_form_is_not_written(value: object) -> None:
     """A float can never slip onto the wire."""
     with pytest.raises((TypeError, ValueError)):
-        wire.dumps(value)
+        exact_json.dumps(value)
 
 
 def test_times_are_utc_and_days_are_plain() -> None:
     """An instant is written in UTC whatever zone it came in."""
     east = datetime(2026, 3, 29, 3, 0, tzinfo=timezone(timedelta(hours=2)))
-    assert wire.dumps([east, date(2026, 3, 29), datetime(2026, 1, 1, tzinfo=UTC)]) == (
+    assert exact_json.dumps([east, date(2026, 3, 29), datetime(2026, 1, 1, tzinfo=UTC)]) == (
         b'["2026-03-29T01:00:00Z","2026-03-29","2026-01-01T00:00:00Z"]'
     )
 
@@ -103,14 +103,14 @@ BEYOND = [
 def test_a_number_beyond_the_bounds_is_one_finding(number: str) -> None:
     """An exponent beyond 1,000 and more than 1,001 digits are refused in the same words, wherever the number stands."""
     with pytest.raises(ValueError, match="^a number has an exponent beyond 1,000 or more than 1,001 digits$"):
-        wire.loads(f'{{"a":[1,{number}]}}')
+        exact_json.loads(f'{{"a":[1,{number}]}}')
 
 
 @pytest.mark.parametrize("number", ["1e1001", "1e400000000", "-1e-400000000", "1." + "0" * 1001])
 def test_our_own_texts_have_the_same_bounds(number: str) -> None:
     """A number of a changed state is refused before it is expanded."""
     with pytest.raises(ValueError, match="a number has an exponent beyond"):
-        wire.loads_own(number)
+        exact_json.loads_own(number)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +121,15 @@ def test_our_own_texts_have_the_same_bounds(number: str) -> None:
 def test_a_number_that_could_not_be_read_is_not_written(number: Decimal | int) -> None:
     """What mapping code makes has the bounds of what is read."""
     with pytest.raises(ValueError, match="a number has an exponent beyond"):
-        wire.dumps({"a": number})
+        exact_json.dumps({"a": number})
 
 
 @pytest.mark.parametrize("number", ["1e1000", "-1E-1000", "9" * 1001, "-" + "9" * 1001, "0." + "9" * 1000])
 def test_a_number_at_the_bounds_comes_back(number: str) -> None:
     """An exponent of 1,000 and 1,001 digits are read and written without a change."""
-    value = wire.loads(number)
+    value = exact_json.loads(number)
     assert value == Decimal(number)
-    assert wire.loads(wire.dumps(value)) == value
+    assert exact_json.loads(exact_json.dumps(value)) == value
 
 
 def nested(levels: int) -> Any:
@@ -141,7 +141,7 @@ def nested(levels: int) -> Any:
 
 def test_depth_has_one_bound_for_reading_and_writing() -> None:
     """Sixty-four levels come back, one more is refused either way, and so are levels beyond any stack."""
-    assert wire.loads(wire.dumps(nested(64))) == nested(64)
+    assert exact_json.loads(exact_json.dumps(nested(64))) == nested(64)
     too_deep = b"[" * 65 + b"]" * 65
     for body in (
         too_deep,
@@ -150,48 +150,48 @@ def test_depth_has_one_bound_for_reading_and_writing() -> None:
         b"[0," + b"[" * 200 + b"]" * 200 + b"]",
     ):
         with pytest.raises(ValueError, match="nested more than 64 levels deep|Expecting value"):
-            wire.loads(body)
+            exact_json.loads(body)
     for value in (nested(65), nested(100_000), (nested(64),)):
         with pytest.raises(ValueError, match="nested more than 64 levels deep"):
-            wire.dumps(value)
+            exact_json.dumps(value)
     with pytest.raises(ValueError, match="nested more than 64 levels deep"):
-        wire.loads_own("[" * 100_000)
+        exact_json.loads_own("[" * 100_000)
 
 
 def test_the_number_of_values_has_one_bound_for_reading_and_writing() -> None:
     """A million values come back, more are refused either way: they would take a hundred times their text."""
-    most = [0] * (wire.MAX_VALUES - 1)
-    assert wire.loads(wire.dumps(most)) == most
+    most = [0] * (exact_json.MAX_VALUES - 1)
+    assert exact_json.loads(exact_json.dumps(most)) == most
     with pytest.raises(ValueError, match="^more than 1,000,000 values$"):
-        wire.dumps([*most, 0, 0])
+        exact_json.dumps([*most, 0, 0])
     with pytest.raises(ValueError, match="^more than 1,000,000 values$"):
-        wire.loads(b"[" + b"[]," * 500_001 + b"0]")
+        exact_json.loads(b"[" + b"[]," * 500_001 + b"0]")
 
 
 def test_brackets_in_a_text_are_no_levels() -> None:
     """Only objects and arrays count."""
-    assert wire.loads(wire.dumps(["[" * 1000, "{" * 1000])) == ["[" * 1000, "{" * 1000]
+    assert exact_json.loads(exact_json.dumps(["[" * 1000, "{" * 1000])) == ["[" * 1000, "{" * 1000]
 
 
 def test_a_repeated_member_is_found_in_linear_time() -> None:
     """An object of 400,000 members, of which the last is repeated, would take days if each were counted."""
     members = ",".join(f'"{number}":0' for number in range(400_000))
     with pytest.raises(ValueError, match="^an object repeats a member name$"):
-        wire.loads(f'{{{members},"399999":0}}')
+        exact_json.loads(f'{{{members},"399999":0}}')
 
 
 def test_long_member_names_are_not_kept() -> None:
     """The memory of names holds short ones alone, since a server chooses them."""
-    before = wire._short_name.cache_info().currsize
-    wire.dumps({"x" * 65: 1})
-    assert wire._short_name.cache_info().currsize == before
+    before = exact_json._short_name.cache_info().currsize
+    exact_json.dumps({"x" * 65: 1})
+    assert exact_json._short_name.cache_info().currsize == before
 
 
 @pytest.mark.parametrize("text", [r"\ud800", r"\uDC00", r"\\\ud83d", r"\ud83d\u0041", r"\ude00\ud83d", r"a\ud83dx"])
 def test_half_a_character_is_found(text: str) -> None:
     """An escape that UTF-8 cannot carry is refused, be it behind an escaped backslash."""
     with pytest.raises(ValueError, match="half a character"):
-        wire.loads(f'["x","{text}"]')
+        exact_json.loads(f'["x","{text}"]')
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_half_a_character_is_found(text: str) -> None:
 )
 def test_whole_characters_pass(text: str, value: str) -> None:
     """Two halves that belong together, and what only looks like a half, are text."""
-    assert wire.loads(f'"{text}"') == value
+    assert exact_json.loads(f'"{text}"') == value
 
 
 @pytest.mark.parametrize(
@@ -208,5 +208,5 @@ def test_whole_characters_pass(text: str, value: str) -> None:
 def test_no_finding_quotes_the_text(body: bytes) -> None:
     """What is said of broken JSON goes into errors and logs, and holds nothing of it."""
     with pytest.raises(ValueError) as refused:
-        wire.loads(body)
+        exact_json.loads(body)
     assert "canary" not in str(refused.value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import MOST, as_json, config_option, counted, example, say
+from crossdock.cli.shared_options import MOST, as_json, config_option, counted, example, say
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,22 +26,22 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     """
     if (stream is None) is not (number is None):
         raise ConfigError("name the stream, and how many records may go; 'crossdock approve' alone lists both")
-    from crossdock.cli import terminal
-    from crossdock.sync import project
+    from crossdock.cli import terminal_output
+    from crossdock.project import project
 
     loaded = project.load(config)
     if stream is None or number is None:
         with loaded.look() as tx:
             waiting = tx.removals.listed()
         if as_json:
-            terminal.print_json([_facts(each) for each in waiting])
+            terminal_output.print_json([_facts(each) for each in waiting])
         else:
             _show(waiting)
         return
     with loaded.alone() as state:
         approved = state.apply(lambda tx: _approve(tx, stream, number))
     if as_json:
-        terminal.print_json(_facts(approved))
+        terminal_output.print_json(_facts(approved))
     else:
         say(f"approved: {_told(approved)}; 'crossdock sync {stream}' does it")
 
@@ -59,16 +59,16 @@ def _approve(tx: Transaction, stream: str, number: int) -> Removal:
 
 
 def _show(waiting: list[Removal]) -> None:
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
 
     rows = [
         (each.stream, each.number, each.what, f"{each.since:%Y-%m-%d %H:%M}Z", "yes" if each.approved_at else "")
         for each in waiting
     ]
-    console = terminal.out()
+    console = terminal_output.out()
     if rows:
         columns = ("stream", "records", "what", "since", "approved")
-        console.print(terminal.table("Removals", columns, rows, numbers=("records",)))
+        console.print(terminal_output.table("Removals", columns, rows, numbers=("records",)))
     else:
         console.print("no removal waits for approval")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, say
+from crossdock.cli.shared_options import as_json, config_option, counted, example, say
 
 
 @click.group()
@@ -19,10 +19,11 @@ def bindings() -> None:
 @config_option
 def export(config: Path) -> None:
     """Write all bindings as CSV: resource, namespace, key, platform_id."""
-    from crossdock.sync import project, takeover
+    from crossdock.planning import binding_import
+    from crossdock.project import project
 
     with project.load(config).look() as tx:
-        takeover.export(tx, sys.stdout)
+        binding_import.export(tx, sys.stdout)
 
 
 @bindings.command("import", epilog=example("crossdock bindings import bindings.csv"))
@@ -35,14 +36,15 @@ def import_(file: Path, config: Path, *, as_json: bool) -> None:
     FILE is CSV as 'bindings export' writes it. The next sync sends every field of a record that may be changed, since
     nobody knows what the platform holds; an invoice counts as delivered.
     """
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.sync import project, takeover
+    from crossdock.planning import binding_import
+    from crossdock.project import project
 
     at = SystemClock().now()
     with project.load(config).alone() as state:
-        number = state.apply(lambda tx: takeover.take_over(tx, file, at=at))
+        number = state.apply(lambda tx: binding_import.take_over(tx, file, at=at))
     if as_json:
-        terminal.print_json({"bound": number})
+        terminal_output.print_json({"bound": number})
     else:
         say(f"bound {counted(number, 'record')}")

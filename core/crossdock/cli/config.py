@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example
+from crossdock.cli.shared_options import as_json, config_option, example
 from crossdock.printable import printable_json, printable_lines
 
 
@@ -21,11 +21,11 @@ def config() -> None:
 @as_json
 def show(config: Path, *, as_json: bool) -> None:
     """Show the config with all its defaults; no secret, only where each one stands, and nothing personal."""
-    from crossdock import wire
-    from crossdock.cli.effective import effective
+    from crossdock import exact_json
+    from crossdock.project.effective_config import effective
 
     document = effective(config)
-    click.echo(printable_json(wire.dumps(document).decode()) if as_json else _yaml(document), nl=as_json)
+    click.echo(printable_json(exact_json.dumps(document).decode()) if as_json else _yaml(document), nl=as_json)
 
 
 @click.command(epilog=example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse"))
@@ -34,12 +34,12 @@ def show(config: Path, *, as_json: bool) -> None:
 def schema(kind: str | None, *, as_json: bool) -> None:
     """Print the JSON Schema (draft 2020-12) of a config file, for editors that complete and check while one writes."""
     from crossdock import registry
-    from crossdock.cli import terminal
-    from crossdock.sync.config_schema import config_schema
+    from crossdock.cli import terminal_output
+    from crossdock.project.config_schema import config_schema
 
     del as_json
     names = [kind] if kind else sorted(registry.available())
-    terminal.print_json(config_schema({name: registry.load(name).settings for name in names}))
+    terminal_output.print_json(config_schema({name: registry.load(name).settings for name in names}))
 
 
 def _yaml(document: dict[str, Any]) -> str:
@@ -47,7 +47,7 @@ def _yaml(document: dict[str, Any]) -> str:
 
     import yaml
 
-    from crossdock.wire import decimal_text
+    from crossdock.exact_json import decimal_text
 
     class Exact(yaml.SafeDumper):
         """Writes decimals with the digits that they have."""

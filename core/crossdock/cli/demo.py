@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, example, interruptible
+from crossdock.cli.shared_options import as_json, example, interruptible
 from crossdock.errors import StoppedError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from crossdock.sync.project import Project
-    from crossdock.sync.report import Report
+    from crossdock.project.project import Project
+    from crossdock.runs.run_report import Report
 
 
 @click.command(epilog=example("crossdock demo", "crossdock demo --serve"))
@@ -36,30 +36,30 @@ def demo(ctx: click.Context, folder: Path, *, serve: bool, as_json: bool) -> Non
 
     It takes a few seconds, and leaves a folder with config, state and a third night to play with.
     """
-    from crossdock.cli import terminal
-    from crossdock.demo.folder import keep_open
+    from crossdock.cli import terminal_output
+    from crossdock.demo.demo_folder import keep_open
 
-    console = terminal.out()
+    console = terminal_output.out()
     if serve:
-        keep_open(folder, terminal.print_json if as_json else lambda facts: _serving(console, folder, facts))
+        keep_open(folder, terminal_output.print_json if as_json else lambda facts: _serving(console, folder, facts))
         return
     console.quiet = as_json
     document = _play(ctx, console, folder, as_json=as_json)
     if as_json:
-        terminal.print_json(document)
+        terminal_output.print_json(document)
 
 
 def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
-    from crossdock.cli import plan, records, terminal
-    from crossdock.demo import folder as place
-    from crossdock.demo import witness
-    from crossdock.platform import probe
-    from crossdock.sync import project
+    from crossdock.cli import plan, records, terminal_output
+    from crossdock.demo import demo_folder as place
+    from crossdock.demo import effects_check
+    from crossdock.platform import access_check
+    from crossdock.project import project
 
     with interruptible() as interrupt, place.opened(folder) as warehouse:
         loaded = project.load(config := folder / place.CONFIG)
         loaded.init()
-        probe.reach(loaded.platform)
+        access_check.reach(loaded.platform)
         _begin(console, folder, loaded.pin.base_url, warehouse.port)
         reports = []
         for night, limit in ((1, 3), (2, 9)):
@@ -70,23 +70,23 @@ def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) 
                 _heading(console, f"Night {night}: crossdock sync")
             reports.append(_sync(loaded, interrupt, as_json=as_json))
             if not as_json:
-                terminal.show_run(console, reports[-1].as_json())
+                terminal_output.show_run(console, reports[-1].as_json())
                 _heading(console, f"Night {night}: crossdock records list")
                 ctx.invoke(records.list_, config=config)
-                terminal.print_lines(console, f"\n{_AFTER[night]}")
+                terminal_output.print_lines(console, f"\n{_AFTER[night]}")
         place.export(3, folder / "night-3")
-        effects = witness.compare(loaded, reports)
+        effects = effects_check.compare(loaded, reports)
     _heading(console, "What the sandbox saw", _PROOF.format(all=effects.total(), **effects))
     _heading(console, "Now you", _NOW.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
 
 
 def _sync(loaded: Project, interrupt: threading.Event, *, as_json: bool) -> Report:
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.sync import runner
+    from crossdock.runs import runner
 
-    with terminal.progress(wanted=not as_json) as progress:
+    with terminal_output.progress(wanted=not as_json) as progress:
         report = runner.sync(loaded, [], clock=SystemClock(), progress=progress, interrupt=interrupt)
     if interrupt.is_set():
         raise StoppedError("stopped before its end", hint="remove the folder before the next try")
@@ -96,9 +96,9 @@ def _sync(loaded: Project, interrupt: threading.Event, *, as_json: bool) -> Repo
 
 
 def _begin(console: Console, folder: Path, base_url: str, port: int) -> None:
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
 
-    terminal.print_lines(
+    terminal_output.print_lines(
         console,
         "A made-up warehouse exports files to an SFTP server every night, and crossdock\n"
         "brings them to the platform, which a sandbox plays. Nothing leaves this machine.\n\n"
@@ -119,12 +119,12 @@ def _serving(console: Console, folder: Path, facts: Mapping[str, str]) -> None:
 def _heading(console: Console, title: str, text: str = "") -> None:
     from rich.text import Text
 
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
 
     console.print()
     console.rule(Text(title, style="bold"), align="left", style="dim")
     if text:
-        terminal.print_lines(console, text)
+        terminal_output.print_lines(console, text)
 
 
 _BEFORE = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.options import MOST, as_json, config_option, example, say
+from crossdock.cli.shared_options import MOST, as_json, config_option, example, say
 
 
 @click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
@@ -21,8 +21,8 @@ def jobs() -> None:
 @as_json
 def list_(config: Path, *, limit: int, as_json: bool) -> None:
     """The latest nights, newest first."""
-    from crossdock.cli import terminal
-    from crossdock.sync import project
+    from crossdock.cli import terminal_output
+    from crossdock.project import project
 
     loaded = project.load(config)
     with loaded.look() as tx:
@@ -40,10 +40,10 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
         for night in nights
     ]
     if as_json:
-        terminal.print_json({"paused": sorted(paused), "nights": rows})
+        terminal_output.print_json({"paused": sorted(paused), "nights": rows})
         return
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
-    terminal.print_rows("Nights", columns, rows, numbers=("run", "attempts"))
+    terminal_output.print_rows("Nights", columns, rows, numbers=("run", "attempts"))
     if paused:
         say(f"paused: {', '.join(sorted(paused))}")
 
@@ -67,7 +67,7 @@ def resume(job: str, config: Path) -> None:
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
-    from crossdock.sync import project
+    from crossdock.project import project
 
     loaded = project.load(config)
     if job not in loaded.jobs:

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.options import say
+from crossdock.cli.shared_options import say
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.printable import printable
 
@@ -24,16 +24,16 @@ _MEMORY = {-1: 64 << 20, -3: 16 << 20}  # mallopt(3): freed bytes that are kept,
 _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "demo": "demo",
     "sandbox": "sandbox",
-    "init": "setup",
-    "check": "setup",
+    "init": "init_and_check",
+    "check": "init_and_check",
     "plan": "plan",
     "sync": "sync",
     "apply": "sync",
     "approve": "approve",
     "schedule": "schedule",
     "jobs": "jobs",
-    "runs": "history",
-    "show": "history",
+    "runs": "runs",
+    "show": "runs",
     "records": "records",
     "trace": "trace",
     "bindings": "bindings",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import MOST, as_json, config_option, counted, example, say
+from crossdock.cli.shared_options import MOST, as_json, config_option, counted, example, say
 
 if TYPE_CHECKING:
     from crossdock.delivery.masking import Masks
@@ -45,23 +45,25 @@ def plan(
     state cannot be read; 4 a source was refused for safety, a mapping failed too often, or removals were refused:
     those show as 'hold'.
     """
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.sync import gone, preview, project
+    from crossdock.planning import removals
+    from crossdock.project import project
+    from crossdock.runs import dry_run
 
     loaded = project.load(config)
-    listing = _Listing(limit, loaded.masks, gone.verb)
-    sink = preview.Sink(
+    listing = _Listing(limit, loaded.masks, removals.verb)
+    sink = dry_run.Sink(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
     )
-    with terminal.progress(wanted=not as_json) as progress:
+    with terminal_output.progress(wanted=not as_json) as progress:
         if out is None:
-            planned, kept = preview.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress), None
+            planned, kept = dry_run.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress), None
         else:
-            from crossdock.sync import planfile
+            from crossdock.runs import plan_file
 
-            planned, kept = planfile.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
-    terminal.print_errors(planned.errors)
+            planned, kept = plan_file.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
+    terminal_output.print_errors(planned.errors)
     if as_json:
         document = {
             "operations": dict(planned.operations),
@@ -70,9 +72,9 @@ def plan(
             "shown": listing.shown,
             "errors": {name: str(error) for name, error in planned.errors.items()},
         }
-        terminal.print_json(document)
+        terminal_output.print_json(document)
     else:
-        listing.show(terminal.out(), planned.forecast, unread=planned.unread)
+        listing.show(terminal_output.out(), planned.forecast, unread=planned.unread)
     if planned.errors:
         return planned.exit_code
     if out is not None and kept is not None:
@@ -147,7 +149,7 @@ class _Listing:
 
 def _time_for(forecast: Forecast) -> str:
     """What the allowance makes of so many requests."""
-    from crossdock.scheduling.times import in_words
+    from crossdock.scheduling.times_and_durations import in_words
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""
@@ -164,7 +166,7 @@ _NOTES = {
 
 
 def _details(item: dict[str, Any]) -> list[str]:
-    from crossdock import wire
+    from crossdock import exact_json
 
     if item["do"] in {"create", "delete"}:
         return []
@@ -174,7 +176,7 @@ def _details(item: dict[str, Any]) -> list[str]:
         return [
             f"{name}: changed (personal)"
             if change is PERSONAL
-            else f"{name}: {wire.dumps(change['before']).decode()} -> {wire.dumps(change['after']).decode()}"
+            else f"{name}: {exact_json.dumps(change['before']).decode()} -> {exact_json.dumps(change['after']).decode()}"
             for name, change in item["changes"].items()
         ]
     if item["do"] == "wait":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import MOST, as_json, config_option, counted, example, interruptible, say, utf8
+from crossdock.cli.shared_options import MOST, as_json, config_option, counted, example, interruptible, say, utf8
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,16 +32,16 @@ def records() -> None:
 @as_json
 def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None:
     """List records that did not get through, without their data."""
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
 
     found = [_public(item) for item in _found(config, state, limit)]
     if as_json:
-        terminal.print_json(found)
+        terminal_output.print_json(found)
         return
     columns = ("state", "stream", "key", "why", "pointer", "at")
     rows = [tuple(item.get(name, "") for name in columns) for item in found]
-    console = terminal.out()
-    console.print(terminal.table("Records", columns, rows))
+    console = terminal_output.out()
+    console.print(terminal_output.table("Records", columns, rows))
     if not found:
         console.print("nothing is rejected, waits or is in doubt")
 
@@ -54,8 +54,8 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
 @as_json
 def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
     """Show one such record: reason, place, story; its data only with --raw."""
-    from crossdock import wire
-    from crossdock.cli import terminal
+    from crossdock import exact_json
+    from crossdock.cli import terminal_output
     from crossdock.records import key_text
 
     keys = {key, key_text([key])}  # as it is listed, or as it stands in the source
@@ -64,12 +64,12 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
         raise ConfigError(f"no record {key!r} of stream {stream!r} was rejected, waits or is in doubt")
     shown = [_public(item) | ({"raw": item["raw"], "mapped": item.get("mapped")} if raw else {}) for item in found]
     if as_json:
-        terminal.print_json(shown)
+        terminal_output.print_json(shown)
         return
     for item in shown:
         for name, value in item.items():
-            text = value if isinstance(value, str) else wire.dumps(value).decode()
-            terminal.out().print(f"{name:12} {text}")
+            text = value if isinstance(value, str) else exact_json.dumps(value).decode()
+            terminal_output.out().print(f"{name:12} {text}")
 
 
 _stream = click.argument("stream", callback=utf8, required=False)
@@ -94,13 +94,14 @@ def replay_(
 
     Exit codes are those of 'crossdock sync'.
     """
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.cli.sync import told
     from crossdock.clock import SystemClock
-    from crossdock.sync import project, runner
+    from crossdock.project import project
+    from crossdock.runs import runner
 
     loaded, choice = project.load(config), _choice(stream, key, reason, since)
-    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+    with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
         report = runner.replay(loaded, choice, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return told(report, as_json=as_json)
 
@@ -132,18 +133,18 @@ def resolve_(
     """Say what became of records in doubt, after a look at the platform; all of a STREAM, or one KEY."""
     if stream is None:
         raise ConfigError("name the stream, and the key unless all its records in doubt are meant")
-    from crossdock.delivery import mending
+    from crossdock.delivery import operator_actions
 
     if [delivered_as is not None, delivered, not_delivered].count(True) != 1:
         raise ConfigError("say one of --delivered-as ID, --delivered and --not-delivered")
     choice = _choice(stream, key, None, None)
 
     def resolve(tx: Transaction, at: datetime) -> int:
-        found = mending.in_doubt(tx, choice)
+        found = operator_actions.in_doubt(tx, choice)
         if not_delivered:
-            mending.not_delivered(tx, found, at=at)
+            operator_actions.not_delivered(tx, found, at=at)
         else:
-            mending.delivered(tx, found, delivered_as, at=at)
+            operator_actions.delivered(tx, found, delivered_as, at=at)
         return len(found)
 
     _mend(config, resolve, "resolved", as_json=as_json)
@@ -158,15 +159,15 @@ def resolve_(
 @as_json
 def drop_(stream: str, key: str | None, reason: str | None, state: str | None, config: Path, *, as_json: bool) -> None:
     """Give records up: they come to nothing as they read now. One that its source changes is looked at anew."""
-    from crossdock.delivery import mending
+    from crossdock.delivery import operator_actions
 
     choice = _choice(stream, key, reason, None)
 
     def drop(tx: Transaction, at: datetime) -> int:
         letters = tx.refused.chosen(choice) if state in {None, "rejected"} else []
         waiting = tx.waiting.chosen(choice) if state in {None, "waiting"} and reason is None else []
-        intents = mending.in_doubt(tx, choice) if state in {None, "in-doubt"} and reason is None else []
-        mending.drop(tx, letters, waiting, intents, at=at)
+        intents = operator_actions.in_doubt(tx, choice) if state in {None, "in-doubt"} and reason is None else []
+        operator_actions.drop(tx, letters, waiting, intents, at=at)
         return len(letters) + len(waiting) + len(intents)
 
     _mend(config, drop, "dropped", as_json=as_json)
@@ -185,9 +186,9 @@ def _choice(stream: str | None, key: str | None, reason: str | None, since: date
 
 def _mend(config: Path, work: Callable[[Transaction, datetime], int], done: str, *, as_json: bool) -> None:
     """Change the state while no run is at work on it."""
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.sync import project
+    from crossdock.project import project
 
     at = SystemClock().now()
     with project.load(config).alone() as state:
@@ -195,13 +196,13 @@ def _mend(config: Path, work: Callable[[Transaction, datetime], int], done: str,
     if not number:
         raise ConfigError("no such record", hint="'crossdock records list' shows what there is")
     if as_json:
-        terminal.print_json({done: number})
+        terminal_output.print_json({done: number})
     else:
         say(f"{done} {counted(number, 'record')}")
 
 
 def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str, Any]]:
-    from crossdock.sync import project
+    from crossdock.project import project
 
     with project.load(config).look() as tx:
         return [

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.keys import keys
-from crossdock.cli.options import example
+from crossdock.cli.sandbox_keys import keys
+from crossdock.cli.shared_options import example
 
 if TYPE_CHECKING:
     from crossdock.sandbox.app import Profile
-    from crossdock.sandbox.dialects import Dialect
-    from crossdock.sandbox.faults import FaultSet
+    from crossdock.sandbox.fault_injection import FaultSet
+    from crossdock.sandbox.rate_limit_headers import Dialect
 
 # As the sandbox knows them; it is not imported before it is to run, so that help is quick.
 _DIALECTS = ("draft10", "draft07", "triple", "x-ratelimit", "none")
@@ -94,7 +94,7 @@ sandbox.add_command(keys)
 
 
 def _fault_set(given: tuple[str, ...], seed: int) -> FaultSet:
-    from crossdock.sandbox.faults import FaultSet
+    from crossdock.sandbox.fault_injection import FaultSet
 
     pairs = [text.partition("=") for text in given]
     try:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, interruptible, say
+from crossdock.cli.shared_options import as_json, config_option, example, interruptible, say
 
 if TYPE_CHECKING:
     from crossdock.clock import Clock
-    from crossdock.nightly.logs import LogFormat
-    from crossdock.nightly.notify import Notifier
+    from crossdock.notifications.notifier import Notifier
+    from crossdock.project.project import Project
+    from crossdock.runs.timings import Course
+    from crossdock.scheduler.run_log import LogFormat
     from crossdock.state import Occasion
-    from crossdock.sync.course import Course
-    from crossdock.sync.project import Project
 
 
 @click.command(
@@ -75,7 +75,7 @@ def schedule(
     new one is wrong.
     """
     from crossdock.errors import ConfigError
-    from crossdock.sync import project
+    from crossdock.project import project
 
     if allow_host and health is None:
         raise ConfigError(
@@ -92,9 +92,9 @@ def schedule(
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.nightly.agenda import Agenda
+    from crossdock.scheduler.due_jobs import Agenda
 
     now = SystemClock().now()
     rows = []
@@ -115,20 +115,20 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
             }
         )
     if as_json:
-        terminal.print_json(rows)
+        terminal_output.print_json(rows)
     else:
         columns = ("job", "date", "begins", "expected end", "requests")
-        terminal.print_rows(f"The next {days} days", columns, rows, numbers=("requests",))
+        terminal_output.print_rows(f"The next {days} days", columns, rows, numbers=("requests",))
     return 0
 
 
 def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
-    from crossdock.cli.otel import traced
+    from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
-    from crossdock.nightly import logs
-    from crossdock.platform.probe import check_clock
-    from crossdock.scheduling.due import due
+    from crossdock.platform.access_check import check_clock
+    from crossdock.scheduler import run_log
+    from crossdock.scheduling.due_times import due
     from crossdock.state import Occasion
 
     try:
@@ -141,7 +141,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     check_clock(loaded.platform, clock)
     now, codes = clock.now(), [0]
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    with logs.shown(log_format), traced(logs.warn) as trace:
+    with run_log.shown(log_format), traced(run_log.warn) as trace:
         for name in [job] if job else loaded.jobs:
             found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
             for one in (each for each in found if each.business_date == day):
@@ -154,12 +154,12 @@ def _night(
     loaded: Project, occasion: Occasion, trace: Callable[[Course], None], log_format: LogFormat, *, as_json: bool
 ) -> int:
     """Run a night and show it; its exit code."""
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
     from crossdock.errors import CrossdockError
-    from crossdock.nightly.logs import NightLog
-    from crossdock.sync import runner, shift
-    from crossdock.sync.course import Course
+    from crossdock.runs import runner, session
+    from crossdock.runs.timings import Course
+    from crossdock.scheduler.run_log import NightLog
 
     clock, logged = SystemClock(), log_format == "json"
     log = NightLog(occasion.job, occasion.business_date)
@@ -167,10 +167,10 @@ def _night(
         if logged:
             course = log.course(clock)
         else:
-            course = Course(clock, stack.enter_context(terminal.progress(wanted=not as_json)))
+            course = Course(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
         interrupt = stack.enter_context(_ending(log_format))
         try:
-            with shift.opened(loaded, clock) as held:
+            with session.opened(loaded, clock) as held:
                 report = runner.night(held, occasion, progress=course, interrupt=interrupt)
             _keep_up(loaded, clock, interrupt)
         except CrossdockError as error:
@@ -190,16 +190,16 @@ def _night(
     if logged:
         log.ended(report)
     if as_json:
-        terminal.print_json(report.as_json())
+        terminal_output.print_json(report.as_json())
     else:
-        terminal.show_run(terminal.out(), report.as_json())
+        terminal_output.show_run(terminal_output.out(), report.as_json())
     if not as_json and not logged:
-        terminal.print_errors(report.errors)
+        terminal_output.print_errors(report.errors)
     return report.exit_code
 
 
 def _keep_up(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
-    from crossdock.nightly.upkeep import Upkeep
+    from crossdock.scheduler.retention_task import Upkeep
 
     upkeep = Upkeep(clock)
     while not interrupt.is_set() and upkeep.turn(loaded):
@@ -222,16 +222,16 @@ def _forever(
 ) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
-    from crossdock.cli.otel import traced
+    from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
-    from crossdock.nightly import logs
-    from crossdock.nightly.health import serve
-    from crossdock.nightly.service import Service
-    from crossdock.nightly.vitals import Vitals
+    from crossdock.observability.health import serve
+    from crossdock.observability.metrics import Vitals
+    from crossdock.scheduler import run_log
+    from crossdock.scheduler.service import Service
 
-    clock, log = SystemClock(), logs.LOGGER
+    clock, log = SystemClock(), run_log.LOGGER
     vitals, notifier = Vitals(clock), _notifier(config)
-    with logs.shown(log_format), traced(logs.warn) as trace, ExitStack() as stack:
+    with run_log.shown(log_format), traced(run_log.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(_ending(log_format))
         if health is not None:
             base_url = stack.enter_context(serve(vitals, port=health, allowed_hosts=allowed_hosts))
@@ -252,15 +252,15 @@ def _forever(
 
 def _ending(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
     """As `interruptible`, for a process whose threads log; in a log of objects the signal is one, too."""
-    from crossdock.nightly.logs import LOGGER, beside
+    from crossdock.scheduler.run_log import LOGGER, beside
 
     return interruptible(LOGGER.info if log_format == "json" else beside)
 
 
 def _notifier(config: Path) -> Notifier | None:
-    from crossdock import config as configs
+    from crossdock import config_file as configs
     from crossdock.clock import SystemClock
-    from crossdock.nightly.notify import Notifier, notify_config
+    from crossdock.notifications.notifier import Notifier, notify_config
 
     told = notify_config(configs.read(config))
     return None if told is None else Notifier(told, SystemClock())
@@ -270,8 +270,8 @@ def _notifier(config: Path) -> Notifier | None:
 def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
     """Gives the config anew after SIGHUP; one that is wrong is told, and the old one stays."""
     from crossdock.errors import ConfigError
-    from crossdock.nightly.logs import LOGGER
-    from crossdock.sync import project
+    from crossdock.project import project
+    from crossdock.scheduler.run_log import LOGGER
 
     asked = threading.Event()
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, say
+from crossdock.cli.shared_options import as_json, config_option, example, say
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from crossdock.state.expiry import Ages
-    from crossdock.state.retention import Purged
-    from crossdock.state.statistics import Contents
-    from crossdock.sync.project import Project
+    from crossdock.project.project import Project
+    from crossdock.state.tables.expiry import Ages
+    from crossdock.state.tables.retention import Purged
+    from crossdock.state.tables.state_size import Contents
 
 _PREFIXES = "KMGTP"
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
@@ -29,7 +29,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
     if value is None:
         return None
-    from crossdock.state.expiry import MAX_AGE
+    from crossdock.state.tables.expiry import MAX_AGE
 
     found = re.fullmatch(r"([0-9]{1,6})([dh])", value)
     age = int(found[1]) * _UNITS[found[2]] if found else None
@@ -60,20 +60,20 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     'crossdock schedule' does the same once a day; this also writes the file of a SQLite state anew, so that no remnant
     is left in it, which needs as much free disk as it is large.
     """
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.scheduling.times import span
-    from crossdock.sync import project
+    from crossdock.project import project
+    from crossdock.scheduling.times_and_durations import span
 
     loaded = project.load(config)
     older_than = (loaded.retention or span(project.KEPT)) if older_than is None else older_than
     ages = loaded.ages(older_than, SystemClock().now())
     done = _count(loaded, ages) if dry_run else _purge(loaded, ages)
     if as_json:
-        terminal.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
+        terminal_output.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
         return
-    console = terminal.out()
-    terminal.print_lines(console, _told(done, ages.others, "would be" if dry_run else "were"))
+    console = terminal_output.out()
+    terminal_output.print_lines(console, _told(done, ages.others, "would be" if dry_run else "were"))
 
 
 @state.command(epilog=example("crossdock state restored"))
@@ -85,15 +85,15 @@ def restored(config: Path, *, as_json: bool) -> None:
     Until a whole sync has read something and left nothing open, a record that looks new is looked up on the platform
     before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
     """
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.sync import project
+    from crossdock.project import project
 
     at = SystemClock().now()
     with project.load(config).alone(restored=True) as opened:
         opened.apply(lambda tx: tx.runs.declare_restored(at=at))
     if as_json:
-        terminal.print_json({"restored": True})
+        terminal_output.print_json({"restored": True})
     else:
         say("the next whole sync looks before it creates; invoices that look new will be in doubt")
 
@@ -107,22 +107,24 @@ def stats(config: Path, *, as_json: bool) -> None:
     It only looks, and no run waits for it. Numbers are exact, which takes some ten seconds for ten million records;
     only how much the rows of a SQLite state take is estimated.
     """
-    from crossdock.cli import terminal
-    from crossdock.sync import project
+    from crossdock.cli import terminal_output
+    from crossdock.project import project
 
     with project.load(config).look() as tx:
         contents = tx.statistics.contents()
     if as_json:
-        terminal.print_json(asdict(contents))
+        terminal_output.print_json(asdict(contents))
         return
-    console = terminal.out()
+    console = terminal_output.out()
     rows = [(table.name, table.rows, size_text(table.size)) for table in contents.tables]
-    console.print(terminal.table("Tables", ("table", "rows", "size of rows"), rows, numbers=("rows", "size of rows")))
+    console.print(
+        terminal_output.table("Tables", ("table", "rows", "size of rows"), rows, numbers=("rows", "size of rows"))
+    )
     console.print()
     bound = contents.bindings.items()
-    console.print(terminal.table("Bindings", ("resource", "records"), bound, numbers=("records",)))
+    console.print(terminal_output.table("Bindings", ("resource", "records"), bound, numbers=("records",)))
     console.print()
-    terminal.print_lines(console, _summary(contents))
+    terminal_output.print_lines(console, _summary(contents))
 
 
 @state.command(epilog=example("crossdock state compact"))
@@ -135,17 +137,17 @@ def compact(config: Path, *, as_json: bool) -> None:
     written anew, which needs twice as much free disk as it is large; on PostgreSQL this is VACUUM (ANALYZE). No run can
     work meanwhile, and it does not begin while one is at work.
     """
-    from crossdock.cli import terminal
-    from crossdock.state import compacting
-    from crossdock.sync import project
+    from crossdock.cli import terminal_output
+    from crossdock.project import project
+    from crossdock.state.upkeep.compact import compact as compact_state
 
     loaded = project.load(config)
     with closing(loaded.open_state()) as opened:
         before = _size(loaded)
-        compacting.compact(opened, loaded.state_url)
+        compact_state(opened, loaded.state_url)
         after = _size(loaded)
     if as_json:
-        terminal.print_json({"before": before, "after": after})
+        terminal_output.print_json({"before": before, "after": after})
     else:
         say(f"compacted the state: {size_text(before)} before, {size_text(after)} after")
 
@@ -180,10 +182,10 @@ def _count(loaded: Project, ages: Ages) -> Purged:
 
 
 def _purge(loaded: Project, ages: Ages) -> Purged:
-    from crossdock.state import purging
+    from crossdock.state.upkeep import purge
 
     with closing(loaded.open_state()) as opened:
-        return purging.purge(opened, loaded.state_url, ages)
+        return purge.purge(opened, loaded.state_url, ages)
 
 
 def _told(done: Purged, before: datetime, were: str) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.options import as_json, config_option, counted, example, interruptible, say
+from crossdock.cli.shared_options import as_json, config_option, counted, example, interruptible, say
 
 if TYPE_CHECKING:
-    from crossdock.sync.report import Report
+    from crossdock.runs.run_report import Report
 
 
 @click.command(epilog=example("crossdock sync", "crossdock sync wms.invoices --json"))
@@ -26,16 +26,17 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
     run to the end; 4 a source was refused for safety, or a mapping failed too often; 70 the tally does not balance;
     130 interrupted.
     """
-    from crossdock.cli import terminal
-    from crossdock.cli.otel import traced
+    from crossdock.cli import terminal_output
+    from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
-    from crossdock.sources.workplace import Patience
-    from crossdock.sync import project, runner
-    from crossdock.sync.course import Course
+    from crossdock.project import project
+    from crossdock.runs import runner
+    from crossdock.runs.timings import Course
+    from crossdock.sources.source_context import Patience
 
     loaded, clock = project.load(config), SystemClock()
     with traced() as trace:
-        with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
+        with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
             course = Course(clock, progress)
             try:
                 report = runner.sync(
@@ -61,25 +62,26 @@ def apply(plan: Path, config: Path, *, as_json: bool) -> int:
 
     Exit codes are those of 'crossdock sync'; 4 when the source, the state or the config has changed since the plan.
     """
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.sync import planfile, project
+    from crossdock.project import project
+    from crossdock.runs import plan_file
 
-    loaded, approved = project.load(config), planfile.PlanFile.load(plan)
-    with interruptible() as interrupt, terminal.progress(wanted=not as_json) as progress:
-        report = planfile.apply(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
+    loaded, approved = project.load(config), plan_file.PlanFile.load(plan)
+    with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
+        report = plan_file.apply(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return told(report, as_json=as_json)
 
 
 def told(report: Report, *, as_json: bool) -> int:
     """Show the report of a run; its exit code."""
-    from crossdock.cli import terminal
+    from crossdock.cli import terminal_output
 
-    terminal.print_errors(report.errors)
+    terminal_output.print_errors(report.errors)
     if as_json:
-        terminal.print_json(report.as_json())
+        terminal_output.print_json(report.as_json())
     else:
-        terminal.show_run(terminal.out(), report.as_json())
+        terminal_output.show_run(terminal_output.out(), report.as_json())
         if report.still_refused:
             still = counted(report.still_refused, "record")
             say(f"still rejected, of earlier runs: {still}", err=True)

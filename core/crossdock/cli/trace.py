@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.options import as_json, config_option, example, say, utf8
+from crossdock.cli.shared_options import as_json, config_option, example, say, utf8
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def trace(name: str, config: Path, *, as_json: bool) -> None:
 
     ID is its key, its id on the platform, the idempotency key of an operation, or FILE:LINE of its source.
     """
-    from crossdock.cli import terminal
-    from crossdock.sync import project
+    from crossdock.cli import terminal_output
+    from crossdock.project import project
 
     with project.load(config).look() as tx:
         meant, began = _meant(tx, name)
@@ -39,13 +39,13 @@ def trace(name: str, config: Path, *, as_json: bool) -> None:
         hint = "a record's key, its id on the platform, an idempotency key, or FILE:LINE"
         raise ConfigError(f"the state knows nothing of {name!r}", hint=hint)
     if as_json:
-        terminal.print_json(stories)
+        terminal_output.print_json(stories)
         return
     if began is not None:
         say(f"the nearest record that is known begins in line {began}:")
     for story in stories:
         for line in _lines(story):
-            terminal.out().print(line, soft_wrap=True)
+            terminal_output.out().print(line, soft_wrap=True)
 
 
 def _meant(tx: Transaction, name: str) -> tuple[set[int], int | None]:

@@ -2,7 +2,7 @@
 
 One transaction a turn settles what came back, writes what is new and marks what leaves next; only after its commit do
 the bytes leave. So one disk flush serves many requests, and after a crash at most what was in flight is in doubt.
-What an outcome means for its intent is decided next door, in `crossdock.delivery.judge`.
+What an outcome means for its intent is decided next door, in `crossdock.delivery.policy`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from crossdock.clock import Clock
-from crossdock.delivery import settling
-from crossdock.delivery.judge import Judge, PutOffError
+from crossdock.delivery import settlement
+from crossdock.delivery.decisions import Verdicts
 from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.policy import Judge, PutOffError
 from crossdock.delivery.senders import Errand, Returned, Senders
-from crossdock.delivery.settling import Settled
-from crossdock.delivery.verdicts import Verdicts
+from crossdock.delivery.settlement import Settled
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
-from crossdock.platform.target import PlatformTarget
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.state import Intent, Scope, State, Transaction
 
 AFTER_RESTORE = 1_000  # counters that a backup does not know of may have been used: their keys must not come again
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a machine that is slower gets more time
-LEAVE_AT_MOST_S = 20.0  # which is far less than `crossdock.state.lease.LEASE_S`
+LEAVE_AT_MOST_S = 20.0  # which is far less than `crossdock.state.db.run_lease.LEASE_S`
 GATHER_S = 0.004  # a turn that gathers outcomes this long shares its disk flush with more of them
 
 
@@ -239,7 +239,7 @@ class Dispatcher:
 
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=self._run_id, fence=self._state.fence, at=now)
-            settling.write(tx, verdicts.settled, run_id=self._run_id, at=now)
+            settlement.write(tx, verdicts.settled, run_id=self._run_id, at=now)
             tx.intents.move(verdicts.moved, at=now)
             tx.intents.note(verdicts.attempts)
             if chunk:

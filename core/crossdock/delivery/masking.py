@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from crossdock.delivery.operations import payload_after
 from crossdock.delivery.outcomes import Outcome
-from crossdock.platform.problems import MAX_POINTER, SHOWN
+from crossdock.platform.error_answers import MAX_POINTER, SHOWN
 from crossdock.resources import RESOURCES, ResourceName, personal_members
 from crossdock.state import Intent
 

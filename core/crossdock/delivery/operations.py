@@ -6,8 +6,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from crossdock import wire
-from crossdock.platform.target import PlatformTarget, Request, difference, patched
+from crossdock import exact_json
+from crossdock.platform.platform_target import PlatformTarget, Request, difference, patched
 from crossdock.records import Record
 from crossdock.resources import ResourceName
 from crossdock.state import Binding, Intent, Scope
@@ -44,7 +44,7 @@ PARTIAL = 0  # fingerprint of a record of which only the first of two steps was 
 
 def payload_fp(payload: dict[str, Any]) -> int:
     """128 bits of BLAKE2b over the canonical bytes of a payload."""
-    return canonical_fp(wire.dumps(payload))
+    return canonical_fp(exact_json.dumps(payload))
 
 
 def canonical_fp(canonical: bytes) -> int:
@@ -55,7 +55,7 @@ def canonical_fp(canonical: bytes) -> int:
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int) -> str:
     """40 hex digits of SHA-256 over what the operation is; the counter tells A -> B -> A apart."""
     facts = [tenant, scope.target, scope.resource, scope.namespace, key, kind, counter]
-    return hashlib.sha256(wire.dumps(facts)).hexdigest()[:40]
+    return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
 
 def mint(operation: Operation, target: PlatformTarget, counter: int) -> Intent:
@@ -99,13 +99,13 @@ def _request(operation: Operation, target: PlatformTarget) -> Request:
 
 def payload_after(intent: Intent) -> dict[str, Any]:
     """What the target holds once *intent* is delivered."""
-    payload: dict[str, Any] = intent.after if intent.after is not None else wire.loads(intent.body or b"{}")
+    payload: dict[str, Any] = intent.after if intent.after is not None else exact_json.loads(intent.body or b"{}")
     return payload
 
 
 def bytes_after(intent: Intent) -> bytes:
-    """The canonical bytes of `payload_after`; of a create they are the body, which was made by `crossdock.wire`."""
-    return wire.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
+    """The canonical bytes of `payload_after`; of a create, its body."""
+    return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
 def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], etag: str | None) -> Intent | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from crossdock.clock import Clock
-from crossdock.delivery.breaker import Breaker
-from crossdock.delivery.retry import Budget
+from crossdock.delivery.circuit_breaker import Breaker
+from crossdock.delivery.retry_budget import Budget
 from crossdock.delivery.senders import Errand
 
 DELAYED = 20  # a bound on memory

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from crossdock import wire
-from crossdock.fields import is_platform_id
-from crossdock.pacing.headers import LONGEST_FIELD, MAX_WAIT_S, http_date
-from crossdock.platform import problems
-from crossdock.platform.problems import Problem
+from crossdock import exact_json
+from crossdock.field_types import is_platform_id
+from crossdock.pacing.rate_headers import LONGEST_FIELD, MAX_WAIT_S, http_date
+from crossdock.platform import error_answers
+from crossdock.platform.error_answers import Problem
 from crossdock.records import Reason
-from crossdock.transport.answers import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
@@ -82,7 +82,7 @@ def of_answer(answer: Answer, subject: Subject) -> Outcome:
     status = answer.status
     if 200 <= status < 300:
         return _success(answer, subject)
-    problem = problems.read(status, answer.body)
+    problem = error_answers.read(status, answer.body)
     wait = retry_after_s(answer)
     kind: Class = "in_doubt"
     if status == 429:
@@ -112,7 +112,7 @@ def of_look_up(answer: Answer, subject: Subject) -> Outcome:
         outcome = of_answer(answer, subject)
         return outcome if outcome.kind in {"throttled", "unauthorized"} else replace(outcome, kind="unavailable")
     try:
-        body = wire.loads(answer.body)
+        body = exact_json.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
     listed = [body] if by_id else body.get("data") if isinstance(body, dict) else None
@@ -143,7 +143,7 @@ def _is_running(problem: Problem, wait_s: float | None) -> bool:
 
 def _success(answer: Answer, subject: Subject) -> Outcome:
     try:
-        body = wire.loads(answer.body) if answer.body else {}
+        body = exact_json.loads(answer.body) if answer.body else {}
     except ValueError:
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
     members = body if isinstance(body, dict) else {}

@@ -16,16 +16,16 @@ from uuid import uuid4
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
 from crossdock.delivery.outcomes import Outcome, Subject
-from crossdock.pacing import headers
+from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Ticket
-from crossdock.pacing.headers import Told
-from crossdock.platform.target import PlatformTarget, Request, external_id
+from crossdock.pacing.rate_headers import Told
+from crossdock.platform.platform_target import PlatformTarget, Request, external_id
 from crossdock.resources import RESOURCES, ResourceName
 from crossdock.state import Intent
-from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
+from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
 
 if TYPE_CHECKING:
-    from crossdock.transport.http import HttpClient
+    from crossdock.transport.http_client import HttpClient
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class Senders:
     def _run(self, client: HttpClient, errand: Errand) -> Returned:
         try:
             answer, outcome = self._exchange(client, errand)
-            told = headers.read(answer.headers, time.time())
+            told = rate_headers.read(answer.headers, time.time())
             return Returned(errand, self._masks.applied(errand.intent, outcome), answered=True, told=told)
         except (NotSentError, AmbiguousError) as error:
             return Returned(errand, outcomes.of_failure(error, harmless=errand.purpose != "send"))

@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Strict, StrictBool, StrictInt, StrictStr, Tag
 
-from crossdock.config import ConfigModel, Name
+from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.records import Record, key_text
 from crossdock.resources import Reference, ResourceName
-from crossdock.scheduling.zones import zone_name
+from crossdock.scheduling.time_zones import zone_name
 
 Value = Callable[[Row], Any]  # None means: leave the member out
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crossdock.clock import Clock
-from crossdock.pacing.headers import MAX_WAIT_S, Told
-from crossdock.pacing.in_flight import InFlight
-from crossdock.pacing.known import UNLIMITED, Known
-from crossdock.pacing.learning import SURE, Anchor, Learner, excess
-from crossdock.pacing.opening import Opening
-from crossdock.pacing.readings import Readings
-from crossdock.pacing.store import BucketStore, Grant, Purse
-from crossdock.pacing.suspicion import Suspicion
+from crossdock.pacing.bucket_store import BucketStore, Grant, Purse
+from crossdock.pacing.burst_estimator import Opening
+from crossdock.pacing.header_trust import Readings
+from crossdock.pacing.in_flight_limit import InFlight
+from crossdock.pacing.limit_estimate import UNLIMITED, Known
+from crossdock.pacing.rate_estimator import SURE, Anchor, Learner, excess
+from crossdock.pacing.rate_headers import MAX_WAIT_S, Told
+from crossdock.pacing.unexpected_429s import Suspicion
 
 Lane = Literal["batch", "live"]
 RESERVE: Mapping[Lane, int] = {"batch": 100, "live": 400}  # one part of so many of the burst stays unspent

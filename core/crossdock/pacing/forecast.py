@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crossdock.pacing.store import Purse
+from crossdock.pacing.bucket_store import Purse
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.addresses import endpoint
-from crossdock.config import MAX_S, ConfigModel, ConfigPath, SecretRef
-from crossdock.pacing.known import UNLIMITED, Known
+from crossdock.config_file import MAX_S, ConfigModel, ConfigPath, SecretRef
+from crossdock.pacing.limit_estimate import UNLIMITED, Known
 from crossdock.resources import RESOURCES, ResourceName
 
 PATHS: Mapping[ResourceName, str] = {

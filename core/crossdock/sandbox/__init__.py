@@ -5,7 +5,7 @@ served (`crossdock.serving`) is nothing that the client has.
 """
 
 from crossdock.sandbox.app import Sandbox, SandboxSettings
-from crossdock.sandbox.faults import Fault, FaultSet
+from crossdock.sandbox.fault_injection import Fault, FaultSet
 from crossdock.sandbox.server import SandboxServer, serve
 
 __all__ = ["Fault", "FaultSet", "Sandbox", "SandboxServer", "SandboxSettings", "serve"]

@@ -18,11 +18,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import exactjson
-from crossdock.sandbox.problems import Finding, ProblemError
-from crossdock.sandbox.reading import JSON, stored
-from crossdock.sandbox.resources import COLLECTIONS, Collection, Movement, Nothing, check, fits
-from crossdock.sandbox.writing import Call, check_surroundings, holder, keep, new_id, present, read_json, witness
+from crossdock.sandbox import json_codec
+from crossdock.sandbox.collections import COLLECTIONS, Collection, Movement, Nothing, check, fits
+from crossdock.sandbox.problem_answers import Finding, ProblemError
+from crossdock.sandbox.read_requests import JSON, stored
+from crossdock.sandbox.write_requests import Call, check_surroundings, holder, keep, new_id, present, read_json, witness
 
 _BINS = COLLECTIONS["/api/v1/warehouse/bins"]
 _LONGEST = 500  # characters of an externalId
@@ -32,7 +32,7 @@ def approve(connection: sqlite3.Connection, call: Call, collection: Collection, 
     if call.body:
         check(Nothing, read_json(call))
     text, tag = present(connection, call, collection, target)
-    invoice = exactjson.read(text.encode())
+    invoice = json_codec.read(text.encode())
     if invoice.get("status") != "approved":
         text, tag = keep(connection, call, "approve", collection, {**invoice, "status": "approved"})
     return Response(text, 200, {"etag": tag}, JSON)
@@ -40,14 +40,14 @@ def approve(connection: sqlite3.Connection, call: Call, collection: Collection, 
 
 def move(connection: sqlite3.Connection, call: Call, collection: Collection, target: str) -> Response:
     asked = check(Movement, read_json(call))
-    lot = exactjson.read(present(connection, call, collection, target)[0].encode())
+    lot = json_codec.read(present(connection, call, collection, target)[0].encode())
     check_surroundings(connection, call.caller.tenant, collection, asked, target)
     there = _lot_there(connection, call, lot, asked["toBinId"])
     to_lot = there or _new_lot(connection, call, collection, lot, asked["toBinId"])
     _check_amount(lot, to_lot, asked)
     own = {"id": new_id("mov", call.now), "lotId": target, "toLotId": to_lot["id"], "createdAt": call.at}
     left = {"fromBinId": lot["binId"]} if "binId" in lot else {}
-    text = exactjson.write({**asked, **own, **left})
+    text = json_codec.write({**asked, **own, **left})
     witness(connection, call, "move", collection.kind.name, target, text)
     lot["quantity"] -= asked["quantity"]
     to_lot["quantity"] += asked["quantity"]
@@ -65,7 +65,7 @@ def _lot_there(
         " AND json_extract(body, '$.binId') = ? AND json_extract(body, '$.productId') = ? ORDER BY rowid",
         (call.caller.tenant, bin_id, lot["productId"]),
     )
-    bodies = (exactjson.read(text.encode()) for (text,) in rows)
+    bodies = (json_codec.read(text.encode()) for (text,) in rows)
     return next((body for body in bodies if body["lotNumber"] == lot["lotNumber"]), None)
 
 
@@ -73,7 +73,7 @@ def _new_lot(
     connection: sqlite3.Connection, call: Call, collection: Collection, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any]:
     tenant = call.caller.tenant
-    place = exactjson.read(stored(connection, _BINS, tenant, bin_id)[0].encode())
+    place = json_codec.read(stored(connection, _BINS, tenant, bin_id)[0].encode())
     for end in (place["code"], place["externalId"]):
         name = f"{lot['externalId']}@{end}"
         if len(name) <= _LONGEST and not holder(connection, tenant, collection, name):

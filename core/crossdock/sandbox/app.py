@@ -19,15 +19,25 @@ from starlette.types import Receive, Scope, Send
 
 from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
-from crossdock.sandbox import admission, bodies, controls, docs, keys, openapi, operations, reading, storage
-from crossdock.sandbox.admission import Credential
-from crossdock.sandbox.controls import Clock, Controls
-from crossdock.sandbox.dialects import Dialect
-from crossdock.sandbox.faults import Encounter, FaultSet
-from crossdock.sandbox.keys import TENANT, Keyring
-from crossdock.sandbox.problems import ProblemError, make_plain
-from crossdock.sandbox.routes import Route, find_route
-from crossdock.sandbox.writing import Call
+from crossdock.sandbox import (
+    access_control,
+    api_keys,
+    database,
+    docs,
+    execution,
+    openapi_document,
+    read_requests,
+    request_bodies,
+    runtime_controls,
+)
+from crossdock.sandbox.access_control import Credential
+from crossdock.sandbox.api_keys import TENANT, Keyring
+from crossdock.sandbox.fault_injection import Encounter, FaultSet
+from crossdock.sandbox.problem_answers import ProblemError, make_plain
+from crossdock.sandbox.rate_limit_headers import Dialect
+from crossdock.sandbox.runtime_controls import Clock, Controls
+from crossdock.sandbox.url_routes import Route, find_route
+from crossdock.sandbox.write_requests import Call
 from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
@@ -82,13 +92,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._keyring = Keyring(data_dir)
         self.tenant = TENANT
         self._bare = self._settings.profile == "bare"
-        self._reader = storage.connect(data_dir / storage.FILE_NAME)
-        self._writing = storage.connect(data_dir / storage.FILE_NAME)
-        self._writer = storage.Writer(self._writing)
+        self._reader = database.connect(data_dir / database.FILE_NAME)
+        self._writing = database.connect(data_dir / database.FILE_NAME)
+        self._writer = database.Writer(self._writing)
         self._controls = Controls(self._settings.faults, Clock(clock, self._reader), self._writer)
         dialect = "none" if self._bare else self._settings.rate_headers
-        self._limits = admission.Limits(self._settings.rate_per_min, self._settings.burst, dialect)
-        self._log = reading.RequestLog()
+        self._limits = access_control.Limits(self._settings.rate_per_min, self._settings.burst, dialect)
+        self._log = read_requests.RequestLog()
         self._running: set[tuple[str, str | None]] = set()
 
     def __exit__(self, *_: object) -> None:
@@ -136,10 +146,10 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 return docs.answer(request)
             if peer is None or not is_loopback(peer.host):
                 raise ProblemError(403, "/_sandbox answers this machine alone.")
-            body = await bodies.read_at_door(request)
+            body = await request_bodies.read_at_door(request)
             if path == "/_sandbox/keys" or path.startswith("/_sandbox/keys/"):
-                return await keys.answer(self._keyring, request, body)
-            if path in controls.PATHS:
+                return await api_keys.answer(self._keyring, request, body)
+            if path in runtime_controls.PATHS:
                 return await self._controls.answer(request, body)
             return self._look(request)
         except ProblemError as problem:
@@ -151,16 +161,16 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             raise ProblemError(405, "This path has no such method.", headers={"allow": "GET"})
         match request.scope["path"]:
             case "/_sandbox/effects":
-                return reading.effects(self._reader, request.query_params)
+                return read_requests.effects(self._reader, request.query_params)
             case "/_sandbox/requests":
                 return self._log.answer(request.query_params)
             case "/_sandbox/health":
                 self._reader.execute("SELECT 1 FROM stored")
-                return Response('{"status": "ok"}', media_type=reading.JSON)
+                return Response('{"status": "ok"}', media_type=read_requests.JSON)
         raise ProblemError(404, "There is nothing at this path.")
 
     async def _call(self, request: Request) -> Response:
-        body = await bodies.read(request, self._settings.max_body_bytes)
+        body = await request_bodies.read(request, self._settings.max_body_bytes)
         path, headers = request.scope["path"], request.headers
         now, limits = self._controls.clock(), self._limits.policy
         call = Call(request.method, path, headers, body, now, limits, self._settings.max_items)
@@ -188,15 +198,15 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     async def _answer(self, call: Call, query: Mapping[str, str]) -> Response:
         try:
-            call.caller = admission.prove(self.keys, call.headers)
+            call.caller = access_control.prove(self.keys, call.headers)
             call.limits = self._limits.take(call.caller, call.now)
             route = find_route(call.method, call.path)
-            admission.permit(call.caller, route.collection.kind.name, call.method)
+            access_control.permit(call.caller, route.collection.kind.name, call.method)
             if call.method != "GET":
                 return await self._change(call, route)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
-            return reading.answer(self._reader, route, call.caller.tenant, query)
+            return read_requests.answer(self._reader, route, call.caller.tenant, query)
         except ProblemError as problem:
             return problem.response
         except Exception:
@@ -207,7 +217,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         key = _idempotency_key(call) if self._settings.profile == "full" else None
         bodiless = route.operation == "approve" and not call.body
         accepted = None if bodiless else _MEDIA_TYPES.get(call.method)
-        if accepted and bodies.media_type(call.headers) not in accepted:
+        if accepted and request_bodies.media_type(call.headers) not in accepted:
             headers = {"accept-patch" if call.method == "PATCH" else "accept": ", ".join(accepted)}
             raise ProblemError(415, f"Content-Type must be {' or '.join(accepted)}.", headers=headers)
         if len(call.body) > self._settings.max_body_bytes:
@@ -218,13 +228,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 raise ProblemError(409, "A request under this Idempotency-Key is still running.", headers=headers)
             self._running.add((call.caller.id, key))
             call.key = key
-        work = partial(operations.execute, call=call, route=route)
+        work = partial(execution.execute, call=call, route=route)
         return await self._writer.run(work)
 
 
 def _idempotency_key(call: Call) -> str | None:
     """The key, which may be quoted as a structured field string."""
     header = call.headers.get("idempotency-key")
-    if header is not None and not re.fullmatch(openapi.KEY_PATTERN, header):
+    if header is not None and not re.fullmatch(openapi_document.KEY_PATTERN, header):
         raise ProblemError(400, "Idempotency-Key must be 1 to 255 printable ASCII characters, quoted or not.")
     return header[1:-1] if header and header.startswith('"') else header

@@ -15,10 +15,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from crossdock.sandbox import openapi, schemas
-from crossdock.sandbox.admission import SCOPES
+from crossdock.sandbox import openapi_document, openapi_schemas
+from crossdock.sandbox.access_control import SCOPES
 from crossdock.sandbox.coverage import SECTIONS
-from crossdock.sandbox.problems import ProblemError
+from crossdock.sandbox.problem_answers import ProblemError
 
 PATHS = ("/openapi.json", "/docs", "/schemas/")
 
@@ -43,12 +43,12 @@ def answer(request: Request) -> Response:
         raise ProblemError(405, "This path has no such method.", headers={"allow": "GET"})
     path, base_url = request.scope["path"], str(request.base_url).rstrip("/")
     if path == "/openapi.json":
-        return Response(json.dumps(openapi.document()), media_type=_JSON)
+        return Response(json.dumps(openapi_document.document()), media_type=_JSON)
     if path == "/docs":
         return Response(_page().replace("{{base}}", escape(base_url)), headers=_HEADERS, media_type="text/html")
     name = path.removeprefix("/schemas/")
     if path.startswith("/schemas/") and name.endswith(".json"):
-        schema = schemas.of(name.removesuffix(".json"), base_url)
+        schema = openapi_schemas.of(name.removesuffix(".json"), base_url)
         if schema is not None:
             return Response(json.dumps(schema), media_type="application/schema+json")
     raise ProblemError(404, "There is nothing at this path.")
@@ -73,7 +73,7 @@ def _page() -> str:
 
 
 def _problems() -> Iterator[str]:
-    for name, told in openapi.document()["components"]["responses"].items():
+    for name, told in openapi_document.document()["components"]["responses"].items():
         yield f"<tr><td>{name.removeprefix('Problem')}</td><td>{_prose(told['description'])}</td></tr>"
 
 
@@ -87,7 +87,7 @@ def _coverage() -> Iterator[str]:
 
 
 def _operations() -> Iterator[str]:
-    document, tag = openapi.document(), ""
+    document, tag = openapi_document.document(), ""
     for path, item in document["paths"].items():
         for method in (each for each in ("post", "get", "patch", "delete") if each in item):
             operation = item[method]
@@ -126,7 +126,7 @@ def _answer(status: str, response: Json) -> str:
 
 
 def _events() -> Iterator[str]:
-    for event, item in openapi.document()["webhooks"].items():
+    for event, item in openapi_document.document()["webhooks"].items():
         content = item["post"]["requestBody"]["content"][_JSON]
         inner = f"<div><p>Body: {_link(content['schema'])}</p>{_example(content['example'])}</div>"
         summary = f"<code>{event}</code> <span class='soft'>{escape(item['post']['summary'])}</span>"
@@ -134,7 +134,7 @@ def _events() -> Iterator[str]:
 
 
 def _schemas() -> Iterator[str]:
-    for name, schema in schemas.components().items():
+    for name, schema in openapi_schemas.components().items():
         about = _prose(schema.get("description", ""))
         assumed = _ASSUMED if schema.get("x-assumption") else ""
         required = schema.get("required", ())
@@ -183,5 +183,5 @@ def _resolved(part: Json) -> Json:
     if "$ref" not in part:
         return part
     _, _, section, name = part["$ref"].split("/")
-    found: Json = openapi.document()["components"][section][name]
+    found: Json = openapi_document.document()["components"][section][name]
     return found

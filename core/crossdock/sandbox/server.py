@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from crossdock import serving
 from crossdock.errors import ConfigError
 from crossdock.sandbox.app import Sandbox, SandboxSettings
-from crossdock.sandbox.connections import Connection
+from crossdock.sandbox.broken_connections import Connection
 from crossdock.serving import ConnectionLimits
 
 Facts = dict[str, str | None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from crossdock.scheduling.days import ONE_DAY
-from crossdock.scheduling.schedule import Schedule
-from crossdock.scheduling.zones import first_showing, last_showing, shown
+from crossdock.scheduling.calendar_days import ONE_DAY
+from crossdock.scheduling.schedule_config import Schedule
+from crossdock.scheduling.time_zones import first_showing, last_showing, shown
 
 Window = tuple[datetime, datetime]
 

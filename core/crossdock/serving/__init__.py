@@ -1,8 +1,8 @@
 """What the HTTP servers of this project share: limits of connections, unambiguous framing, and the server's names."""
 
-from crossdock.serving.config import config
-from crossdock.serving.connections import ConnectionLimits, GuardedConnection
-from crossdock.serving.names import ServerNames
-from crossdock.serving.problems import problem
+from crossdock.serving.guarded_connections import ConnectionLimits, GuardedConnection
+from crossdock.serving.host_names import ServerNames
+from crossdock.serving.problem_responses import problem
+from crossdock.serving.uvicorn_config import config
 
 __all__ = ["ConnectionLimits", "GuardedConnection", "ServerNames", "config", "problem"]

@@ -10,32 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossdock.addresses import HostName
-    from crossdock.config import ConfigPath, Name
+    from crossdock.config_file import ConfigPath, Name
     from crossdock.errors import UnavailableError
-    from crossdock.formats.delimited import DelimitedFormat
-    from crossdock.sources.files import FileSource, Reader
-    from crossdock.sources.http import HttpSource, Page
-    from crossdock.sources.late import Wait
-    from crossdock.transport.files import FileStore, split_pattern
-    from crossdock.transport.folder import FolderStore
-    from crossdock.transport.sftp import SftpLogin, connect
+    from crossdock.formats.delimited_files import DelimitedFormat
+    from crossdock.sources.file_source import FileSource, Reader
+    from crossdock.sources.http_source import HttpSource, Page
+    from crossdock.sources.late_files import Wait
+    from crossdock.transport.file_store import FileStore, split_pattern
+    from crossdock.transport.folder_store import FolderStore
+    from crossdock.transport.sftp_store import SftpLogin, connect
 
 _HOME_OF = {
-    "ConfigPath": "crossdock.config",
-    "DelimitedFormat": "crossdock.formats.delimited",
-    "FileSource": "crossdock.sources.files",
-    "FileStore": "crossdock.transport.files",
-    "FolderStore": "crossdock.transport.folder",
+    "ConfigPath": "crossdock.config_file",
+    "DelimitedFormat": "crossdock.formats.delimited_files",
+    "FileSource": "crossdock.sources.file_source",
+    "FileStore": "crossdock.transport.file_store",
+    "FolderStore": "crossdock.transport.folder_store",
     "HostName": "crossdock.addresses",
-    "HttpSource": "crossdock.sources.http",
-    "Name": "crossdock.config",
-    "Page": "crossdock.sources.http",
-    "Reader": "crossdock.sources.files",
-    "SftpLogin": "crossdock.transport.sftp",
+    "HttpSource": "crossdock.sources.http_source",
+    "Name": "crossdock.config_file",
+    "Page": "crossdock.sources.http_source",
+    "Reader": "crossdock.sources.file_source",
+    "SftpLogin": "crossdock.transport.sftp_store",
     "UnavailableError": "crossdock.errors",
-    "Wait": "crossdock.sources.late",
-    "connect": "crossdock.transport.sftp",
-    "split_pattern": "crossdock.transport.files",
+    "Wait": "crossdock.sources.late_files",
+    "connect": "crossdock.transport.sftp_store",
+    "split_pattern": "crossdock.transport.file_store",
 }
 
 __all__ = [

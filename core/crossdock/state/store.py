@@ -15,24 +15,24 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from crossdock.state import lease
-from crossdock.state.backlog import Refused, Waiting
-from crossdock.state.bindings import Bindings
-from crossdock.state.buckets import Buckets
-from crossdock.state.engine import Pin, identity, open_engine, read_ahead, reading
-from crossdock.state.failures import passes, place_of, translated
-from crossdock.state.intake import Intake
-from crossdock.state.intents import Intents
-from crossdock.state.key_index import ORDERED, KeyIndex, Stamps, from_bindings, stamp_of
-from crossdock.state.nights import Nights
-from crossdock.state.removals import Removals
-from crossdock.state.reporting import Reporting
-from crossdock.state.retention import Retention
-from crossdock.state.runs import Cursors, Runs
-from crossdock.state.scopes import Scope
-from crossdock.state.statistics import Statistics
-from crossdock.state.tracing import Tracing
-from crossdock.state.watermark import Watermark
+from crossdock.state.db import run_lease
+from crossdock.state.db.database_errors import passes, place_of, translated
+from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, reading
+from crossdock.state.db.watermark import Watermark
+from crossdock.state.tables.bindings import Bindings
+from crossdock.state.tables.buckets import Buckets
+from crossdock.state.tables.dead_letters import Refused, Waiting
+from crossdock.state.tables.file_intake import Intake
+from crossdock.state.tables.intents import Intents
+from crossdock.state.tables.key_index import ORDERED, KeyIndex, Stamps, from_bindings, stamp_of
+from crossdock.state.tables.record_history import Tracing
+from crossdock.state.tables.retention import Retention
+from crossdock.state.tables.run_details import Reporting
+from crossdock.state.tables.run_history import Cursors, Runs
+from crossdock.state.tables.scheduled_runs import Nights
+from crossdock.state.tables.scopes import Scope
+from crossdock.state.tables.snapshot_history import Removals
+from crossdock.state.tables.state_size import Statistics
 
 T = TypeVar("T")
 TRIES = 6  # a server that restarts is back within their pauses, 0.1 s doubling to 3.2 s
@@ -79,7 +79,7 @@ class State:
         self._engine = open_engine(url, pin, read_only=read_only)
         self._folder = keys
         self._unmarked: Watermark | None = None  # of the lease that is held, until something is sent
-        self._lease: lease.Lease | None = None
+        self._lease: run_lease.Lease | None = None
         self._pen = threading.Lock()  # both databases have one writer of a state anyway; here threads queue in order
 
     @property
@@ -102,8 +102,8 @@ class State:
         above = mark.fence if mark and restored else 0
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
-                mark.check(lease.fence(self._engine), place_of(self._url))
-            held = stack.enter_context(lease.held(self._engine, self._url, owner, above=above))
+                mark.check(run_lease.fence(self._engine), place_of(self._url))
+            held = stack.enter_context(run_lease.held(self._engine, self._url, owner, above=above))
             self._lease, self._unmarked = held, mark
             try:
                 yield
@@ -171,7 +171,7 @@ class State:
             yield self._transaction(connection)
 
     def known(self, scope: Scope) -> pl.DataFrame:
-        """What the state knows of each key of *scope*: see `crossdock.state.key_index.from_bindings`."""
+        """What the state knows of each key of *scope*: see `crossdock.state.tables.key_index.from_bindings`."""
         with translated(self._url), reading(self._engine) as connection:
             return self._known(connection, scope, stamp_of(connection, scope))
 

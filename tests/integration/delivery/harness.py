@@ -20,13 +20,13 @@ from crossdock.clock import Clock, SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settling import Settled
+from crossdock.delivery.settlement import Settled
+from crossdock.platform.platform_target import PlatformTarget, Request, difference
 from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget, Request, difference
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, Scope, State, Transaction
-from crossdock.transport.answers import Answer as HttpAnswer
-from crossdock.transport.http import HttpClient
+from crossdock.transport.http_answers import Answer as HttpAnswer
+from crossdock.transport.http_client import HttpClient
 
 SCOPE = Scope("platform", "product", "wms")
 PRODUCTS = "/api/v1/catalog/products"

@@ -14,10 +14,11 @@ from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, cr
 from tests.unit.platform.test_probe import profile_of
 from tests.unit.state.test_state import intent
 
-from crossdock.delivery import rules
+from crossdock.delivery import in_doubt_rules
 from crossdock.errors import StateBusyError
-from crossdock.state import State, StateUrl, create, schema
-from crossdock.testing.clock import ManualClock
+from crossdock.state import State, StateUrl, create
+from crossdock.state.db import schema
+from crossdock.testing.manual_clock import ManualClock
 
 DAY_S = 86_400.0
 STEPS_S = (-30 * DAY_S, -7_200.0, -60.0, 60.0, 7_200.0, 30 * DAY_S)
@@ -48,10 +49,10 @@ def test_a_key_is_used_while_it_is_surely_kept(age_s: float, kept_s: int) -> Non
     now = datetime(2026, 1, 1, tzinfo=UTC)
     profile = profile_of("https://platform.example", idempotency={"kept_s": kept_s})
     one = intent(1, resource="invoice", attempts=1, first_sent_at=now - timedelta(seconds=age_s))
-    rule = rules.rule_for(one, profile, now)
-    if 0 <= age_s <= kept_s / 2 and age_s <= kept_s - 2 * rules.MARGIN_S:
+    rule = in_doubt_rules.rule_for(one, profile, now)
+    if 0 <= age_s <= kept_s / 2 and age_s <= kept_s - 2 * in_doubt_rules.MARGIN_S:
         assert rule == "resend"
-    if age_s >= kept_s or age_s < -rules.MARGIN_S:
+    if age_s >= kept_s or age_s < -in_doubt_rules.MARGIN_S:
         assert rule == "park"
 
 

@@ -10,7 +10,7 @@ from tests.integration.delivery.harness import PRODUCTS, Answer, Bench, Platform
 
 from crossdock.errors import UnavailableError
 from crossdock.state import StateUrl, parse_url
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 STREAM = "wms.products"
 FOREIGN = {"externalId": "erp:17", "sku": "THEIRS", "name": "not ours"}

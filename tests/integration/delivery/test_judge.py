@@ -30,7 +30,7 @@ from tests.integration.delivery.harness import (
 from crossdock.delivery.dispatcher import AFTER_RESTORE
 from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 STREAM = "wms.products"
 INVOICES = Scope("platform", "invoice", "wms")

@@ -14,10 +14,10 @@ from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, Sh
 from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import LEAVE_AT_MOST_S, LEAVE_WITHIN_S
 from crossdock.state import StateUrl, parse_url
-from crossdock.state.lease import LEASE_S
-from crossdock.testing.clock import ManualClock
-from crossdock.transport.answers import AmbiguousError, ExpiredError
-from crossdock.transport.http import HttpClient
+from crossdock.state.db.run_lease import LEASE_S
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.transport.http_answers import AmbiguousError, ExpiredError
+from crossdock.transport.http_client import HttpClient
 
 DAY_S = 86_400.0
 

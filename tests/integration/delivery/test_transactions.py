@@ -19,15 +19,16 @@ from tests.integration.delivery.harness import Bench, Platform
 from tests.patience import eventually
 from tests.unit.state.test_state import intent
 
-from crossdock.delivery import settling
+from crossdock.delivery import settlement
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.settling import Settled
+from crossdock.delivery.settlement import Settled
 from crossdock.errors import StateError
-from crossdock.pacing.bucket import Bucket
-from crossdock.pacing.known import Known
-from crossdock.pacing.store import Purse
-from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, schema, store
-from crossdock.testing.postgres import PostgresServer
+from crossdock.pacing.bucket_store import Purse
+from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.token_bucket import Bucket
+from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, store
+from crossdock.state.db import schema
+from crossdock.testing.postgres_server import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 PURSE = Purse(Bucket(10, 100, 1e9), Known(10, "told", 100, "told"), 7)
@@ -194,15 +195,15 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
     ]
     successor = replace(old["replaced"], idempotency_key="key-next", counter=2, operation="update", platform_id="p")
     fresh = [intent(n) for n in range(10, 14)]
-    letter = settling.letter(Settled(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
+    letter = settlement.letter(Settled(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
     before = deepcopy(list(old.values()))
     for name, each in old.items():
         each.status = "delivered" if name == "deleted" else name  # type: ignore[assignment]  # the names are statuses
 
     def first(tx: Transaction) -> None:
         tx.intents.add(before, run_id=run_id, fence=1, at=AT)
-        tx.refused.put([_older(letter), _older(settling.letter(settled[1]))], run_id=run_id - 1, at=AT)
-        tx.refused.put([_older(settling.letter(settled[0]))], run_id=run_id - 1, at=AT)
+        tx.refused.put([_older(letter), _older(settlement.letter(settled[1]))], run_id=run_id - 1, at=AT)
+        tx.refused.put([_older(settlement.letter(settled[0]))], run_id=run_id - 1, at=AT)
         for each, known in zip(old.values(), before, strict=True):
             each.id = known.id
 
@@ -211,7 +212,7 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
             if each.status == "pending":
                 each.leave(AT)
         tx.intents.add([*fresh, successor], run_id=run_id, fence=1, at=AT)
-        settling.write(tx, settled, run_id=run_id, at=AT)
+        settlement.write(tx, settled, run_id=run_id, at=AT)
         tx.intents.move([old["replaced"]], at=AT)
         tx.intents.note([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
         tx.refused.put([letter], run_id=run_id, at=AT)

@@ -15,9 +15,9 @@ from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Errand, Returned, Senders
-from crossdock.delivery.settling import Settled
+from crossdock.delivery.settlement import Settled
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget
 from crossdock.state import State
 
 IN_FLIGHT, RECORDS = 10, 60

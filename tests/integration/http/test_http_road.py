@@ -20,13 +20,13 @@ from crossdock import registry
 from crossdock.cli.main import main
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
+from crossdock.runs.intake_logs import NoIntake
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import HttpSource
-from crossdock.sources.workplace import Workplace
+from crossdock.sources.source_context import Workplace
 from crossdock.state import StateUrl
-from crossdock.sync.intake import NoIntake
-from crossdock.testing.clock import ManualClock
-from crossdock.transport.http import trust
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.transport.http_client import trust
 
 
 class Shop(ThreadingHTTPServer):

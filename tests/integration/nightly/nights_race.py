@@ -24,14 +24,15 @@ from tests.patience import WITHIN_S, eventually
 from tests.unit.scheduling.wallclock import planned, walk
 
 from crossdock.errors import CrossdockError, StateBusyError, StateError
-from crossdock.nightly.scheduler import ON_TIME, Ended, Scheduler
 from crossdock.platform.profile import Profile
-from crossdock.scheduling.jobs import JobConfig
-from crossdock.state import Night, Occasion, State, StateUrl, create, schema
-from crossdock.sync.project import Project
-from crossdock.sync.report import Report
-from crossdock.sync.shift import Shift
-from crossdock.testing.clock import ManualClock
+from crossdock.project.project import Project
+from crossdock.runs.run_report import Report
+from crossdock.runs.session import Shift
+from crossdock.scheduler.scheduler import ON_TIME, Ended, Scheduler
+from crossdock.scheduling.job_config import JobConfig
+from crossdock.state import Night, Occasion, State, StateUrl, create
+from crossdock.state.db import schema
+from crossdock.testing.manual_clock import ManualClock
 
 BEGIN = datetime(2025, 3, 1, 12, tzinfo=UTC)
 ZONES = (

@@ -15,18 +15,18 @@ from tests.integration.nightly.test_notify_receivers import Receiver
 from tests.servers import served
 from tests.unit.platform.test_probe import Dated, profile_of
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.errors import ClockError
-from crossdock.nightly.notify import Notifier, NotifyConfig
-from crossdock.nightly.scheduler import LOOK_S, Ended, Scheduler
-from crossdock.nightly.service import Service
-from crossdock.nightly.vitals import Vitals
+from crossdock.notifications.notifier import Notifier, NotifyConfig
+from crossdock.observability.metrics import Vitals
+from crossdock.project.project import Project
+from crossdock.runs.run_report import Report
+from crossdock.runs.session import Shift
 from crossdock.sandbox import SandboxServer
+from crossdock.scheduler.scheduler import LOOK_S, Ended, Scheduler
+from crossdock.scheduler.service import Service
 from crossdock.state import Occasion, Pin, create, parse_url
-from crossdock.sync.project import Project
-from crossdock.sync.report import Report
-from crossdock.sync.shift import Shift
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 MONTH_S = 31 * 86_400.0
 
@@ -116,7 +116,7 @@ def test_people_are_told_once(loaded: Project, caplog: pytest.LogCaptureFixture)
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), clock)
         service = Service(loaded, clock, interrupt, vitals, notifier=notifier, trace=lambda _: None, executor=Inline())
         service.run(reloaded)
-        notices = [wire.loads(post.body) for post in receiver.posts]
+        notices = [exact_json.loads(post.body) for post in receiver.posts]
     assert [notice["type"] for notice in notices] == ["night.failed"]
     assert "set the clock" in notices[0]["data"]["error"]
     assert "the clock of this machine is" in caplog.text

@@ -16,9 +16,9 @@ from tests.integration.serving.test_connections import rest
 from tests.patience import WITHIN_S
 
 from crossdock.errors import ConfigError
-from crossdock.nightly import health
-from crossdock.nightly.health import Vitals, serve
-from crossdock.testing.clock import ManualClock
+from crossdock.observability import health
+from crossdock.observability.health import Vitals, serve
+from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 

@@ -13,11 +13,11 @@ from tests.integration.nightly.nights_race import BEGIN, DUE, House, Inline, job
 from tests.patience import eventually
 
 from crossdock.errors import ConfigError, StateError
-from crossdock.nightly.scheduler import LOOK_S
-from crossdock.nightly.service import NAP_S, Service
-from crossdock.nightly.vitals import Vitals
+from crossdock.observability.metrics import Vitals
+from crossdock.scheduler.scheduler import LOOK_S
+from crossdock.scheduler.service import NAP_S, Service
 from crossdock.state import Occasion, StateUrl
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 NO_CATCH_UP = {"catch_up": "none"}
 

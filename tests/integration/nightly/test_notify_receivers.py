@@ -25,13 +25,13 @@ import trustme
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from tests.servers import served
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.errors import UnavailableError
-from crossdock.nightly import mail
-from crossdock.nightly.notices import notice
-from crossdock.nightly.notify import NightEnded, Notifier, NotifyConfig
-from crossdock.nightly.webhook import Webhook, WebhookChannel
-from crossdock.testing.clock import ManualClock
+from crossdock.notifications import mail
+from crossdock.notifications.events import notice
+from crossdock.notifications.notifier import NightEnded, Notifier, NotifyConfig
+from crossdock.notifications.webhook import Webhook, WebhookChannel
+from crossdock.testing.manual_clock import ManualClock
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 NIGHT = NightEnded("nightly", date(2026, 3, 14), None, 17, "failed", False, 60.0, 5, "wms: größer als gedacht", "done")
@@ -121,7 +121,7 @@ def test_a_signed_post_arrives() -> None:
     signed = f"{post.headers['webhook-id']}.1767225600.".encode() + post.body
     expected = base64.b64encode(hmac.new(base64.b64decode(KEY), signed, hashlib.sha256).digest()).decode()
     assert post.headers["webhook-signature"] == f"v1,{expected}"
-    told = wire.loads(post.body)
+    told = exact_json.loads(post.body)
     assert (told["type"], told["data"]["error"]) == ("night.failed", "wms: größer als gedacht")
 
 
@@ -157,7 +157,7 @@ def test_what_nobody_asked_for_is_not_sent() -> None:
         assert receiver.posts == []
         assert telling.tell(replace(NIGHT, status="done", previous="failed", degraded=True)) == []
     (post,) = receiver.posts
-    assert wire.loads(post.body)["data"]["kinds"] == ["recovered"]
+    assert exact_json.loads(post.body)["data"]["kinds"] == ["recovered"]
 
 
 @pytest.mark.parametrize("first", [500, 503, 408, 425, 429])

@@ -18,18 +18,18 @@ from tests.integration.nightly.nights_race import BEGIN, Inline, job, project
 from tests.integration.nightly.test_notify_receivers import Receiver
 from tests.servers import served
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.errors import StateBusyError
-from crossdock.nightly.exposition import exposition
-from crossdock.nightly.logs import LOGGER
-from crossdock.nightly.notify import Notifier, NotifyConfig
-from crossdock.nightly.service import Service
-from crossdock.nightly.vitals import Vitals
+from crossdock.notifications.notifier import Notifier, NotifyConfig
+from crossdock.observability.exposition import exposition
+from crossdock.observability.metrics import Vitals
+from crossdock.project.project import Project
+from crossdock.runs import runner
+from crossdock.runs.run_report import Report
+from crossdock.scheduler.run_log import LOGGER
+from crossdock.scheduler.service import Service
 from crossdock.state import create, parse_url
-from crossdock.sync import runner
-from crossdock.sync.project import Project
-from crossdock.sync.report import Report
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 Before = Callable[[], object]
 
@@ -104,7 +104,7 @@ def house(
 
 def told(receiver: Receiver) -> list[tuple[str, str]]:
     """What programs were told: the kind and the error of each notice."""
-    notices = [wire.loads(post.body) for post in receiver.posts]
+    notices = [exact_json.loads(post.body) for post in receiver.posts]
     return [(notice["type"], notice["data"]["error"]) for notice in notices]
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from tests.patience import eventually
 
-from crossdock.nightly.scheduler import Ended, Scheduler
+from crossdock.project import project
+from crossdock.project.project import Project
+from crossdock.runs.run_report import Report
+from crossdock.runs.session import Shift, opened
+from crossdock.scheduler.scheduler import Ended, Scheduler
 from crossdock.state import Occasion
-from crossdock.sync import project
-from crossdock.sync.project import Project
-from crossdock.sync.report import Report
-from crossdock.sync.shift import Shift, opened
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 CONFIG = """\
 platform:

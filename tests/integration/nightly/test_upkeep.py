@@ -14,14 +14,15 @@ from sqlalchemy import Engine, event
 from tests.conftest import PIN
 from tests.integration.nightly.nights_race import BEGIN, Inline, job, project
 
-from crossdock.nightly import upkeep
-from crossdock.nightly.logs import LOGGER
-from crossdock.nightly.service import Service
-from crossdock.nightly.upkeep import Upkeep
-from crossdock.nightly.vitals import Vitals
-from crossdock.state import StateUrl, create, retention
-from crossdock.sync.project import Project
-from crossdock.testing.clock import ManualClock
+from crossdock.observability.metrics import Vitals
+from crossdock.project.project import Project
+from crossdock.scheduler import retention_task
+from crossdock.scheduler.retention_task import Upkeep
+from crossdock.scheduler.run_log import LOGGER
+from crossdock.scheduler.service import Service
+from crossdock.state import StateUrl, create
+from crossdock.state.tables import retention
+from crossdock.testing.manual_clock import ManualClock
 
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
@@ -78,7 +79,7 @@ def test_it_is_done_once_a_day(house: House) -> None:
 def test_a_turn_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of much that is old each turn removes a part, and the day counts from the last one."""
     monkeypatch.setattr(retention, "BATCH", 2)
-    monkeypatch.setattr(upkeep, "BATCHES", 8)  # seven kinds of rows are looked at
+    monkeypatch.setattr(retention_task, "BATCHES", 8)  # seven kinds of rows are looked at
     house.old_runs(9)
     at_work, left = Upkeep(house.clock), []
     while at_work.turn(house.project):

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 from crossdock.clock import SystemClock
-from crossdock.pacing.known import Known
+from crossdock.pacing.limit_estimate import Known
 from crossdock.state import SharedBucket, parse_url
 
 RATE, BURST = 400.0, 200

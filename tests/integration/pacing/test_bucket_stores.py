@@ -20,12 +20,12 @@ from tests.patience import eventually
 
 from crossdock.clock import SystemClock
 from crossdock.errors import StateError
-from crossdock.pacing.bucket import Bucket
-from crossdock.pacing.known import Known
-from crossdock.pacing.store import BucketStore, MemoryStore, Purse
+from crossdock.pacing.bucket_store import BucketStore, MemoryStore, Purse
+from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import SharedBucket, StateUrl, parse_url
-from crossdock.testing.clock import ManualClock
-from crossdock.testing.postgres import PostgresServer
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.testing.postgres_server import PostgresServer
 
 SLOW = Known(1e-6, "set", 500, "set")  # nothing comes back while a test runs
 Open = Callable[[Known], BucketStore]

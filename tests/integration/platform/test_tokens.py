@@ -17,12 +17,12 @@ from tests.integration.platform.token_server import PATH, Reply, Seen, TokenServ
 from tests.patience import eventually
 
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.platform import probe
-from crossdock.platform.auth import ATTEMPTS
+from crossdock.platform import access_check
+from crossdock.platform.credentials import ATTEMPTS
+from crossdock.platform.platform_target import PlatformTarget, Request
 from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget, Request
-from crossdock.testing.clock import ManualClock
-from crossdock.transport.answers import Answer, NotSentError
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.transport.http_answers import Answer, NotSentError
 
 BODY = b'{"name":"x"}'
 
@@ -326,7 +326,7 @@ def test_what_was_granted_is_told(server: TokenServer, scopes: list[str], told: 
     """The probe says how long the token lives and what it may do, and where that is more than was asked."""
     server.tokens = lambda seen: token(seen, **told)
     server.platform = lambda _: answer(200, {"data": []})
-    learned = probe.reach(server.profile({"scopes": scopes}))
+    learned = access_check.reach(server.profile({"scopes": scopes}))
     assert learned == f"{server.base_url} lets us in, with a token for 100 s; {text}"
 
 
@@ -466,7 +466,7 @@ def test_neither_secret_nor_token_is_told(
     profile = server.profile({"client_auth": client_auth, "scopes": ["orders:read"]}, retry={"base_s": 0.001})
     target = PlatformTarget(profile)
     texts = [repr(profile), str(profile)]
-    looks: tuple[Callable[[], str], ...] = (lambda: probe.reach(profile), lambda: repr(send(target)))
+    looks: tuple[Callable[[], str], ...] = (lambda: access_check.reach(profile), lambda: repr(send(target)))
     for look in looks:
         try:
             texts.append(look())
@@ -488,7 +488,7 @@ def test_a_failure_that_nobody_foresaw_frees_all_who_wait(server: TokenServer, m
     """A defect while a token is read ends the request with it, and the next one asks again."""
     target = PlatformTarget(server.profile())
     with monkeypatch.context() as patched:
-        patched.setattr("crossdock.platform.auth._members", _fail)
+        patched.setattr("crossdock.platform.credentials._members", _fail)
         with pytest.raises(ZeroDivisionError):
             send(target)
     assert send(target).status == 201
@@ -498,4 +498,4 @@ def test_unavailable_is_what_a_probe_tells(server: TokenServer) -> None:
     """A platform whose token endpoint is down cannot be reached."""
     server.tokens = lambda _: answer(503, {})
     with pytest.raises(UnavailableError, match="gives no token: HTTP 503"):
-        probe.reach(server.profile(retry={"base_s": 0.001}))
+        access_check.reach(server.profile(retry={"base_s": 0.001}))

@@ -19,7 +19,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from tests.patience import WITHIN_S, eventually
 
-from crossdock.serving import ConnectionLimits, config
+from crossdock.serving import ConnectionLimits
+from crossdock.serving import config as uvicorn_config
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 SOON_S = 0.2
@@ -37,7 +38,7 @@ class Web:
         self.address: tuple[str, int] = self._listener.getsockname()
         self.paths: list[str] = []  # of requests that were read to their end
         self.go = threading.Event()
-        self._server = uvicorn.Server(config(self._app, limits, timeout_graceful_shutdown=1))
+        self._server = uvicorn.Server(uvicorn_config(self._app, limits, timeout_graceful_shutdown=1))
         self._thread = threading.Thread(target=self._server.run, args=([self._listener],))
 
     @contextmanager

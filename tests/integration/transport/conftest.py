@@ -8,9 +8,9 @@ import pytest
 from tests.patience import eventually
 from tests.servers import require
 
-from crossdock.testing.openssh import OpenSshServer
-from crossdock.testing.sftp import SftpServer
-from crossdock.transport.sftp import SftpLogin
+from crossdock.testing.openssh_server import OpenSshServer
+from crossdock.testing.sftp_server import SftpServer
+from crossdock.transport.sftp_store import SftpLogin
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
-from crossdock.transport.folder import FolderStore
-from crossdock.transport.sftp import SftpSession, connect
+from crossdock.transport.folder_store import FolderStore
+from crossdock.transport.sftp_store import SftpSession, connect
 
 
 @dataclass

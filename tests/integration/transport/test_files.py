@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.transport.files import RemoteFile, disagreement, is_safe, split_pattern
+from crossdock.transport.file_store import RemoteFile, disagreement, is_safe, split_pattern
 
 
 @pytest.mark.parametrize(

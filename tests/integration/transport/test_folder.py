@@ -22,8 +22,8 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from crossdock.transport import folder
-from crossdock.transport.folder import FolderStore
+from crossdock.transport import folder_store
+from crossdock.transport.folder_store import FolderStore
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 OLD = 1_700_000_000
@@ -55,7 +55,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder, "_BLOCK", 100_000)
+    monkeypatch.setattr(folder_store, "_BLOCK", 100_000)
 
 
 def put(path: Path, content: bytes) -> Path:
@@ -214,7 +214,7 @@ def _do(path: Path, deed: tuple[str, object]) -> None:
 def test_what_is_taken_for_whole_is_whole(content: bytes, deeds: dict[int, list[tuple[str, object]]]) -> None:
     """Whatever is done to a file at whatever block: it is refused, or what came is what was there and still is."""
     with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folder, "_BLOCK", 10)
+        patch.setattr(folder_store, "_BLOCK", 10)
         path = put(Path(made, "a.txt"), content)
         sink, blocks = io.BytesIO(), iter(range(100))
 
@@ -370,7 +370,7 @@ def test_the_own_folder_may_be_relative(root: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_listing_has_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many names are refused, whether they match or not."""
-    monkeypatch.setattr(folder, "MAX_NAMES", 3)
+    monkeypatch.setattr(folder_store, "MAX_NAMES", 3)
     for number in range(2):
         put(root / "out" / f"other{number}", b"")
     assert len(FolderStore(root).list("out", "a*")) == 1

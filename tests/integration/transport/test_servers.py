@@ -14,10 +14,10 @@ import pytest
 from tests.servers import require
 
 from crossdock.clock import Clock
-from crossdock.testing.clock import ManualClock
-from crossdock.testing.openssh import OpenSshServer
-from crossdock.testing.postgres import PostgresServer
-from crossdock.testing.sftp import SftpServer
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.testing.openssh_server import OpenSshServer
+from crossdock.testing.postgres_server import PostgresServer
+from crossdock.testing.sftp_server import SftpServer
 
 
 def test_a_manual_clock_stands_still_until_advanced() -> None:
@@ -115,7 +115,7 @@ def test_public_help_needs_no_test_framework() -> None:
     """The servers can be used where pytest is not installed."""
     code = (
         "import sys; sys.modules['pytest'] = None;"
-        "import crossdock.testing.clock, crossdock.testing.sftp, crossdock.testing.openssh, crossdock.testing.postgres"
+        "import crossdock.testing.manual_clock, crossdock.testing.sftp_server, crossdock.testing.openssh_server, crossdock.testing.postgres_server"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONWARNINGS": "error"})
 

@@ -19,10 +19,10 @@ import pytest
 from tests.servers import require
 
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
-from crossdock.testing.clock import ManualClock
-from crossdock.testing.openssh import OpenSshServer
-from crossdock.testing.sftp import SftpServer
-from crossdock.transport.sftp import SftpLogin, connect
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.testing.openssh_server import OpenSshServer
+from crossdock.testing.sftp_server import SftpServer
+from crossdock.transport.sftp_store import SftpLogin, connect
 
 STRANGER = "SHA256:" + "A" * 43
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crossdock.transport import sftp_wire
-from crossdock.transport.sftp_wire import ProtocolError, SftpWire, StatusError
+from crossdock.transport import sftp_protocol
+from crossdock.transport.sftp_protocol import ProtocolError, SftpWire, StatusError
 
 
 class Peer:
@@ -40,8 +40,8 @@ class Peer:
     def answer(self, number: bytes, offset: int, wanted: int) -> bytes:
         data = self.content[offset : min(self.end, offset + wanted)]
         if not data:
-            return message(sftp_wire.STATUS, number + struct.pack(">I", sftp_wire.END) + text(b"") + text(b""))
-        return message(sftp_wire.DATA, number + text(data[: self.random.randint(1, min(self.most, len(data)))]))
+            return message(sftp_protocol.STATUS, number + struct.pack(">I", sftp_protocol.END) + text(b"") + text(b""))
+        return message(sftp_protocol.DATA, number + text(data[: self.random.randint(1, min(self.most, len(data)))]))
 
     def receive(self, most: int) -> bytes:
         if not self.outgoing and self.answers:
@@ -79,11 +79,11 @@ def test_reads_exactly_what_the_server_has(size: int, chunk: int, window: int, s
     content = random.Random(seed).randbytes(size)
     peer = Peer(content, seed, min(size, cut) if cut is not None else None)
     wire = SftpWire(peer.send, peer.receive, lambda: None)
-    before, sftp_wire.CHUNK = sftp_wire.CHUNK, chunk
+    before, sftp_protocol.CHUNK = sftp_protocol.CHUNK, chunk
     try:
         read = b"".join(wire.read(b"h", size, window))
     finally:
-        sftp_wire.CHUNK = before
+        sftp_protocol.CHUNK = before
     assert content.startswith(read)
     assert len(read) == peer.end
     assert peer.most_ahead <= window // chunk + 3  # a begun block, the last one, and what should not be there
@@ -128,7 +128,7 @@ def test_garbage_is_a_protocol_error(answer: bytes, reason: str) -> None:
 
 def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
     """Any status but the end of the file is a failure, never an end."""
-    failure = message(sftp_wire.STATUS, struct.pack(">II", 1, 4) + text(b"disk\x1b[2J failed") + text(b""))
+    failure = message(sftp_protocol.STATUS, struct.pack(">II", 1, 4) + text(b"disk\x1b[2J failed") + text(b""))
     with pytest.raises(StatusError, match=r"^failure \(status 4\)$"):
         list(scripted(failure).read(b"h", 2, 1000))
 
@@ -137,28 +137,28 @@ def test_a_failure_in_the_middle_of_a_file_is_told() -> None:
 def test_other_versions_are_refused(version: int) -> None:
     """A server that speaks another SFTP is told so."""
     with pytest.raises(ProtocolError, match=f"SFTP version {version}"):
-        scripted(message(sftp_wire.SERVER_VERSION, struct.pack(">I", version))).hello()
+        scripted(message(sftp_protocol.SERVER_VERSION, struct.pack(">I", version))).hello()
 
 
 def test_a_greeting_must_be_one() -> None:
     """Something else in place of the greeting is a protocol error, a closed door the end."""
     with pytest.raises(ProtocolError, match="instead of a greeting"):
-        scripted(message(sftp_wire.STATUS, b"\0" * 12)).hello()
+        scripted(message(sftp_protocol.STATUS, b"\0" * 12)).hello()
     with pytest.raises(EOFError):
         scripted().hello()
 
 
 def test_an_end_is_no_answer_to_a_question() -> None:
     """A server that answers anything but a read or a listing with the end is not believed."""
-    end = message(sftp_wire.STATUS, struct.pack(">II", 1, sftp_wire.END) + text(b"") + text(b""))
+    end = message(sftp_protocol.STATUS, struct.pack(">II", 1, sftp_protocol.END) + text(b"") + text(b""))
     with pytest.raises(ProtocolError, match="an end came"):
         scripted(end).lstat(b"a")
 
 
 def test_a_listing_that_never_ends_with_nothing_is_refused() -> None:
     """An empty page of a listing is no page."""
-    handle = message(sftp_wire.HANDLE, struct.pack(">I", 1) + text(b"h"))
-    empty = message(sftp_wire.NAME, struct.pack(">II", 2, 0))
+    handle = message(sftp_protocol.HANDLE, struct.pack(">I", 1) + text(b"h"))
+    empty = message(sftp_protocol.NAME, struct.pack(">II", 2, 0))
     with pytest.raises(ProtocolError, match="goes on with nothing"):
         list(scripted(handle, empty).names(b"."))
 
@@ -167,5 +167,5 @@ def test_attributes_may_be_left_out_or_extended() -> None:
     """What a server leaves out is None; what it adds is passed over."""
     flags = struct.pack(">I", 0x8000_0008)
     body = flags + struct.pack(">III", 5, 7, 1) + text(b"vendor") + text(b"value")
-    found = scripted(message(sftp_wire.ATTRS, struct.pack(">I", 1) + body)).lstat(b"a")
+    found = scripted(message(sftp_protocol.ATTRS, struct.pack(">I", 1) + body)).lstat(b"a")
     assert (found.size, found.mode, found.mtime) == (None, None, 7)

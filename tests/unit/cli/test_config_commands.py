@@ -16,9 +16,9 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.cli.effective import effective
 from crossdock.cli.main import main
-from crossdock.sync import project
+from crossdock.project import project
+from crossdock.project.effective_config import effective
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

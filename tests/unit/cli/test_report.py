@@ -29,7 +29,7 @@ from tests.report_page import (
 )
 from tests.unit.state.test_state import intent
 
-from crossdock.cli import report
+from crossdock.cli import html_report
 from crossdock.errors import ConfigError
 from crossdock.printable import printable
 from crossdock.records import REASONS
@@ -52,7 +52,7 @@ def told(tx: Transaction, run_id: int, **more: Any) -> Page:
     """The page of a run; it shows no record's data."""
     run = tx.runs.get(run_id)
     assert run is not None
-    text = report.page(tx.reporting, run, at=MORNING, **more)
+    text = html_report.page(tx.reporting, run, at=MORNING, **more)
     assert "secret-canary" not in text
     return Page(text)
 
@@ -127,15 +127,15 @@ def test_accounts_that_do_not_balance_are_told_so(kept: State) -> None:
 
 def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
     """The rest is counted, with the command that lists it; a long list is closed, a short one open."""
-    many = [letter(number) for number in range(1, report.LISTED + 12)]
+    many = [letter(number) for number in range(1, html_report.LISTED + 12)]
     with kept.begin() as tx:
         run = start(tx)
         tx.refused.put([*many, letter(9_001, code="conflict")], run_id=run, at=AT)
         finish(tx, run, rejected=len(many) + 1)
-        text = report.page(tx.reporting, finish(tx, run), at=MORNING)
+        text = html_report.page(tx.reporting, finish(tx, run), at=MORNING)
     page = Page(text)
     listed = [line[1] for line in page.under("stream", "key", "stage")]
-    assert listed == [*(f"K{number}" for number in range(1, report.LISTED + 1)), "K9001"]
+    assert listed == [*(f"K{number}" for number in range(1, html_report.LISTED + 1)), "K9001"]
     assert f"11 more: crossdock records list --state rejected --limit {len(many)}" in page.text
     assert re.findall("<details[^>]*>", text) == ["<details>", "<details open>"]
 
@@ -165,10 +165,10 @@ def test_data_is_shown_as_text(kept: State) -> None:
         assert (page.tags, page.names) == (pages["plain"].tags, pages["plain"].names)
 
 
-@given(st.text(max_size=report._CELL))
+@given(st.text(max_size=html_report._CELL))
 def test_any_text_comes_back_as_it_was(value: str) -> None:
     """In a cell any text is read as itself, but for what prints nothing, and is nothing but text."""
-    read = Page(f"<table><tr>{report._cell(value)}</tr></table>")
+    read = Page(f"<table><tr>{html_report._cell(value)}</tr></table>")
     assert read.tags == {"table", "tr", "td"}
     ((cell,),) = read.tables[0]
     assert cell == printable(value)
@@ -180,7 +180,7 @@ def test_a_page_needs_nothing_but_itself(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.refused.put([letter(1)], run_id=run, at=AT)
-        text = report.page(tx.reporting, finish(tx, run, rejected=1, course=COURSE), at=MORNING)
+        text = html_report.page(tx.reporting, finish(tx, run, rejected=1, course=COURSE), at=MORNING)
     page = Page(text)
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
     assert not page.names & {"src", "href", "style"}
@@ -198,23 +198,23 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         for place, code in enumerate(sorted(REASONS)):
-            numbers = range(1_000 * place, 1_000 * place + report.LISTED)
+            numbers = range(1_000 * place, 1_000 * place + html_report.LISTED)
             letters = [letter(n, code=code, key=huge, message=huge, source=huge, raw={}) for n in numbers]
             tx.refused.put(letters, run_id=run, at=AT)
         parents = [{"resource": "customer", "namespace": "wms", "key": huge}]
-        listed = range(1, report.LISTED + 1)
+        listed = range(1, html_report.LISTED + 1)
         tx.waiting.put([waiting(n, key=huge, waits_for=parents, source=huge) for n in listed], run_id=run, at=AT)
         doubtful = [intent(n, key=huge, source=huge, status="in_doubt") for n in listed]
         tx.intents.add(doubtful, run_id=run, fence=1, at=AT)
         finish(tx, run, error=huge * 20, rejected=1)
-        text = report.page(tx.reporting, finish(tx, run), at=MORNING)
+        text = html_report.page(tx.reporting, finish(tx, run), at=MORNING)
     assert 4_000_000 < len(text.encode()) < 5_000_000
     page = Page(text)
     hidden = [int(number) for number in re.findall(r"(\d+) more: crossdock records list", page.text)]
     lists = [table for table in page.tables if table[0][:2] == ["stream", "key"]]
-    assert {line[1] for table in lists for line in table[1:]} == {"&" * report._CELL + "…"}
+    assert {line[1] for table in lists for line in table[1:]} == {"&" * html_report._CELL + "…"}
     assert len(lists) == len(REASONS) + 2
-    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * report.LISTED
+    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * html_report.LISTED
 
 
 def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State, tmp_path: Path) -> None:
@@ -229,13 +229,13 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
         assert found is not None
         tracemalloc.start()
         try:
-            text = report.page(tx.reporting, found, at=MORNING)
+            text = html_report.page(tx.reporting, found, at=MORNING)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     page = Page(text)
     assert page.summaries == ["bad_value 33,334 records", "conflict 33,334 records", "rejected 33,333 records"]
-    assert len(page.under("stream", "key", "stage")) == 3 * report.LISTED
+    assert len(page.under("stream", "key", "stage")) == 3 * html_report.LISTED
     assert len(text.encode()) < 5_000_000
     assert peak < 5_000_000
 
@@ -266,12 +266,12 @@ SAMPLES = st.lists(
 @given(SAMPLES, st.floats(0, 90_000))
 def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: float) -> None:
     """No sample lies outside the drawing or outside the band of its stretch; the drawing stays small."""
-    drawn = report._plot(samples, lasted)
+    drawn = html_report._plot(samples, lasted)
     stretches = [
         [tuple(map(int, point.split(","))) for point in points.split(" ")]
         for points in re.findall('points="([^"]+)"', drawn)
     ]
-    wide, high = report._WIDE, report._HIGH
+    wide, high = html_report._WIDE, html_report._HIGH
     points = [point for stretch in stretches for point in stretch]
     assert all(0 <= x <= wide and 0 <= y <= high for x, y in points)
     assert len(points) <= 2 * (wide + 1)
@@ -281,13 +281,13 @@ def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: flo
         column = [y for x, y in points if x == round(wide * seconds / end)]
         assert min(column) <= high - round(high * tokens / top) <= max(column)
     for before, after in pairwise(stretches):
-        assert min(x for x, _ in after) - max(x for x, _ in before) > report._BROKEN
+        assert min(x for x, _ in after) - max(x for x, _ in before) > html_report._BROKEN
 
 
 def test_a_plot_is_broken_where_nothing_was_sent() -> None:
     """What the allowance was in a pause is not made up."""
     working = [(float(second), second % 50) for second in (*range(100), *range(500, 600))]
-    assert report._plot(working, 600).count("<polygon") == report._plot(working, 600).count("<rect") == 2
+    assert html_report._plot(working, 600).count("<polygon") == html_report._plot(working, 600).count("<rect") == 2
 
 
 def test_without_a_course_nothing_is_told_of_it(kept: State) -> None:
@@ -309,8 +309,8 @@ def test_without_a_course_nothing_is_told_of_it(kept: State) -> None:
 def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it cannot be put into place the older one stays as it was, and nothing is left beside it."""
     path = tmp_path / "report.html"
-    report.write(path, "first")
-    report.write(path, "second é")
+    html_report.write(path, "first")
+    html_report.write(path, "second é")
     assert path.read_text(encoding="utf-8") == "second é"
 
     def full(self: Path, target: Path) -> Path:
@@ -318,7 +318,7 @@ def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(ConfigError, match=r"report.html: the report cannot be written: No space left on device"):
-        report.write(path, "third")
+        html_report.write(path, "third")
     assert path.read_text(encoding="utf-8") == "second é"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -328,7 +328,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "7.html").write_text("theirs")
     (tmp_path / "latest.html").symlink_to("7.html")
     with pytest.raises(ConfigError, match="the report cannot be written: it is a link"):
-        report.write(tmp_path / "latest.html", "page")
+        html_report.write(tmp_path / "latest.html", "page")
     assert (tmp_path / "latest.html").is_symlink()
     assert (tmp_path / "7.html").read_text() == "theirs"
 
@@ -339,6 +339,6 @@ def test_only_a_file_is_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in (".", "pipe", "nowhere/report.html", "file/report.html", "x" * 300):
         with pytest.raises(ConfigError, match="the report cannot be written: "):
-            report.write(tmp_path / name, "page")
+            html_report.write(tmp_path / name, "page")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
     assert (tmp_path / "pipe").is_fifo()

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.cli import main, options, terminal
+from crossdock.cli import main, shared_options, terminal_output
 from crossdock.cli.config import _yaml
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
@@ -27,24 +27,24 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _table() -> None:
-    terminal.out().print(terminal.table(EVIL, (EVIL, "number"), [(EVIL, 5)], numbers=("number",)))
+    terminal_output.out().print(terminal_output.table(EVIL, (EVIL, "number"), [(EVIL, 5)], numbers=("number",)))
 
 
 def _forced() -> None:
-    console = terminal.out()
+    console = terminal_output.out()
     console._force_terminal = True
     console.print(EVIL)
 
 
 PRINTED: dict[str, Callable[[], Any]] = {
-    "line": lambda: terminal.out().print(EVIL),
+    "line": lambda: terminal_output.out().print(EVIL),
     "line on a terminal": _forced,
-    "line as markup": lambda: terminal.out().print(EVIL, soft_wrap=True),
-    "lines": lambda: terminal.print_lines(terminal.out(), EVIL.replace("\n", "\x00")),
+    "line as markup": lambda: terminal_output.out().print(EVIL, soft_wrap=True),
+    "lines": lambda: terminal_output.print_lines(terminal_output.out(), EVIL.replace("\n", "\x00")),
     "table": _table,
-    "sentence": lambda: options.say(EVIL),
-    "warning": lambda: options.warn(EVIL),
-    "errors": lambda: terminal.print_errors({EVIL: RefusedError(EVIL)}),
+    "sentence": lambda: shared_options.say(EVIL),
+    "warning": lambda: shared_options.warn(EVIL),
+    "errors": lambda: terminal_output.print_errors({EVIL: RefusedError(EVIL)}),
 }
 
 
@@ -99,7 +99,7 @@ def test_json_is_valid_and_exact(document: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         written: list[str] = []
         patch.setattr(click, "echo", written.append)
-        terminal.print_json(document)
+        terminal_output.print_json(document)
     assert json.loads(written[0]) == document
     assert all(printable(line) == line for line in written[0].split("\n"))
 

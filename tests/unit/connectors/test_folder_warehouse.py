@@ -17,11 +17,11 @@ from crossdock.clock import SystemClock
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
 from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.project.config_schema import config_schema
 from crossdock.registry import load
-from crossdock.sources.workplace import Workplace
-from crossdock.sync import project
-from crossdock.sync.config_schema import config_schema
-from crossdock.sync.intake import NoIntake
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources.source_context import Workplace
 
 CONFIG = """\
 platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}

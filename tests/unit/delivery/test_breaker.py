@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delivery.breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, OPENS_AT, WATCHED, Breaker
+from crossdock.delivery.circuit_breaker import FIRST_PAUSE_S, LONGEST_PAUSE_S, OPENS_AT, WATCHED, Breaker
 
 LIMIT = 8
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.delivery import mending
+from crossdock.delivery import operator_actions
 from crossdock.delivery.operations import PARTIAL
 from crossdock.errors import ConfigError
 from crossdock.state import Choice, Intent, State, WaitingRecord
@@ -51,7 +51,7 @@ def doubtful(state: State, *intents: Intent) -> list[Intent]:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
         tx.intents.add(intents, run_id=run_id, fence=1, at=AT)
-        return mending.in_doubt(tx, Choice(STREAM))
+        return operator_actions.in_doubt(tx, Choice(STREAM))
 
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:
@@ -59,7 +59,7 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
     found = doubtful(state, intent(1, record_fp=PARTIAL))
     with state.begin() as tx:
         tx.waiting.put([waiting(1, 77)], run_id=1, at=AT)
-        mending.drop(tx, [], tx.waiting.of(STREAM), found, at=AT)
+        operator_actions.drop(tx, [], tx.waiting.of(STREAM), found, at=AT)
     with state.begin() as tx:
         assert tx.refused.fingerprints(STREAM) == [(1, 77, "dropped", None)]
         assert (tx.waiting.of(STREAM), tx.intents.unsettled()) == ([], [])
@@ -69,7 +69,7 @@ def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:
     """An operation that a person says did not happen keeps its key and is pending, without a first sending."""
     found = doubtful(state, intent(1, record_fp=5))
     with state.begin() as tx:
-        mending.not_delivered(tx, found, at=AT)
+        operator_actions.not_delivered(tx, found, at=AT)
     with state.begin() as tx:
         (left,) = tx.intents.unsettled()
     assert (left.status, left.first_sent_at, left.idempotency_key) == ("pending", None, "key-1")
@@ -81,9 +81,9 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
     with state.begin() as tx:
         for chosen, given in ((found, "acc_1"), (found[:1], None)):
             with pytest.raises(ConfigError, match="bound to its id"):
-                mending.delivered(tx, chosen, given, at=AT)
+                operator_actions.delivered(tx, chosen, given, at=AT)
         assert tx.bindings.count() == {}
-        mending.delivered(tx, found[:1], "acc_1", at=AT)
+        operator_actions.delivered(tx, found[:1], "acc_1", at=AT)
     with state.begin() as tx:
         assert tx.bindings.ids(found[0].scope, [1, 2]) == {1: "acc_1"}
         assert [each.key for each in tx.intents.unsettled()] == ["K2"]

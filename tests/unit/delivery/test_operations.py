@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.delivery.operations import idempotency_key, payload_fp
-from crossdock.platform.target import difference
+from crossdock.platform.platform_target import difference
 from crossdock.state import Scope
 
 members = st.dictionaries(st.sampled_from("abcd"), st.integers() | st.text(max_size=2) | st.none(), max_size=4)

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
 from crossdock.delivery.outcomes import Outcome, Subject
-from crossdock.platform import problems
+from crossdock.platform import error_answers
 from crossdock.state import Intent
-from crossdock.transport.answers import AmbiguousError, Answer, NotSentError
-from crossdock.transport.http import HttpClient
+from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
+from crossdock.transport.http_client import HttpClient
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
 FAMILIES = {"NetworkError", "ProtocolError", "TimeoutException"}  # raised only as one of their members
@@ -119,8 +119,8 @@ def test_a_problem_document_names_the_place() -> None:
 def test_a_problem_document_is_read_within_bounds() -> None:
     """A pointer, a detail and the number of errors are cut, so that a refusal cannot fill the state."""
     errors = [{"pointer": "/a" * 1_000_000, "detail": "x" * 1_000_000}, *[{"pointer": "/b", "detail": "y"}] * 100_000]
-    body = wire.dumps({"type": "t" * 1_000_000, "errors": errors})
-    problem = problems.read(422, body)
+    body = exact_json.dumps({"type": "t" * 1_000_000, "errors": errors})
+    problem = error_answers.read(422, body)
     assert problem.pointers[0] == ("/a" * 150)
     assert (len(problem.pointers), len(problem.message), len(problem.kind)) == (100, 10_000, 10_000)
     assert outcomes.of_answer(Answer(422, {}, body), Subject()).pointer == "/a" * 150
@@ -130,13 +130,13 @@ def test_a_mask_does_not_lengthen_a_pointer() -> None:
     """Each masked word grows, and the pointer stays within its bound."""
     intent = Intent(
         stream="s", target="platform", resource="customer", namespace="n", key_hash=1, key="k", operation="create",
-        counter=1, idempotency_key="i", method="POST", path="/", body=wire.dumps({"name": "bob"}), before=None,
+        counter=1, idempotency_key="i", method="POST", path="/", body=exact_json.dumps({"name": "bob"}), before=None,
         after=None, record_fp=0, fp_algorithm="a", position=None, if_match=None, raw={}, source="f", line=1,
     )  # fmt: skip
     given = Outcome("rejected", "", 422, pointer="/bob" * 75)
     masked = Masks({}).applied(intent, given).pointer
     assert masked is not None
-    assert (len(masked), "bob" in masked) == (problems.MAX_POINTER, False)
+    assert (len(masked), "bob" in masked) == (error_answers.MAX_POINTER, False)
 
 
 @pytest.mark.parametrize("body", [b"null", b"[]", b'{"title":5,"errors":"x","detail":null}', b"\xff", b"x" * 9000])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delivery.retry import Budget, pause_s
+from crossdock.delivery.retry_budget import Budget, pause_s
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.integration.delivery.harness import SCOPE
 from tests.unit.state.test_state import AT, intent, start
 
-from crossdock import wire
-from crossdock.delivery import settling
+from crossdock import exact_json
+from crossdock.delivery import settlement
 from crossdock.delivery.operations import bytes_after, canonical_fp, payload_after, payload_fp
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.settling import Settled
+from crossdock.delivery.settlement import Settled
 from crossdock.state import State
 
 values = st.recursive(
@@ -33,17 +33,17 @@ payloads = st.dictionaries(st.text(max_size=3), values, max_size=4)
 @given(payload=payloads, changes=payloads)
 def test_the_bytes_of_a_payload_are_its_canonical_ones(payload: dict[str, Any], changes: dict[str, Any]) -> None:
     """Of a create its own body, of an update the whole payload: both as if the payload were written anew."""
-    created = intent(1, body=wire.dumps(payload))
-    updated = replace(created, operation="update", before={}, after=payload, body=wire.dumps(changes))
+    created = intent(1, body=exact_json.dumps(payload))
+    updated = replace(created, operation="update", before={}, after=payload, body=exact_json.dumps(changes))
     for each in (created, updated):
-        assert bytes_after(each) == wire.dumps(payload_after(each)) == wire.dumps(payload)
+        assert bytes_after(each) == exact_json.dumps(payload_after(each)) == exact_json.dumps(payload)
         assert canonical_fp(bytes_after(each)) == payload_fp(payload)
 
 
 def test_every_kind_of_delivery_is_bound(state: State) -> None:
     """In one turn a create, an update and a delete: the first two are bound with their whole payload, the last goes."""
     run, price = start(state), {"name": "x", "unitPrice": Decimal("0.10")}
-    created = intent(1, body=wire.dumps(price))
+    created = intent(1, body=exact_json.dumps(price))
     updated = intent(2, operation="update", before={"name": "y"}, after=price, body=b'{"name":"x"}', platform_id="p2")
     deleted = intent(3, operation="delete", body=None, before=price, after={}, platform_id="p3")
     turn = [
@@ -55,7 +55,7 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
         tx.intents.add([item.intent for item in turn], run_id=run, fence=1, at=AT)
         for item in turn:
             item.intent.status = "delivered"
-        settling.write(tx, turn, run_id=run, at=AT)
+        settlement.write(tx, turn, run_id=run, at=AT)
         bound = tx.bindings.get(SCOPE, [1, 2, 3])
         assert {key: (each.platform_id, each.payload, each.etag) for key, each in bound.items()} == {
             1: ("p1", price, '"1"'),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crossdock.formats.ahead import worked_ahead
+from crossdock.formats.prefetch import worked_ahead
 
 
 def broken_after(count: int) -> Iterator[int]:

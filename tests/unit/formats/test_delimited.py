@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from crossdock.documented import Documented
 from crossdock.errors import RefusedError
-from crossdock.formats import columns, delimited, text
-from crossdock.formats.columns import Columns
-from crossdock.formats.delimited import DelimitedFormat, Trailer, read_lines, read_rows
-from crossdock.formats.referee import MAX_COLUMNS
+from crossdock.formats import delimited_files, polars_parser, text_decoding
+from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_lines, read_rows
+from crossdock.formats.polars_parser import Columns
+from crossdock.formats.strict_parser import MAX_COLUMNS
+from crossdock.json_schema import Documented
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_one_fault_in_many_rows_is_found(path: Path, row: bytes) -> None:
 )
 def test_endless_records_are_refused(path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record that does not end is refused before it fills the memory."""
-    monkeypatch.setattr(text, "MAX_RECORD_BYTES", 2000)
+    monkeypatch.setattr(text_decoding, "MAX_RECORD_BYTES", 2000)
     path.write_bytes(data + b"x" * 100_000)
     with pytest.raises(RefusedError) as refusal:
         list(read_rows(path, DelimitedFormat(), name="f", _chunk=500))
@@ -221,7 +221,7 @@ def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
     def never(*_: object, **__: object) -> None:
         pytest.fail("polars was asked")
 
-    monkeypatch.setattr(columns, limited, limit)
+    monkeypatch.setattr(polars_parser, limited, limit)
     monkeypatch.setattr(Columns, "_read", never)
     (frame,) = read_rows(path, DelimitedFormat(), name="f")
     assert frame.rows() == [("1", text, 2)]
@@ -233,13 +233,13 @@ def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.Monke
     rows = [(f"{number}", f"{quote}{',' if quote else ''}{quote}") for number in range(20_000)]
     path.write_text("A,B\n" + "".join(f"{one},{other}\n" for one, other in rows))
     whole = pl.concat(read_rows(path, DelimitedFormat(), name="f"))
-    for module in (columns, delimited):
+    for module in (polars_parser, delimited_files):
         monkeypatch.setattr(module, "MAX_CELLS", 20_000)
-    monkeypatch.setattr(delimited, "_SMALLEST_PART_BYTES", 1000)
+    monkeypatch.setattr(delimited_files, "_SMALLEST_PART_BYTES", 1000)
     frames = list(read_rows(path, DelimitedFormat(), name="f"))
     assert max(frame.height * 2 for frame in frames) <= 20_000
     assert pl.concat(frames).equals(whole)
-    monkeypatch.setattr(delimited, "_PICKED_CELLS", 500)
+    monkeypatch.setattr(delimited_files, "_PICKED_CELLS", 500)
     picked = list(read_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
     assert max(frame.height * 2 for frame in picked) <= 500
     assert pl.concat(picked).equals(whole)

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.formats.corpus import CORPUS, Nasty
 
 from crossdock.errors import RefusedError
-from crossdock.formats.columns import Columns
-from crossdock.formats.delimited import DelimitedFormat, read_rows
+from crossdock.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.formats.polars_parser import Columns
 
 WHOLE = 1 << 20
 
@@ -76,5 +76,5 @@ def test_good_files_need_no_referee(nasty: Nasty, path: Path, monkeypatch: pytes
     def never(*_: object) -> None:
         pytest.fail("the referee was asked")
 
-    monkeypatch.setattr("crossdock.formats.delimited._File._judged", never)
+    monkeypatch.setattr("crossdock.formats.delimited_files._File._judged", never)
     check(nasty, outcome(path, nasty, WHOLE))

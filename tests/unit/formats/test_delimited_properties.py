@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.unit.formats.oracle import OracleRefusalError, parse, table
 
 from crossdock.errors import RefusedError
-from crossdock.formats import columns
-from crossdock.formats.columns import Columns, Shape
-from crossdock.formats.delimited import DelimitedFormat, read_lines, read_rows
+from crossdock.formats import polars_parser
+from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.formats.polars_parser import Columns, Shape
 
 SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
@@ -65,7 +65,7 @@ def write(records: Sequence[Sequence[str]], delimiter: str, quote: str, end: str
 
 def looked_at(few: bool) -> AbstractContextManager[object]:
     """Takes small files for those in which quotes are few, so that each is looked at."""
-    return mock.patch.object(columns, "_FEW", 0 if few else columns._FEW)
+    return mock.patch.object(polars_parser, "_FEW", 0 if few else polars_parser._FEW)
 
 
 def read_some(data: bytes, layout: DelimitedFormat, chunk: int, lines: list[int]) -> list[pl.DataFrame]:

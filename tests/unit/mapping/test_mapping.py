@@ -17,8 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 from crossdock.declared import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
-from crossdock.mapping.columns import Filter, Repair, first_match
 from crossdock.mapping.declarative import Form, RecordMap
+from crossdock.mapping.repairs_and_filters import Filter, Repair, first_match
 from crossdock.records import Record, key_text
 from crossdock.resources import Reference
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from crossdock.nightly.exposition import exposition
-from crossdock.nightly.health import Vitals
-from crossdock.testing.clock import ManualClock
+from crossdock.observability.exposition import exposition
+from crossdock.observability.health import Vitals
+from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 NOW = AT.timestamp()

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.nightly import logs
-from crossdock.nightly.logs import LogFormat, NightLog
 from crossdock.printable import printable
+from crossdock.scheduler import run_log
+from crossdock.scheduler.run_log import LogFormat, NightLog
 
 FORGED = "a\x1b[2J\u202e\ncrossdock: nightly for 2026-01-01: done after 1 s"
 UNSEEN = st.text(st.characters() | st.sampled_from("\n\r\0\x1b\x85\u2028\u202e"))
@@ -20,7 +20,7 @@ UNSEEN = st.text(st.characters() | st.sampled_from("\n\r\0\x1b\x85\u2028\u202e")
 
 def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What a night that failed because of *text* and a warning leave on stderr."""
-    with logs.shown(form):
+    with run_log.shown(form):
         night = NightLog("nightly", date(2026, 1, 1))
         night.ended(None, text)
         night.warn(text)
@@ -48,10 +48,10 @@ def test_no_object_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
 @given(text=UNSEEN)
 def test_any_text_stays_in_its_event(text: str) -> None:
     """Whatever is quoted, a log has as many events as were logged, in both forms."""
-    record = logging.LogRecord(logs.LOGGER.name, logging.INFO, "", 0, text, None, None)
-    sentences = logs._Sentences().format(record).split("\n")
+    record = logging.LogRecord(run_log.LOGGER.name, logging.INFO, "", 0, text, None, None)
+    sentences = run_log._Sentences().format(record).split("\n")
     assert sentences[0].startswith("crossdock: ")
     assert all(line.startswith("  ") for line in sentences[1:])
     assert all(printable(line) == line for line in sentences)
-    (line,) = logs._Objects().format(record).splitlines()
+    (line,) = run_log._Objects().format(record).splitlines()
     assert json.loads(line)["message"].count("\n") == text.count("\n")

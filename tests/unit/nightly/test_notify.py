@@ -17,14 +17,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import addresses, config, wire
-from crossdock.config import ConfigModel
-from crossdock.documented import Documented
+from crossdock import addresses, config_file, exact_json
+from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError
-from crossdock.nightly import notices, webhook
-from crossdock.nightly.notify import Late, NightEnded, Notifier, NotifyConfig, kinds
+from crossdock.json_schema import Documented
+from crossdock.notifications import events, webhook
+from crossdock.notifications.notifier import Late, NightEnded, Notifier, NotifyConfig, kinds
 from crossdock.printable import printable
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 GOOD = NightEnded(
@@ -49,7 +49,7 @@ class Job(ConfigModel):
 def load(tmp_path: Path, text: str) -> NotifyConfig:
     path = tmp_path / "c.yaml"
     path.write_text("notify:\n  " + text.replace("\n", "\n  "), encoding="utf-8")
-    document = config.read(path)
+    document = config_file.read(path)
     return document.check(Job, document.data).notify
 
 
@@ -223,7 +223,7 @@ def test_the_signature_is_that_of_the_standard(tmp_path: Path, monkeypatch: pyte
 def test_a_failed_night_in_words() -> None:
     """Job, verdict and date first; then the error's own sentence, the counts, and where to look."""
     bad = replace(GOOD, status="failed", error="wms: cannot be reached\n  look at the tunnel", previous="incomplete")
-    told = notices.notice(bad, {"failed"}, AT)
+    told = events.notice(bad, {"failed"}, AT)
     assert told.subject == "nightly failed, 2026-03-14"
     assert told.lines == (
         "nightly of 2026-03-14 failed.",
@@ -249,21 +249,21 @@ def test_a_failed_night_in_words() -> None:
 )
 def test_the_subject_says_it_all(event: NightEnded | Late, subject: str) -> None:
     """One glance at a phone is enough."""
-    assert notices.notice(event, kinds(event), AT).subject == subject
+    assert events.notice(event, kinds(event), AT).subject == subject
 
 
 def test_a_late_night_in_words() -> None:
     """Both times, each in its own zone."""
     late = replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
-    lines = notices.notice(late, {"late"}, AT).lines
+    lines = events.notice(late, {"late"}, AT).lines
     assert lines[1:] == ("Expected end: 2026-03-15 07:00 UTC", "Wanted by: 2026-07-01 06:00 CEST")
 
 
 def test_a_night_as_data() -> None:
     """Programs get the kinds that were asked for, the gravest as type, and each fact as JSON has it."""
     night = replace(GOOD, previous="failed", degraded=True)
-    told = notices.notice(night, {"recovered", "degraded"}, AT)
-    payload = wire.loads(wire.dumps(told.payload))
+    told = events.notice(night, {"recovered", "degraded"}, AT)
+    payload = exact_json.loads(exact_json.dumps(told.payload))
     assert payload == {
         "type": "night.degraded",
         "timestamp": "2026-03-15T02:00:00Z",
@@ -283,7 +283,7 @@ def test_a_night_as_data() -> None:
         },
     }
     assert str(payload["data"]["seconds"]) == "312.4"
-    assert notices.notice(night, {"recovered"}, AT).payload["type"] == "night.recovered"
+    assert events.notice(night, {"recovered"}, AT).payload["type"] == "night.recovered"
 
 
 @pytest.mark.parametrize(
@@ -292,28 +292,28 @@ def test_a_night_as_data() -> None:
 )
 def test_a_span_in_words(seconds: float, text: str) -> None:
     """Two units are enough."""
-    assert f"Took: {text}" in notices.notice(replace(GOOD, seconds=seconds), {"failed"}, AT).lines
+    assert f"Took: {text}" in events.notice(replace(GOOD, seconds=seconds), {"failed"}, AT).lines
 
 
 @given(job=st.text(), error=st.text() | st.none(), run_id=st.none() | st.integers(min_value=1))
 def test_any_words_fit_a_phone_and_a_wire(job: str, error: str | None, run_id: int | None) -> None:
     """Whatever a job or an error is called: few short lines, nothing unseen in them, and JSON below 20 kB."""
-    told = notices.notice(replace(GOOD, status="failed", job=job, error=error, run_id=run_id, due=None), {"failed"}, AT)
+    told = events.notice(replace(GOOD, status="failed", job=job, error=error, run_id=run_id, due=None), {"failed"}, AT)
     assert len(told.lines) <= 11
     for line in (told.subject, *told.lines):
         assert line == printable(line)
         assert len(line) <= 200
     assert len(told.subject) <= 70
-    assert len(wire.dumps(told.payload)) < 20_000 + 12 * len(job)
+    assert len(exact_json.dumps(told.payload)) < 20_000 + 12 * len(job)
 
 
 def test_a_long_error_is_cut() -> None:
     """The rest is read where the run is shown."""
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
-    lines = notices.notice(replace(GOOD, status="failed", error=error), {"failed"}, AT).lines
+    lines = events.notice(replace(GOOD, status="failed", error=error), {"failed"}, AT).lines
     assert lines[1:6] == ("x" * 197 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
 
 
 def test_no_two_notices_share_an_id() -> None:
     """A receiver that forgets repeated ids forgets no night."""
-    assert notices.notice(GOOD, {"failed"}, AT).id != notices.notice(GOOD, {"failed"}, AT).id
+    assert events.notice(GOOD, {"failed"}, AT).id != events.notice(GOOD, {"failed"}, AT).id

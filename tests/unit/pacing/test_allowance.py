@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.allowances import allowance, known
 
 from crossdock.pacing.allowance import Allowance, Ticket
-from crossdock.pacing.bucket import Bucket
-from crossdock.pacing.headers import Told, read
-from crossdock.pacing.known import UNLIMITED, Known
-from crossdock.pacing.store import MemoryStore, Purse
-from crossdock.testing.clock import ManualClock
+from crossdock.pacing.bucket_store import MemoryStore, Purse
+from crossdock.pacing.limit_estimate import UNLIMITED, Known
+from crossdock.pacing.rate_headers import Told, read
+from crossdock.pacing.token_bucket import Bucket
+from crossdock.testing.manual_clock import ManualClock
 
 
 def answer(pacer: Allowance, clock: ManualClock, tickets: list[Ticket], **told: object) -> None:

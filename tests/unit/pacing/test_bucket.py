@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.pacing.bucket import Bucket
+from crossdock.pacing.token_bucket import Bucket
 
 
 @given(

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 from tests.allowances import known
 
-from crossdock.pacing.known import Known
-from crossdock.pacing.store import BucketStore, MemoryStore, Purse
+from crossdock.pacing.bucket_store import BucketStore, MemoryStore, Purse
+from crossdock.pacing.limit_estimate import Known
 from crossdock.state import SharedBucket, State, StateUrl
-from crossdock.state.buckets import SET_BACK_S
-from crossdock.testing.clock import ManualClock
+from crossdock.state.tables.buckets import SET_BACK_S
+from crossdock.testing.manual_clock import ManualClock
 
 RATE_PER_S, BURST = 10.0, 100
 KNOWN = known(RATE_PER_S, BURST)

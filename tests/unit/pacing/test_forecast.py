@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.allowances import known
 
+from crossdock.pacing.bucket_store import Purse
 from crossdock.pacing.forecast import forecast, timetable
-from crossdock.pacing.known import Known
-from crossdock.pacing.store import Purse
+from crossdock.pacing.limit_estimate import Known
 
 
 @given(st.integers(1, 500), st.integers(1, 3000), st.integers(0, 5000), st.integers(0, 3000))

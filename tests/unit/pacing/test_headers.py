@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crossdock.pacing import headers
-from crossdock.pacing.headers import Told, read, read_cost
-from crossdock.sandbox import dialects
-from crossdock.sandbox.dialects import Dialect, Quota
+from crossdock.pacing import rate_headers
+from crossdock.pacing.rate_headers import Told, read, read_cost
+from crossdock.sandbox import rate_limit_headers
+from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 
 NOW = 1_800_000_000.0
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"  # the same instant
@@ -279,8 +279,8 @@ def test_what_the_sandbox_tells_is_read_back(dialect: Dialect, data: st.DataObje
     burst, window_s = data.draw(st.integers(1, 10**6)), data.draw(st.integers(1, 10**5))
     left, more_in_s, full_in_s = data.draw(st.integers(0, burst)), data.draw(counts), data.draw(counts)
     now = data.draw(st.integers(1_700_000_000, 2_000_000_000))
-    sent = dialects.policy(dialect, burst, window_s)
-    sent |= dialects.told(dialect, Quota(burst, left, more_in_s, full_in_s, now))
+    sent = rate_limit_headers.policy(dialect, burst, window_s)
+    sent |= rate_limit_headers.told(dialect, Quota(burst, left, more_in_s, full_in_s, now))
     rate, full = burst / window_s, min(full_in_s, 900)
     assert read(sent, now) == {
         "draft10": Told("draft10", left, burst, rate, more_in_s=min(more_in_s, 900)),
@@ -292,7 +292,7 @@ def test_what_the_sandbox_tells_is_read_back(dialect: Dialect, data: st.DataObje
 
 def test_no_dialect_of_the_sandbox_tells_nothing() -> None:
     """A sandbox that keeps its limit to itself is silent."""
-    sent = dialects.policy("none", 10, 10) | dialects.told("none", Quota(10, 5, 1, 5, NOW))
+    sent = rate_limit_headers.policy("none", 10, 10) | rate_limit_headers.told("none", Quota(10, 5, 1, 5, NOW))
     assert read(sent, NOW) is None
 
 
@@ -334,9 +334,9 @@ def test_no_body_does_harm(status: dict[str, object]) -> None:
 def test_a_long_field_is_not_looked_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time that a field takes is bounded by its length: a longer one reaches no parser at all."""
     seen: list[str] = []
-    monkeypatch.setattr(headers, "_is_decimal", seen.append)
-    monkeypatch.setattr(headers, "_instant", seen.append)
-    monkeypatch.setattr(headers, "_parsed", lambda text, _kind: seen.append(text))
+    monkeypatch.setattr(rate_headers, "_is_decimal", seen.append)
+    monkeypatch.setattr(rate_headers, "_instant", seen.append)
+    monkeypatch.setattr(rate_headers, "_parsed", lambda text, _kind: seen.append(text))
     assert read({name: " " * 250 + "1234567"}, NOW) is None
     assert not any(seen)
 

@@ -13,12 +13,12 @@ import pytest
 from tests.allowances import known
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
-from crossdock.pacing import headers
+from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance, Ticket
-from crossdock.pacing.known import Known
-from crossdock.pacing.store import MemoryStore, Purse
-from crossdock.sandbox import dialects
-from crossdock.sandbox.dialects import Dialect, Quota
+from crossdock.pacing.bucket_store import MemoryStore, Purse
+from crossdock.pacing.limit_estimate import Known
+from crossdock.sandbox import rate_limit_headers
+from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 
 RATE, BURST = 10_000 / 60, 2_000
 SET = known(RATE, BURST)
@@ -39,7 +39,7 @@ class Client:
 
     def answered(self, ticket: Ticket, *, accepted: bool, told: Mapping[str, str]) -> None:
         wait = told.get("retry-after")
-        read = headers.read(told, self._clock.now().timestamp()) if told else None
+        read = rate_headers.read(told, self._clock.now().timestamp()) if told else None
         self.allowance.answered(ticket, accepted=accepted, told=read, retry_after_s=float(wait) if wait else None)
 
 
@@ -54,9 +54,9 @@ def telling(dialect: Dialect, lying: float = 0.0) -> Headers:
         if rng.random() < lying:
             plenty = rng.random() < 0.5
             quota = Quota(server.burst, server.burst if plenty else 0, 3600, 0 if plenty else 3600, quota.now)
-        policy = dialects.policy(dialect, server.burst, math.ceil(server.burst / server.rate))
+        policy = rate_limit_headers.policy(dialect, server.burst, math.ceil(server.burst / server.rate))
         advice = {} if let_in else {"retry-after": str(more)}
-        return {**policy, **dialects.told(dialect, quota), **advice}
+        return {**policy, **rate_limit_headers.told(dialect, quota), **advice}
 
     return told
 

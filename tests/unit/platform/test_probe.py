@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.servers import served
 
 from crossdock.errors import ClockError
-from crossdock.platform.probe import check_clock
+from crossdock.platform.access_check import check_clock
 from crossdock.platform.profile import Profile
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

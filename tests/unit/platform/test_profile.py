@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from crossdock import config
+from crossdock import config_file
 from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
 from crossdock.platform.profile import ApiKey, ClientCredentials, Profile
@@ -21,7 +21,7 @@ CLIENT = "  kind: oauth2_client_credentials\n  client_id: me\n  client_secret: e
 def read(tmp_path: Path, text: str) -> Profile:
     path = tmp_path / "c.yaml"
     path.write_text(HEAD + text, encoding="utf-8")
-    document = config.read(path)
+    document = config_file.read(path)
     return document.check(Profile, document.data)
 
 

@@ -15,7 +15,7 @@ from jsonschema_rs import Draft202012Validator, meta
 from tests.servers import require
 from tests.unit.sandbox.raw import BASE_URL, CUSTOMERS, Raw, assert_problem, exact
 
-from crossdock.sandbox import SandboxServer, openapi
+from crossdock.sandbox import SandboxServer, openapi_document
 from crossdock.sandbox.coverage import SECTIONS
 
 TESTS = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ def test_every_link_leads_somewhere(raw: Raw, text: str) -> None:
 
 def test_the_page_tells_the_whole_document(text: str) -> None:
     """Every operation, event, schema and status is on it, and no place of the template was left open."""
-    document = openapi.document()
+    document = openapi_document.document()
     items = document["paths"].values()
     names = [
         item[method]["operationId"] for item in items for method in item if method in {"get", "post", "patch", "delete"}

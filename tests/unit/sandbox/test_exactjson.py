@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox import exactjson
+from crossdock.sandbox import json_codec
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 scalars = (
@@ -19,10 +19,10 @@ values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(t
 @given(values)
 def test_what_is_written_reads_the_same(value: object) -> None:
     """Reading the canonical text gives an equal value, for our reader and for the standard library's."""
-    text = exactjson.write(value)
-    assert exactjson.read(text.encode()) == value
+    text = json_codec.write(value)
+    assert json_codec.read(text.encode()) == value
     assert json.loads(text, parse_float=Decimal) == value
-    assert exactjson.write(exactjson.read(text.encode())) == text
+    assert json_codec.write(json_codec.read(text.encode())) == text
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_is_written_reads_the_same(value: object) -> None:
 )
 def test_one_number_has_one_text(number: str, text: str) -> None:
     """Numbers are written in plain digits without trailing zeros, and never rounded."""
-    assert exactjson.number_text(Decimal(number)) == text
+    assert json_codec.number_text(Decimal(number)) == text
 
 
 @pytest.mark.parametrize(
@@ -71,32 +71,32 @@ def test_one_number_has_one_text(number: str, text: str) -> None:
 def test_bad_json_is_refused(body: bytes) -> None:
     """Whatever is no exact and unambiguous JSON is a ValueError, and nothing worse."""
     with pytest.raises(ValueError):
-        exactjson.read(body)
+        json_codec.read(body)
 
 
 def test_deepest_allowed_nesting_is_read() -> None:
     """Thirty-two levels are let in."""
-    assert exactjson.read(b"[" * 32 + b"]" * 32)
+    assert json_codec.read(b"[" * 32 + b"]" * 32)
 
 
 @pytest.mark.parametrize("value", [1.5, {"a": object()}, Decimal("NaN")])
 def test_what_is_not_exact_is_not_written(value: object) -> None:
     """Floats, NaN and foreign objects have no text."""
     with pytest.raises(TypeError):
-        exactjson.write(value)
+        json_codec.write(value)
 
 
 @pytest.mark.parametrize("number", ["1E1001", "-1E-1001", "1E400000000", "1E-400000000"])
 def test_a_number_of_gigabytes_is_not_written(number: str) -> None:
     """An exponent beyond 1,000 is refused before its zeros are written."""
     with pytest.raises(ValueError, match="exponent beyond 1,000"):
-        exactjson.write({"a": [Decimal(number)]})
+        json_codec.write({"a": [Decimal(number)]})
 
 
 @pytest.mark.parametrize("digits", [b"9" * 4_301, b"-" + b"9" * 4_301, b"9" * 1_000_000])
 def test_a_whole_number_has_bounds(digits: bytes) -> None:
     """More than 4,300 digits are one finding, and 4,300 are read and written."""
     with pytest.raises(ValueError, match="^a number has more than 4,300 digits$"):
-        exactjson.read(digits)
+        json_codec.read(digits)
     most = b"-" + b"9" * 4_300
-    assert exactjson.write(exactjson.read(most)).encode() == most
+    assert json_codec.write(json_codec.read(most)).encode() == most

@@ -15,8 +15,8 @@ from tests.unit.sandbox.raw import CUSTOMERS, INVOICES, PRODUCTS, Raw, assert_pr
 from crossdock.cli import sandbox as command
 from crossdock.sandbox import Fault, FaultSet, Sandbox, SandboxSettings
 from crossdock.sandbox.app import Profile
-from crossdock.sandbox.dialects import Dialect
-from crossdock.sandbox.faults import FaultName
+from crossdock.sandbox.fault_injection import FaultName
+from crossdock.sandbox.rate_limit_headers import Dialect
 
 FAULTS = "/_sandbox/faults"
 

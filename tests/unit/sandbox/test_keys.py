@@ -10,9 +10,9 @@ from tests.unit.sandbox.raw import BINS, CUSTOMERS, INVOICES, LOTS, ORDERS, Raw,
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.admission import SCOPES
-from crossdock.sandbox.keys import Keyring
-from crossdock.sandbox.resources import COLLECTIONS
+from crossdock.sandbox.access_control import SCOPES
+from crossdock.sandbox.api_keys import Keyring
+from crossdock.sandbox.collections import COLLECTIONS
 
 CUSTOMER = '{"externalId":"c","name":"n"}'
 KEYS = "/_sandbox/keys"

@@ -7,7 +7,7 @@ from tests.unit.sandbox.raw import CUSTOMERS, ManualTime, Raw, assert_problem
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import Sandbox, SandboxSettings
-from crossdock.sandbox.admission import TokenBucket
+from crossdock.sandbox.access_control import TokenBucket
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.unit.sandbox.raw import Raw
 
-from crossdock.sandbox import openapi, schemas
-from crossdock.sandbox.resources import COLLECTIONS
+from crossdock.sandbox import openapi_document, openapi_schemas
+from crossdock.sandbox.collections import COLLECTIONS
 
 METHODS = ("get", "post", "patch", "delete")
 
@@ -22,7 +22,7 @@ def test_document_is_valid_openapi(raw: Raw) -> None:
 
 def test_every_path_and_method_of_the_sandbox_is_described() -> None:
     """Seven collections, their members and what is below those, with the methods that the sandbox answers."""
-    paths = openapi.document()["paths"]
+    paths = openapi_document.document()["paths"]
     below = {
         "/api/v1/finance/invoices/{id}/approve": {"post"},
         "/api/v1/inventory/lots/{id}/movements": {"post"},
@@ -36,7 +36,7 @@ def test_every_path_and_method_of_the_sandbox_is_described() -> None:
 
 def test_everything_but_the_documented_invoice_request_is_marked_as_assumed() -> None:
     """Only POST invoices is documented, and of it not the answers, not the idempotency key."""
-    document = openapi.document()
+    document = openapi_document.document()
     unmarked = [
         (path, method)
         for path, item in document["paths"].items()
@@ -57,7 +57,7 @@ def test_everything_but_the_documented_invoice_request_is_marked_as_assumed() ->
 
 def test_schemas_tell_what_the_spec_tells() -> None:
     """The invoice input has exactly the documented members, and the stored one five more."""
-    told = openapi.document()["components"]["schemas"]
+    told = openapi_document.document()["components"]["schemas"]
     documented = {"customerId", "currency", "items", "autoPostLedger"}
     assert set(told["Invoice"]["properties"]) == documented
     assert set(told["Invoice"]["required"]) == documented - {"autoPostLedger"}
@@ -68,7 +68,7 @@ def test_schemas_tell_what_the_spec_tells() -> None:
 
 def test_every_example_fits_its_schema() -> None:
     """Examples of schemas, bodies and events can be sent as they are, and each object schema has one."""
-    document = openapi.document()
+    document = openapi_document.document()
     bodies = [schema["examples"][0] for schema in document["components"]["schemas"].values()]
     assert all(fits(name, body) for name, body in zip(document["components"]["schemas"], bodies, strict=True))
     items = [*document["paths"].values(), *document["webhooks"].values()]
@@ -79,20 +79,20 @@ def test_every_example_fits_its_schema() -> None:
 
 
 def fits(name: str, body: Any) -> bool:
-    schema = schemas.of(name, "http://sandbox.test")
+    schema = openapi_schemas.of(name, "http://sandbox.test")
     assert schema is not None
     return bool(Draft202012Validator(schema).is_valid(body))
 
 
 def test_the_three_events_are_described() -> None:
     """Under webhooks, with the headers of Standard Webhooks, a closed payload of three members, and no bearer."""
-    webhooks = openapi.document()["webhooks"]
+    webhooks = openapi_document.document()["webhooks"]
     assert set(webhooks) == {"order.created", "inventory.lot_moved", "invoice.approved"}
     for event, item in webhooks.items():
         sent = item["post"]
         names = [each["name"] for each in sent["parameters"]]
         assert names == ["webhook-id", "webhook-timestamp", "webhook-signature"]
-        schema = schemas.components()[
+        schema = openapi_schemas.components()[
             sent["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
         ]
         assert schema["required"] == ["type", "timestamp", "data"]
@@ -103,14 +103,14 @@ def test_the_three_events_are_described() -> None:
 
 def test_the_document_tells_what_is_accepted() -> None:
     """Objects are closed, texts and numbers have bounds, no title is a machine's, and each operation has its scope."""
-    document = openapi.document()
+    document = openapi_document.document()
     for place, schema in walk(document["components"]["schemas"]):
         if schema.get("type") == "object":
             assert schema["additionalProperties"] is False, place
         if "examples" not in place:
             assert not isinstance(schema.get("title"), str), place
     for name in (each.kind.wire.__name__ for each in COLLECTIONS.values()):
-        for member, schema in schemas.components()[name]["properties"].items():
+        for member, schema in openapi_schemas.components()[name]["properties"].items():
             if schema.get("type") == "string":
                 assert {"pattern", "format", "enum", "const"} & set(schema), (name, member)
     scopes = {

@@ -10,7 +10,7 @@ from tests.unit.sandbox.raw import CUSTOMERS, INVOICES, ORDERS, PRODUCTS, Manual
 from crossdock.errors import ConfigError
 from crossdock.sandbox import Sandbox, SandboxSettings
 from crossdock.sandbox.app import Profile
-from crossdock.sandbox.dialects import Dialect
+from crossdock.sandbox.rate_limit_headers import Dialect
 
 BODY = '{"externalId":"c","name":"n"}'
 COURTESIES = {

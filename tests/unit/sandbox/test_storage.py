@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.sandbox import storage
+from crossdock.sandbox import database
 
 
 class Writes:
     """A writer over a table of one column, and what can be read from outside."""
 
     def __init__(self, path: Path) -> None:
-        self.connection = storage.connect(path)
+        self.connection = database.connect(path)
         self.connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
-        self.writer = storage.Writer(self.connection)
-        self.outside = storage.connect(path)
+        self.writer = database.Writer(self.connection)
+        self.outside = database.connect(path)
 
     def seen(self) -> list[int]:
         return [row[0] for row in self.outside.execute("SELECT n FROM t ORDER BY n")]

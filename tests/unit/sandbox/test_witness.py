@@ -5,7 +5,7 @@ import json
 from tests.unit.sandbox.raw import BINS, CUSTOMERS, Raw, assert_problem, exact
 
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.reading import RequestLog
+from crossdock.sandbox.read_requests import RequestLog
 
 
 def test_effects_are_told_in_order_and_in_pages(raw: Raw) -> None:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, utc
 
-from crossdock.scheduling.days import WEEKDAYS
-from crossdock.scheduling.due import Due, due
-from crossdock.scheduling.schedule import Schedule
+from crossdock.scheduling.calendar_days import WEEKDAYS
+from crossdock.scheduling.due_times import Due, due
+from crossdock.scheduling.schedule_config import Schedule
 
 ZONES = [
     "America/New_York", "Europe/Berlin", "Asia/Beirut", "Africa/Cairo", "America/Santiago", "America/Havana",

@@ -7,7 +7,7 @@ from datetime import date, datetime
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.scheduling.due import Due, missed
+from crossdock.scheduling.due_times import Due, missed
 
 NIGHTLY = {"at": "02:30", "time_zone": "UTC"}
 NOW = utc(2026, 6, 10, 9)

@@ -10,11 +10,11 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock import config
-from crossdock.config import ConfigModel
-from crossdock.documented import Documented
+from crossdock import config_file
+from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError
-from crossdock.scheduling.schedule import Schedule
+from crossdock.json_schema import Documented
+from crossdock.scheduling.schedule_config import Schedule
 
 GOOD = [
     'at: "02:30"',
@@ -35,7 +35,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
     zone = "" if "time_zone" in text else "  time_zone: Europe/Berlin\n"
     path = tmp_path / "c.yaml"
     path.write_text(f"schedule:\n{zone}  " + text.replace("\n", "\n  "), encoding="utf-8")
-    document = config.read(path)
+    document = config_file.read(path)
     return document.check(Job, document.data).schedule
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.scheduling.jobs import JobConfig
-from crossdock.scheduling.times import in_words, is_duration, span
+from crossdock.scheduling.job_config import JobConfig
+from crossdock.scheduling.times_and_durations import in_words, is_duration, span
 
 
 @given(number=st.integers(1, 99_999), unit=st.sampled_from("smhd"))

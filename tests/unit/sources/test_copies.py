@@ -15,14 +15,14 @@ import pytest
 from crossdock.errors import RefusedError, RemoteError
 from crossdock.formats.compression import MAX_BYTES
 from crossdock.progress import Silent
+from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, Reader
-from crossdock.sources.copies import Copies
-from crossdock.sources.workplace import Workplace
+from crossdock.sources.source_context import Workplace
+from crossdock.sources.spool import Copies
 from crossdock.state import FileFacts
-from crossdock.sync.intake import NoIntake
-from crossdock.testing.clock import ManualClock
-from crossdock.transport.files import Sink
-from crossdock.transport.folder import FolderStore
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.transport.file_store import Sink
+from crossdock.transport.folder_store import FolderStore
 
 KNOWN = b"SKU\nP1\n"
 LOTS = Reader("wms.lots", "1")

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
 from crossdock.sources import DelimitedFormat, FileSource, Reader, Wait
-from crossdock.sources.late import LateError
-from crossdock.sources.workplace import Patience, Workplace
+from crossdock.sources.late_files import LateError
+from crossdock.sources.source_context import Patience, Workplace
 from crossdock.state import Digests, FileFacts
-from crossdock.testing.clock import ManualClock
-from crossdock.transport.files import RemoteFile, Sink, select
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.transport.file_store import RemoteFile, Sink, select
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
 LOTS, BINS = Reader("wms.lots", "1"), Reader("wms.bins", "1")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.sources import Wait
-from crossdock.sources.workplace import Patience
+from crossdock.sources.source_context import Patience
 
 DAY = timedelta(days=1)
 ZONES = ["Europe/Berlin", "America/Havana", "Australia/Lord_Howe", "America/Nuuk", "Asia/Kathmandu", "UTC"]

@@ -15,10 +15,11 @@ from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, 
 from tests.conftest import PIN
 from tests.unit.state.test_state import AT, SCOPE, binding, intent, start
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.errors import InternalError, StateError
-from crossdock.state import Accepted, DeadLetter, Scope, State, WaitingRecord, create, parse_url, sql
-from crossdock.state.types import ExactJson, Hash, UtcDateTime
+from crossdock.state import Accepted, DeadLetter, Scope, State, WaitingRecord, create, parse_url
+from crossdock.state.db import sql_statements
+from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
 OTHER = Scope("platform", "invoice", "wms")
 hashes = st.integers(0, (1 << 128) - 100)
@@ -61,7 +62,7 @@ def test_what_is_accepted_is_bound(state: State) -> None:
     facts = binding(7, payload=payload, etag='"2"', counter=4)
     accepted = Accepted(
         SCOPE.target, SCOPE.resource, SCOPE.namespace, 7, facts.key, facts.platform_id, facts.record_fp,
-        facts.fp_algorithm, None, wire.dumps(payload).decode(), facts.payload_fp, facts.etag, facts.counter,
+        facts.fp_algorithm, None, exact_json.dumps(payload).decode(), facts.payload_fp, facts.etag, facts.counter,
     )  # fmt: skip
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(7)], run_id=run, at=AT)
@@ -196,11 +197,11 @@ def test_cells_are_converted_as_core_does(tmp_path: Path) -> None:
             connection.execute(insert(table).values(row))
         one_by_one = connection.execute(text("SELECT * FROM t")).all()
         connection.execute(table.delete())
-        sql.upsert(connection, table, [{**row, "h": 1} for row in rows[:2]])
-        sql.upsert(connection, table, rows)
+        sql_statements.upsert(connection, table, [{**row, "h": 1} for row in rows[:2]])
+        sql_statements.upsert(connection, table, rows)
         assert connection.execute(text("SELECT * FROM t")).all() == one_by_one
         with pytest.raises(ValueError, match="without zone"):
-            sql.upsert(connection, table, [{"n": 9, "at": datetime(2026, 1, 1)}])  # noqa: DTZ001
+            sql_statements.upsert(connection, table, [{"n": 9, "at": datetime(2026, 1, 1)}])  # noqa: DTZ001
         assert connection.execute(select(table.c.n).where(table.c.n == 9)).first() is None
     engine.dispose()
 

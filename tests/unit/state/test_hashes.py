@@ -15,8 +15,8 @@ from tests.conftest import PIN
 from tests.hashes import HASHES, NEAR_EDGES
 
 from crossdock.state import Binding, Choice, DeadLetter, Scope, State, StateUrl, WaitingRecord, create
-from crossdock.state.key_index import HASH, KEY_HASH, KNOWN_FP
-from crossdock.state.removals import Removal, packed
+from crossdock.state.tables.key_index import HASH, KEY_HASH, KNOWN_FP
+from crossdock.state.tables.snapshot_history import Removal, packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 
 from crossdock.errors import StateError
-from crossdock.state import Binding, Scope, State, StateUrl, create, key_index, parse_url
-from crossdock.state.key_index import KEY_HASH, KNOWN_FP
+from crossdock.state import Binding, Scope, State, StateUrl, create, parse_url
+from crossdock.state.tables import key_index
+from crossdock.state.tables.key_index import KEY_HASH, KNOWN_FP
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE, OTHER = Scope("platform", "product", "a"), Scope("platform", "product", "b")

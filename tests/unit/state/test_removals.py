@@ -10,7 +10,7 @@ from tests.conftest import PIN
 from tests.unit.state.test_state import BEFORE_7
 
 from crossdock.state import Binding, Past, Removal, Scope, State, StateUrl, create
-from crossdock.state.removals import GONE_FP, packed
+from crossdock.state.tables.snapshot_history import GONE_FP, packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")

@@ -8,7 +8,7 @@ from tests.report_page import AT, finish, letter, start, waiting
 from tests.unit.state.test_state import intent
 
 from crossdock.state import State
-from crossdock.state.reporting import Delivery, Reason
+from crossdock.state.tables.run_details import Delivery, Reason
 
 DATA = {"raw", "mapped", "body", "before", "after"}
 

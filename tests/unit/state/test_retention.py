@@ -28,15 +28,15 @@ from crossdock.state import (
     WaitingRecord,
     create,
     parse_url,
-    purging,
-    retention,
 )
-from crossdock.state import engine as state_engine
-from crossdock.state.expiry import Ages
-from crossdock.state.intents import Status
-from crossdock.state.nights import Status as Ending
-from crossdock.state.retention import Purged
-from crossdock.state.schema import intents, refused, runs
+from crossdock.state.db import engine as state_engine
+from crossdock.state.db.schema import intents, refused, runs
+from crossdock.state.tables import retention
+from crossdock.state.tables.expiry import Ages
+from crossdock.state.tables.intents import Status
+from crossdock.state.tables.retention import Purged
+from crossdock.state.tables.scheduled_runs import Status as Ending
+from crossdock.state.upkeep import purge as purging
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)

@@ -21,9 +21,9 @@ from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, 
 from tests.conftest import PIN
 
 from crossdock.errors import ConfigError, InternalError, StateError
-from crossdock.pacing.bucket import Bucket
-from crossdock.pacing.known import Known
-from crossdock.pacing.store import Purse
+from crossdock.pacing.bucket_store import Purse
+from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import (
     Binding,
     Choice,
@@ -36,12 +36,11 @@ from crossdock.state import (
     StateUrl,
     WaitingRecord,
     create,
-    migrations,
     parse_url,
-    schema,
 )
-from crossdock.state import engine as state_engine
-from crossdock.state.types import UtcDateTime
+from crossdock.state.db import engine as state_engine
+from crossdock.state.db import migrations, schema
+from crossdock.state.db.column_types import UtcDateTime
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")

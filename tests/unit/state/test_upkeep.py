@@ -15,10 +15,11 @@ from tests.unit.state.test_state import AT, SCOPE, binding, intent, start
 
 from crossdock.cli.state import size_text
 from crossdock.errors import StateError
-from crossdock.state import Scope, State, StateUrl, compacting, create, parse_url
-from crossdock.state import engine as state_engine
-from crossdock.state.intents import Status
-from crossdock.state.statistics import Contents, TableSize, Unsettled
+from crossdock.state import Scope, State, StateUrl, create, parse_url
+from crossdock.state.db import engine as state_engine
+from crossdock.state.tables.intents import Status
+from crossdock.state.tables.state_size import Contents, TableSize, Unsettled
+from crossdock.state.upkeep import compact
 
 
 def contents(state: State) -> Contents:
@@ -102,7 +103,7 @@ def test_compacting_gives_back_room(tmp_path: Path) -> None:
         before = contents(state)
         assert before.free is not None
         assert before.free > 900_000
-        compacting.compact(state, url)
+        compact.compact(state, url)
         after = contents(state)
         assert after.free == 0
         assert after.size < before.size - 900_000
@@ -115,7 +116,7 @@ def test_compacting_changes_nothing_that_is_told(state: State, state_url: StateU
     """On both databases counts are the same afterwards, and the state can be written."""
     fill(state, 20)
     before = contents(state)
-    compacting.compact(state, state_url)
+    compact.compact(state, state_url)
     after = contents(state)
     assert {each.name: each.rows for each in after.tables} == {each.name: each.rows for each in before.tables}
     assert after.bindings == before.bindings
@@ -128,7 +129,7 @@ def test_a_server_looks_at_what_it_holds(state: State, state_url: StateUrl) -> N
     """On PostgreSQL compacting leaves statistics of every table, and rows that were replaced make room."""
     for _ in range(2):
         fill(state, 500)
-    compacting.compact(state, state_url)
+    compact.compact(state, state_url)
     size = table(state, "bindings").size
     with state.look() as tx:
         seen = tx.bindings._connection.exec_driver_sql("SELECT reltuples FROM pg_class WHERE relname = 'bindings'")
@@ -144,7 +145,7 @@ def test_compacting_never_works_beside_a_run(state: State, state_url: StateUrl) 
         state.exclusive("test"),
         pytest.raises(StateError, match="another run is at work"),
     ):
-        compacting.compact(other, state_url)
+        compact.compact(other, state_url)
 
 
 def test_a_reader_is_in_the_way_of_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,9 +158,9 @@ def test_a_reader_is_in_the_way_of_compacting(tmp_path: Path, monkeypatch: pytes
         with other.look() as seen:
             assert seen.bindings.count() == {"product": 10}
             with pytest.raises(StateError, match="cannot be compacted: somebody reads the state") as told:
-                compacting.compact(state, url)
+                compact.compact(state, url)
         assert "free disk" in str(told.value.hint)
-        compacting.compact(state, url)
+        compact.compact(state, url)
 
 
 @pytest.mark.parametrize(

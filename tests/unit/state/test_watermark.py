@@ -12,7 +12,7 @@ from tests.conftest import PIN
 
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create
-from crossdock.state.watermark import Watermark
+from crossdock.state.db.watermark import Watermark
 
 
 @contextmanager

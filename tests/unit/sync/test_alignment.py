@@ -9,10 +9,10 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.state.key_index import KNOWN_FP
-from crossdock.sync.alignment import Alignment
-from crossdock.sync.fingerprint import HASH
-from crossdock.sync.rows import FP, KEY_HASH
+from crossdock.delta.fingerprint import HASH
+from crossdock.delta.key_order import Alignment
+from crossdock.delta.keyed_rows import FP, KEY_HASH
+from crossdock.state.tables.key_index import KNOWN_FP
 
 Pair = tuple[int, int]
 

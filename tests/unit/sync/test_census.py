@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossdock.connector import Context, Stream
+from crossdock.delta import compare, record_chunks, rows_without_key
+from crossdock.delta import scan as census_module
+from crossdock.delta.keyed_rows import FP, KEY_HASH, SAME
+from crossdock.delta.scan import Census, Read
 from crossdock.errors import InternalError, RefusedError
-from crossdock.mapping.columns import Filter, Repair
+from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.planning.references import key_hashes
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
-from crossdock.state.key_index import KNOWN_FP
-from crossdock.sync import census as census_module
-from crossdock.sync import chunks, delta, keyless
-from crossdock.sync.census import Census, Read
-from crossdock.sync.references import key_hashes
-from crossdock.sync.rows import FP, KEY_HASH, SAME
-from crossdock.sync.tally import Tally
+from crossdock.state.tables.key_index import KNOWN_FP
+from crossdock.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "w")
@@ -171,7 +171,7 @@ def test_rows_without_key_are_not_kept_in_any_number(
     tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A source in which row after row has no key is refused as a whole, the sooner the wider its rows are."""
-    monkeypatch.setattr(keyless, "MAX_HELD_BYTES", 100_000)
+    monkeypatch.setattr(rows_without_key, "MAX_HELD_BYTES", 100_000)
     rows: Rows = [dict.fromkeys(["K", *(f"C{number}" for number in range(columns))], "")] * 10
     batches = [batch(rows, first_line=line) for line in range(2, 10_000, 10)]
     counted = Census(Things(), "w.things", tmp_path)
@@ -197,9 +197,9 @@ def test_chunks_are_small_where_records_are_large(monkeypatch: pytest.MonkeyPatc
 
     def chunk_sizes(cells: Mapping[str, str | None]) -> list[int]:
         reads = (Read(Record(f"{number}", (dict(cells),), "a.csv", (2,)), number, 0, None) for number in range(100))
-        return [len(chunk) for chunk in chunks.in_chunks(reads, 30)]
+        return [len(chunk) for chunk in record_chunks.in_chunks(reads, 30)]
 
-    monkeypatch.setattr(chunks, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(record_chunks, "MAX_BYTES", 10_000)
     assert chunk_sizes({"K": "a"}) == [30, 30, 30, 10]
     assert chunk_sizes({"K": "a" * 2_500}) == [4] * 25
     assert chunk_sizes(dict.fromkeys(map(str, range(100)), "")) == [2] * 50
@@ -284,7 +284,7 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
     counted, tally = Census(stream, "w.things", tmp_path), Tally()
     counted.take(parts, tally, lambda _rows: None, lambda: known_of(first))
     assert counted.winners[SAME].sum() == 998
-    found = delta.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
+    found = compare.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
     assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
     held = {read.record.key: (read.record.row["V"], read.record.lines) for read in counted.records(found.changed)}
     assert held == {"10": ("-new", (12,)), "700": ("-newer", (702,)), "more": ("-more", (1002,))}
@@ -293,20 +293,20 @@ def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> Non
 
 def test_more_than_is_held_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where much has changed rows are not held, and come from their lines."""
-    monkeypatch.setattr("crossdock.sync.census._HELD_BYTES", 2_000)
+    monkeypatch.setattr("crossdock.delta.scan._HELD_BYTES", 2_000)
     first, _ = census(Things(), [batch([{"K": str(n), "V": "a"} for n in range(100)])], tmp_path)
     changed = batch([{"K": str(n), "V": "a" if n < 20 else "b"} for n in range(100)])
     reads: list[Sequence[int] | None] = []
     counted, tally = Census(Things(), "w.things", tmp_path), Tally()
     counted.take(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
-    found = delta.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
+    found = compare.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
     assert [read.record.row["V"] for read in counted.records(found.changed)] == ["b"] * 80
     assert reads == [list(range(22, 102))]
 
 
 def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some rows held and others not, in any order of lines: each key has its own row, repaired once, and its hashes."""
-    monkeypatch.setattr("crossdock.sync.census._HELD_BYTES", 3_000)
+    monkeypatch.setattr("crossdock.delta.scan._HELD_BYTES", 3_000)
     stream = Things(columns={"V": Repair(strip_prefix="-")}, order_by=("T",))
     rows = [[{"K": f"{part}{n}", "V": f"--{n}", "T": f"{n:03}"} for n in range(60)] for part in "abc"]
     first, _ = census(stream, [batch(part, name) for part, name in zip(rows, "abc", strict=True)], tmp_path)
@@ -317,7 +317,7 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
     parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), upside_down]
     counted, tally = Census(stream, "w.things", tmp_path), Tally()
     counted.take(parts, tally, lambda _rows: None, lambda: known_of(first))
-    found = delta.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
+    found = compare.compare(counted.winners, known_of(first), waiting=[], doubtful=[], snapshot=True)
     expected = {
         row["K"]: (row["V"][1:], row["T"], row["T"], (number + 2,))
         for part in rows
@@ -371,7 +371,7 @@ def test_what_is_gone_or_beside_is_found_though_places_tell_the_rest(tmp_path: P
     assert counted.winners[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
     waits = WaitingRecord("w.things", hashes["2"], "2", 1, None, [], {}, "f", 1)
-    found = delta.compare(counted.winners, known_of(first), waiting=[waits], doubtful=[], snapshot=True)
+    found = compare.compare(counted.winners, known_of(first), waiting=[waits], doubtful=[], snapshot=True)
     assert (found.unchanged, found.changed.height) == (8, 0)
     assert (found.gone.to_list(), found.replaced, found.unmoved) == ([hashes["4"]], [hashes["2"]], [hashes["2"]])
 
@@ -400,7 +400,7 @@ def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
         tx.refused.put([letter], run_id=run, at=AT)
         letters = tx.refused.fingerprints("w.things")
     known = state.known(SCOPE)
-    found = delta.compare(counted.winners, known, letters=letters, waiting=[waits, old], doubtful=[], snapshot=True)
+    found = compare.compare(counted.winners, known, letters=letters, waiting=[waits, old], doubtful=[], snapshot=True)
     names = {key_hash: key for key, key_hash in hashes.items()}
     assert Counter(names[key_hash] for key_hash in found.changed[KEY_HASH]) == {"changed": 1, "waits": 1}
     assert [names[key_hash] for key_hash in found.gone] == ["gone"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sync.circles import openers
+from crossdock.planning.cycles import openers
 
 Graph = dict[int, list[int]]
 

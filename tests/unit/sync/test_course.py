@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.progress import Silent
-from crossdock.sync.course import MOST_STEPS, OTHERS, SLOTS, Course
-from crossdock.sync.report import Report
-from crossdock.testing.clock import ManualClock
+from crossdock.runs.run_report import Report
+from crossdock.runs.timings import MOST_STEPS, OTHERS, SLOTS, Course
+from crossdock.testing.manual_clock import ManualClock
 
 
 def s(seconds: float) -> timedelta:
@@ -216,7 +216,7 @@ def test_the_state_can_keep_it(clock: ManualClock, course: Course) -> None:
     clock.advance(1.2345)
     course.allowance(3)
     course.end()
-    kept = wire.loads(wire.dumps(course.as_json()))
+    kept = exact_json.loads(exact_json.dumps(course.as_json()))
     ((name, began, took),) = kept["steps"]
     assert (name[:11], len(name), began, took) == ("fetching ?\x00", 200, 0, 1234)
     assert kept["samples"] == [[1234, 3]]

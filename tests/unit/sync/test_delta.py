@@ -10,16 +10,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.hashes import HASHES
 
+from crossdock.delta import compare, keyed_rows
+from crossdock.delta.fingerprint import HASH
+from crossdock.delta.key_order import Alignment
+from crossdock.delta.keyed_rows import FP, KEY_HASH, SAME
+from crossdock.delta.scan import UNIT
+from crossdock.planning.removals import _keys, _without
 from crossdock.records import LINE
 from crossdock.state import WaitingRecord
-from crossdock.state.key_index import KNOWN_FP
-from crossdock.sync import delta, rows
-from crossdock.sync.alignment import Alignment
-from crossdock.sync.census import UNIT
-from crossdock.sync.fingerprint import HASH
-from crossdock.sync.gone import _keys, _without
-from crossdock.sync.rows import FP, KEY_HASH, SAME
-from crossdock.sync.tally import Term
+from crossdock.state.tables.key_index import KNOWN_FP
+from crossdock.tally import Term
 
 FACTS = st.dictionaries(HASHES, HASHES, max_size=30)
 
@@ -64,8 +64,8 @@ def test_every_key_has_its_fate(
     assume(len({key ^ fp for key, fp in pairs}) == len(pairs))  # which real hashes miss once in 2**128
     frame = known_as(known)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "_AT_ONCE", parts)
-        found = delta.compare(
+        patch.setattr(keyed_rows, "_AT_ONCE", parts)
+        found = compare.compare(
             winners(read, frame if aligned else None),
             frame,
             letters=letters,

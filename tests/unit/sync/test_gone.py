@@ -21,25 +21,25 @@ from crossdock import registry
 from crossdock.connector import Connector, Context, GoneLimits, Mode, OnGone, Settings, Stream
 from crossdock.delivery.operations import Operation, payload_fp
 from crossdock.errors import ConfigError
-from crossdock.mapping.columns import Filter
+from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.planning.completeness import Evidence
+from crossdock.planning.planner import Decided, Planner
+from crossdock.planning.references import References
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
-from crossdock.platform.target import PlatformTarget
 from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.project.project import BoundStream
 from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.resources import ResourceName
-from crossdock.sources.files import _is_cut
-from crossdock.sources.workplace import Workplace
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.stream_input import Reading
+from crossdock.sources.file_source import _is_cut
+from crossdock.sources.source_context import Workplace
 from crossdock.state import Binding, Scope, State, create, parse_url
-from crossdock.state.removals import NIGHTS
-from crossdock.sync import project
-from crossdock.sync.evidence import Evidence
-from crossdock.sync.intake import NoIntake
-from crossdock.sync.plan import Decided, Planner
-from crossdock.sync.project import BoundStream
-from crossdock.sync.reading import Reading
-from crossdock.sync.references import References
-from crossdock.sync.tally import Tally
-from crossdock.testing.clock import ManualClock
+from crossdock.state.tables.snapshot_history import NIGHTS
+from crossdock.tally import Tally
+from crossdock.testing.manual_clock import ManualClock
 
 SCOPE = Scope("platform", "product", "w")
 STREAM = "w.things"

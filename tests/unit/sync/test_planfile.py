@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crossdock import wire
+from crossdock import exact_json
 from crossdock.errors import ConfigError
-from crossdock.sync.planfile import PlanFile
+from crossdock.runs.plan_file import PlanFile
 
 PLAN = PlanFile(
     base_url="http://127.0.0.1:9", tenant="acme", selection=(), operations={"create": 1}, decisions="d", sources={}
@@ -23,6 +23,8 @@ def test_a_number_that_takes_gigabytes_is_no_plan(tmp_path: Path, number: str) -
     path = tmp_path / "plan"
     PLAN.save(path)
     assert PlanFile.load(path) == PLAN
-    path.write_bytes(wire.dumps(PLAN.model_dump(mode="json")).replace(b'"create":1', b'"create":' + number.encode()))
+    path.write_bytes(
+        exact_json.dumps(PLAN.model_dump(mode="json")).replace(b'"create":1', b'"create":' + number.encode())
+    )
     with pytest.raises(ConfigError, match="is no plan"):
         PlanFile.load(path)

@@ -10,7 +10,7 @@ import pytest
 
 from crossdock.cli.main import main
 from crossdock.errors import ConfigError
-from crossdock.sync import project
+from crossdock.project import project
 
 CANARY = "hunter2"
 CONFIG = """\

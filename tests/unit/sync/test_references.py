@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
+from crossdock.planning.references import References, found_in, key_hashes
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, State
-from crossdock.sync.references import References, found_in, key_hashes
 
 MEMBERS = {
     "customerId": Reference("customer", "17850"),

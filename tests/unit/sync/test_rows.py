@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.sync.test_census import Things, batch
 
+from crossdock.delta.keyed_rows import POSITION, prepare
 from crossdock.printable import is_storable
-from crossdock.sync.rows import POSITION, prepare
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0")), min_size=1, max_size=5)
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from crossdock.connector import Stream
 from crossdock.progress import Silent
+from crossdock.project.project import BoundStream
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
-from crossdock.sources.late import LateError
+from crossdock.runs.stream_order import GLANCE, PARENTS, Turns
+from crossdock.sources.late_files import LateError
 from crossdock.state import Scope
-from crossdock.sync.project import BoundStream
-from crossdock.sync.turns import GLANCE, PARENTS, Turns
-from crossdock.testing.clock import ManualClock
+from crossdock.testing.manual_clock import ManualClock
 
 ORDER = list(RESOURCES)
 

@@ -1,0 +1,101 @@
+"""``crossdock sandbox keys``: the sandbox's API keys, whether it runs or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from crossdock.cli.shared_options import as_json, example, say
+from crossdock.errors import ConfigError
+
+
+def _data(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+    """The folder given here, or else to ``crossdock sandbox``."""
+    assert ctx.parent is not None
+    assert ctx.parent.parent is not None
+    given: Path = value or ctx.parent.parent.params["data"]
+    return given
+
+
+_data_option = click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), callback=_data, help="The sandbox's folder."
+)
+
+
+@click.group()
+def keys() -> None:
+    """Make, list and revoke API keys; a sandbox that runs notices at once."""
+
+
+@keys.command(
+    "new",
+    epilog=example(
+        "crossdock sandbox keys new", "crossdock sandbox keys new --scope invoices:write --scope orders:read"
+    ),
+)
+@_data_option
+@click.option("--tenant", default="sandbox", show_default=True, help="Whose key it is; a new tenant begins with it.")
+@click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; '*:write' if none is given.")
+@as_json
+def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> None:
+    """Make a key. It is shown once: only its hash is kept.
+
+    WHAT is one of invoices, orders, customers, products, lots, bins, accounts, or '*'. Writing includes reading.
+    """
+    from crossdock.sandbox.api_keys import Keyring
+
+    with Keyring(data) as keyring:
+        credential, key = keyring.add(tenant, scope)
+    if as_json:
+        from crossdock.cli.terminal_output import print_json
+
+        told = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split()}
+        print_json({**told, "api_key": key})
+        return
+    say(key)
+
+
+@keys.command("list", epilog=example("crossdock sandbox keys list --data ./sandbox"))
+@_data_option
+@click.option("--tenant", help="Only this tenant's.")
+@as_json
+def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
+    """List the keys in force, without the keys themselves."""
+    from crossdock.cli import terminal_output
+    from crossdock.sandbox.api_keys import Keyring
+
+    with Keyring(_existing(data)) as keyring:
+        found = keyring.listed(tenant)
+    if as_json:
+        terminal_output.print_json(found)
+        return
+    rows = [(each["id"], each["tenant"], " ".join(each["scopes"]), each["createdAt"] or "") for each in found]
+    terminal_output.out().print(terminal_output.table("API keys", ("id", "tenant", "scopes", "made"), rows))
+
+
+@keys.command("revoke", epilog=example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
+@_data_option
+@click.argument("key_id", metavar="ID")
+@as_json
+def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
+    """Revoke the key with this ID, as 'keys list' shows it: its next request is answered 401."""
+    from crossdock.sandbox.api_keys import Keyring
+
+    with Keyring(_existing(data)) as keyring:
+        if not keyring.revoke(key_id):
+            raise ConfigError("no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows them.")
+    if as_json:
+        from crossdock.cli.terminal_output import print_json
+
+        print_json({"revoked": key_id})
+        return
+    say(f"revoked {key_id}")
+
+
+def _existing(data: Path) -> Path:
+    from crossdock.sandbox.database import FILE_NAME
+
+    if not (data / FILE_NAME).is_file():
+        raise ConfigError("there is no sandbox in this folder", where=str(data), hint="Name its folder with --data.")
+    return data

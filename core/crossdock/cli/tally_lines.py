@@ -1,0 +1,69 @@
+"""The accounts of a run as lines and columns, the same on the terminal and in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from crossdock.tally import IN, OUT
+
+if TYPE_CHECKING:
+    from crossdock.state import Run
+
+Line = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One line a stream, one column a term that any stream has; the first column names the stream."""
+
+    title: str
+    columns: tuple[str, ...]
+    lines: list[Line]
+
+
+def of(streams: Mapping[str, Any]) -> tuple[Account, Account]:
+    """The rows' and the records' account of the *streams* of `facts`; terms that are zero are left out."""
+    rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
+    records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
+    return (
+        _account("Rows", rows, always=("read", "in records")),
+        _account("Records", records, always=("read", "unchanged", "created")),
+    )
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """What is known of a run, as ``--json`` prints it."""
+    tally = run.tally or {}
+    ended = run.finished_at or run.started_at
+    return {
+        "run": run.id,
+        "business_date": run.business_date,
+        "started_at": run.started_at.isoformat(),
+        "status": run.status,
+        "seconds": (ended - run.started_at).total_seconds(),
+        "requests": run.requests,
+        "throttled": run.throttled,
+        "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),
+        "streams": tally,
+        "error": run.error,
+    }
+
+
+def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> Account:
+    terms = dict.fromkeys(term for account in accounts.values() for term in account)
+    shown = [term for term in terms if term in always or any(account.get(term) for account in accounts.values())]
+    lines: list[Line] = [(name, *(account.get(term, 0) for term in shown)) for name, account in accounts.items()]
+    return Account(title, ("stream", *shown), lines)
+
+
+def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:
+    filtered = {f"skip {name}": number for name, number in rows["filtered"].items()}
+    others = {"superseded": rows["superseded"], "rejected": rows["rejected"], "in records": rows["in_records"]}
+    return {"read": rows["read"], **filtered, **others}
+
+
+def _record_terms(records: Mapping[str, int]) -> dict[str, int]:
+    words = {"carried_over": "from before", "carried_on": "waiting, in doubt"}
+    return {words.get(term, term): records.get(term, 0) for term in (*IN, *OUT)}

@@ -1,0 +1,268 @@
+"""A config file -> models: every finding has file, line and column.
+
+Unknown and repeated keys are refused, secrets are references and never literals.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from crossdock import yaml_reader
+from crossdock.errors import ConfigError, FindingsError
+from crossdock.local_files import open_regular, read_bounded
+from crossdock.yaml_reader import Place
+
+M = TypeVar("M", bound=BaseModel)
+MAX_BYTES = 1 << 20
+"""Of a config file."""
+MAX_SECRET_BYTES = 64 << 10
+MAX_S = 1_000_000_000
+"""Seconds at most in any setting, which clocks and sockets can still count with."""
+_SHOWN_FINDINGS = 50
+_SHOWN_CHARACTERS = 500
+NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
+
+class ConfigModel(BaseModel):
+    """Base of everything a config file may say: frozen, unknown keys refused with the nearest known name."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        arbitrary_types_allowed=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+        defer_build=True,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in data:
+                if key not in known and key not in cls.model_fields:
+                    raise PydanticCustomError(
+                        "unknown_key", "{advice}", {"key": key, "advice": unknown(str(key), known)}
+                    )
+        return data
+
+
+def unknown(name: str, known: list[str]) -> str:
+    """Say that *name* is not known, with the nearest known name or all of them."""
+    close = get_close_matches(name, known, n=1)
+    return f"unknown key; did you mean {close[0]!r}?" if close else f"unknown key; known: {', '.join(sorted(known))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A reference to a secret: ``env:NAME`` or ``file:PATH``. The secret itself is read only when it is needed."""
+
+    reference: str
+    folder: Path
+
+    def reveal(self) -> str:
+        """The secret.
+
+        Raises:
+            ConfigError: If the variable is not set, or the file is missing, empty, readable by others, not a regular
+                file, or larger than `MAX_SECRET_BYTES`.
+        """
+        kind, _, name = self.reference.partition(":")
+        if kind == "env":
+            value = os.environ.get(name)
+            if not value:
+                raise ConfigError(f"the environment variable {name} is not set", hint=f"export {name}=...")
+            return value
+        try:
+            path = self.folder / Path(name).expanduser()
+        except RuntimeError:
+            raise ConfigError(f"the secret {self.reference} is of a user who has no home here") from None
+        try:
+            with open_regular(path) as file:
+                if os.fstat(file.fileno()).st_mode & 0o077:
+                    raise ConfigError(
+                        f"others may read the secret {self.reference}", where=str(path), hint=f"chmod 600 {path}"
+                    )
+                text = read_bounded(file, MAX_SECRET_BYTES).decode().strip()
+        except OSError as error:
+            raise ConfigError(
+                f"the secret {self.reference} cannot be read: {error.strerror}", where=str(path)
+            ) from error
+        except UnicodeDecodeError:
+            raise ConfigError(f"the secret {self.reference} is not UTF-8 text", where=str(path)) from None
+        if not text:
+            raise ConfigError("the secret file is empty", where=str(path))
+        return text
+
+    def reveal_token(self) -> str:
+        """The secret, fit for an HTTP header: one word of printable ASCII.
+
+        Raises:
+            ConfigError: See `reveal`; or if it is no such word.
+        """
+        value = self.reveal()
+        if not (value.isascii() and value.isprintable() and " " not in value):
+            raise ConfigError(f"{self.reference} holds blanks or characters that no header can carry")
+        return value
+
+
+def _secret(value: Any, info: ValidationInfo) -> Secret:
+    if isinstance(value, Secret):
+        return value
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind not in {"env", "file"} or not name:
+        raise PydanticCustomError(
+            "literal_secret", "a secret is never written here: refer to it by env:NAME or file:PATH"
+        )
+    folder = info.context["folder"] if info.context else Path()
+    return Secret(value, folder)
+
+
+SecretRef = Annotated[Secret, BeforeValidator(_secret), WithJsonSchema({"type": "string", "pattern": "^(env|file):.+"})]
+
+
+def _path(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str) or not info.context:
+        return value
+    try:
+        return info.context["folder"] / Path(value).expanduser()
+    except RuntimeError:
+        raise ValueError("begins with ~ and the name of a user who has no home here") from None
+
+
+ConfigPath = Annotated[Path, BeforeValidator(_path)]
+"""A path, relative to the config file."""
+
+
+def is_name(text: str) -> bool:
+    """Whether *text* is fit for a connection, stream, job or namespace: see `Name`."""
+    return _NAME.fullmatch(text) is not None
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError(NAME_FORM)
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
+"""1 to 63 ASCII letters, digits, ``_`` and ``-``: fit for command lines, file names and the columns of the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed config file.
+
+    Attributes:
+        data: Plain values.
+        places: Line and column, from 1, of the key or item at each path.
+    """
+
+    path: Path
+    data: Any
+    places: Mapping[Place, tuple[int, int]]
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def where(self, place: Place) -> str:
+        """``file:line:column`` of *place*, or of the nearest thing around it."""
+        while place not in self.places:
+            place = place[:-1]
+        line, column = self.places[place]
+        return f"{self.path}:{line}:{column}"
+
+    def check(self, model: type[M], data: Any, place: Place = ()) -> M:
+        """Make a *model* of the values at *place*.
+
+        Raises:
+            FindingsError: With every finding, each with its place.
+        """
+        try:
+            return model.model_validate(data, context={"folder": self.folder})
+        except ValidationError as error:
+            found = [self._finding(place, item) for item in error.errors(include_url=False)]
+            findings = list(dict.fromkeys(found))
+            more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
+            raise FindingsError([*findings[:_SHOWN_FINDINGS], *more]) from None
+
+    def _finding(self, place: Place, item: Any) -> str:
+        key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
+        parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
+        parts = tuple(part for part in parts if part != "[key]")  # what pydantic adds where a key itself is wrong
+        for number, part in enumerate(parts, 1):
+            if number == len(parts) or not self._is_choice(place, part, parts[number]):
+                place = (*place, part)
+        named = f"{'.'.join(map(str, place))}: " if place else ""
+        return f"{self.where(place)}: {named}{_said(item)}"
+
+    def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
+        """True if *part* names the choice of a union in pydantic's path, and is no part of the file's."""
+        here = (*place, part)
+        return here not in self.places or ((*here, following) not in self.places and (*place, following) in self.places)
+
+
+def _said(item: Any) -> str:
+    """Pydantic's finding in the words of someone who writes a config file; never with the value."""
+    if item["type"] == "string_type":
+        return "is empty" if item["input"] is None else "must be text (quote numbers and words such as yes and no)"
+    said = {
+        "too_short": "name at least one",
+        "tuple_type": "must be a list: [NAME]",
+        "missing": "is missing",
+        "int_parsing": "must be a whole number",
+        "model_type": "must be a section of keys",
+        "model_attributes_type": "must be a section of keys",
+        "union_tag_not_found": "kind is missing",
+    }
+    if item["type"] == "union_tag_invalid":
+        return f"unknown kind; known: {item['ctx']['expected_tags']}"
+    if item["type"] in said:
+        return said[item["type"]]
+    message: str = item["msg"].removeprefix("Value error, ")
+    return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]} ..."
+
+
+def read(path: Path) -> Document:
+    """Read a config file, of at most `MAX_BYTES`.
+
+    Raises:
+        ConfigError: If it is missing, is not a YAML mapping, repeats a key, or exceeds a bound of `yamltree`.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = read_bounded(file, MAX_BYTES)
+    except FileNotFoundError as error:
+        raise ConfigError("there is no such config file", where=str(path), hint="name one with -C FILE") from error
+    except OSError as error:
+        raise ConfigError(f"the config file cannot be read: {error.strerror}", where=str(path)) from error
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode()
+        where = yaml_reader.place_in(before, len(before), str(path))
+        raise ConfigError("is not UTF-8 text", where=where) from None
+    data, places = yaml_reader.parse(text, str(path))
+    return Document(path, data, places)

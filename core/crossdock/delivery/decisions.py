@@ -1,0 +1,44 @@
+"""What one turn decided about the intents that it had news of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.senders import Errand
+from crossdock.delivery.settlement import Settled
+from crossdock.state import Attempt, Intent
+from crossdock.state.tables.intents import Status
+
+
+@dataclass(slots=True)
+class Verdicts:
+    """What one turn decided, to be written in one transaction.
+
+    Attributes:
+        settled: Intents that this run is done with.
+        moved: Intents whose status alone has changed: replaced by a successor, or pending until a retry.
+        successors: New intents, decided on what the target was found to hold.
+        attempts: How sendings ended that are worth telling.
+    """
+
+    settled: list[Settled] = field(default_factory=list)
+    moved: list[Intent] = field(default_factory=list)
+    successors: list[Intent] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.settled or self.moved or self.successors or self.attempts)
+
+    def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
+        """Settle *intent*, with which the run is done."""
+        intent.status = status
+        self.settled.append(Settled(intent, outcome, untouched=untouched))
+
+    def note(self, errand: Errand, outcome: Outcome, *, at: datetime) -> None:
+        """Keep how a sending ended, unless it was delivered at the first go, which its intent tells."""
+        intent = errand.intent
+        if errand.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
+            attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)
+            self.attempts.append(attempt)

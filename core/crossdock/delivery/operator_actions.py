@@ -1,0 +1,113 @@
+"""What a person decides where crossdock must not: about records in doubt, and about records to be given up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from crossdock.delivery import settlement
+from crossdock.delivery.operations import payload_after
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.settlement import Settled
+from crossdock.errors import ConfigError
+from crossdock.field_types import is_platform_id
+from crossdock.state import Choice, DeadLetter, Intent, Transaction, WaitingRecord
+
+
+def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | None, *, at: datetime) -> None:
+    """Settle operations in doubt as done.
+
+    Args:
+        platform_id: The id that the platform gave; needed for creates.
+
+    Raises:
+        ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
+    """
+    if platform_id is not None and not is_platform_id(platform_id):
+        raise ConfigError("the id of a record is 1 to 64 printable characters, and not '.' or '..'", where=platform_id)
+    creates = [intent for intent in intents if intent.operation == "create"]
+    if creates and (platform_id is None or len(creates) > 1):
+        hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
+        raise ConfigError("a created record is bound to its id on the platform, one record at a time", hint=hint)
+    if not intents:
+        return
+    for intent in intents:
+        intent.status = "delivered"
+    outcome = Outcome("delivered", platform_id=platform_id)
+    settlement.write(tx, [Settled(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
+    if any(intent.status == "in_doubt" for intent in intents):
+        hint = "'crossdock trace ID' shows which; look up the id of this one on the platform"
+        raise ConfigError("this id belongs to another record", where=platform_id, hint=hint)
+
+
+def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
+    """Say of operations in doubt that they did not happen: the next run sends them, with the same key and bytes."""
+    for intent in intents:
+        intent.status, intent.first_sent_at = "pending", None
+    tx.intents.move(intents, at=at)
+
+
+def drop(
+    tx: Transaction,
+    letters: Sequence[DeadLetter],
+    waiting: Sequence[WaitingRecord],
+    intents: Sequence[Intent],
+    *,
+    at: datetime,
+) -> None:
+    """Give records up as they read now: they come to nothing until their source changes them."""
+    if not (letters or waiting or intents):
+        return
+    unsent = _unsent_of(tx, [*letters, *waiting])
+    for intent in (*intents, *unsent):
+        intent.status = "dropped"
+    tx.intents.move([*intents, *unsent], at=at)
+    # of a record that waits for its second step while the first is in doubt, the whole one counts: it comes last
+    given_up = [_of_intent(intent) for intent in intents] + [_of_waiting(record) for record in waiting]
+    tx.refused.put(given_up, run_id=_last_run(tx), at=at)
+    for stream in {each.stream for each in (*letters, *given_up)}:
+        hashes = [each.key_hash for each in (*letters, *given_up) if each.stream == stream]
+        tx.refused.drop(stream, hashes)
+        tx.waiting.clear(stream, hashes)
+
+
+def in_doubt(tx: Transaction, choice: Choice) -> list[Intent]:
+    """The chosen operations that are in doubt, oldest first."""
+    found = [each for each in tx.intents.unsettled() if each.status == "in_doubt"]
+    return [each for each in found if choice.stream in {None, each.stream} and choice.key in {None, each.key}]
+
+
+def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
+    """Operations on *records* that a run has minted and not sent."""
+    meant = {(record.stream, record.key_hash) for record in records}
+    return [
+        each for each in tx.intents.unsettled() if each.status == "pending" and (each.stream, each.key_hash) in meant
+    ]
+
+
+def _last_run(tx: Transaction) -> int:
+    return tx.runs.listed(limit=1)[0].id  # what a person decides is about something that a run left
+
+
+def _of_waiting(record: WaitingRecord) -> DeadLetter:
+    return DeadLetter(
+        stream=record.stream,
+        key_hash=record.key_hash,
+        key=record.key,
+        record_fp=record.record_fp,
+        stage="references",
+        code="missing_reference",
+        pointer=None,
+        message="a person gave it up while it waited",
+        raw=record.raw,
+        mapped=None,
+        source=record.source,
+        line=record.line,
+        position=record.position,
+    )
+
+
+def _of_intent(intent: Intent) -> DeadLetter:
+    letter = settlement.letter(Settled(intent, Outcome("rejected", "a person gave it up while it was in doubt")))
+    return replace(letter, code="in_doubt", mapped=payload_after(intent))

@@ -1,1 +1,0 @@
-"""Doing what schedules ask for: each business night once, whoever wakes first and whatever is killed."""

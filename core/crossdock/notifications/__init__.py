@@ -1,0 +1,1 @@
+"""Messages about runs to people (mail) and programs (webhooks)."""

@@ -1,0 +1,1 @@
+"""What monitoring systems read: health, metrics and traces."""

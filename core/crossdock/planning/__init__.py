@@ -1,0 +1,1 @@
+"""Records to operations: drafts, references, creates, updates and deletes."""

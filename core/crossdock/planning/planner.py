@@ -1,0 +1,348 @@
+"""Records -> decisions: one generator that plan and sync share, in chunks, never a list in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from crossdock.delivery.operations import PARTIAL, Operation, payload_fp
+from crossdock.delta.record_chunks import in_chunks
+from crossdock.delta.scan import Read
+from crossdock.errors import CrossdockError, RecordError
+from crossdock.planning import cycles
+from crossdock.planning.drafts import drafted
+from crossdock.planning.references import References, found_in, key_hashes
+from crossdock.planning.removals import Gone, removal
+from crossdock.platform.platform_target import PlatformTarget, difference
+from crossdock.project.connector_errors import Failing
+from crossdock.project.project import BoundStream
+from crossdock.resources import RESOURCES, Reference
+from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
+from crossdock.state.tables.bindings import UNKNOWN_FP
+from crossdock.tally import Tally
+
+CHUNK = 200  # records decided on together: their look-ups share statements, what they leave a transaction
+
+
+@dataclass(slots=True)
+class Held:
+    """A record that waits for others of its own kind.
+
+    Attributes:
+        can_open: It may be created without what it waits for, to open a circle.
+        opened: That was tried; until it has come to something the record must not be created again.
+    """
+
+    read: Read
+    members: dict[str, Any]
+    missing: list[Reference]
+    can_open: bool
+    opened: bool = False
+
+
+@dataclass(slots=True)
+class Decided:
+    """A chunk of decisions, and what they leave in the state besides operations."""
+
+    bound: BoundStream
+    run_id: int
+    at: datetime
+    operations: list[Operation] = field(default_factory=list)
+    letters: list[DeadLetter] = field(default_factory=list)
+    waits: list[WaitingRecord] = field(default_factory=list)
+    suppressed: list[Binding] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """How many records were decided on."""
+        return len(self.operations) + len(self.letters) + len(self.waits) + len(self.suppressed)
+
+    def write(self, tx: Transaction) -> None:
+        tx.refused.put(self.letters, run_id=self.run_id, at=self.at)
+        tx.waiting.put(self.waits, run_id=self.run_id, at=self.at)
+        tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
+        through = [binding.key_hash for binding in self.suppressed]
+        tx.refused.clear(self.bound.name, [*through, *(record.key_hash for record in self.waits)])
+        tx.waiting.clear(self.bound.name, [*through, *(letter.key_hash for letter in self.letters)])
+        whole = [operation.key_hash for operation in self.operations if operation.record_fp != PARTIAL]
+        tx.waiting.clear(self.bound.name, whole)  # from here on their intents keep them
+
+
+class Planner:
+    """Decides what is to be done about the records of one stream.
+
+    Args:
+        gone: Of it, what is to be removed, after everything else.
+        failing: Says when the mapping fails too often.
+        at_once: How many records it decides on together.
+
+    Attributes:
+        stopped: Why it decides on no further record, once that is so.
+    """
+
+    def __init__(
+        self,
+        bound: BoundStream,
+        state: State,
+        references: References,
+        tally: Tally,
+        *,
+        run_id: int,
+        target: PlatformTarget,
+        gone: Gone,
+        failing: Failing,
+        at_once: int = CHUNK,
+    ) -> None:
+        self.stopped: CrossdockError | None = None
+        self._failing = failing
+        self._removed, self._listing = deque(gone.removed), gone.source
+        self._bound, self._state, self._references, self._tally = bound, state, references, tally
+        self._run_id, self._target, self._at_once = run_id, target, at_once
+        self._clock = bound.context.place.clock
+        self._held: dict[int, Held] = {}
+
+    def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
+        """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
+        for chunk in in_chunks(self._given(reads), self._at_once):
+            yield self._decide(chunk)
+            if self.stopped is not None:
+                return
+
+    def _given(self, reads: Iterator[Read]) -> Iterator[Read]:
+        """*reads* until their source fails, which has counted those that it does not give any more."""
+        try:
+            for read in reads:  # noqa: UP028  `yield from` closes them with this; they may yet be passed over
+                yield read
+        except CrossdockError as error:
+            self.stopped = self.stopped or error
+
+    def pass_over(self, reads: Iterator[Read]) -> None:
+        """Count what is left of *reads*, when it is not decided on any more: the next run reads it again."""
+        for _ in self._given(reads):
+            self._tally.count("carried_on")
+
+    def next_round(self) -> Iterator[Decided] | None:
+        """Decisions on records that waited for others of their own kind, now that those are delivered.
+
+        Where such records wait for each other in a circle, one of them is created without the reference that closes
+        it, and completed in a later round. The last round removes records, when nothing that was read refers to them
+        any more. None when nothing is left that could go on, or it has stopped.
+        """
+        if self.stopped is not None:
+            return None
+        return self._waited() or (self._removals() if self._removed else None)
+
+    def _waited(self) -> Iterator[Decided] | None:
+        if not self._held:
+            return None
+        with self._state.look() as tx:
+            wanted = [reference for held in self._held.values() for reference in held.missing]
+            self._references.look_up(wanted, self._bound.namespace, tx)
+            self._forget_refused(tx)
+            opened = [key_hash for key_hash, held in self._held.items() if held.opened]
+            there = tx.bindings.ids(self._bound.scope, opened)
+        there |= {key_hash: "" for key_hash in opened if self._references.planned_binding(self._bound.scope, key_hash)}
+        able = [key_hash for key_hash, held in self._held.items() if not held.opened or key_hash in there]
+        ready = [key_hash for key_hash in able if not self._waits(self._held[key_hash])]
+        if ready:
+            return self.decide(self._held.pop(key_hash).read for key_hash in ready)
+        waits_for = self._waits_for()
+        openers = cycles.openers(waits_for, [key_hash for key_hash, held in self._held.items() if held.can_open])
+        return self._first_steps(openers) if openers else None
+
+    def _removals(self) -> Iterator[Decided]:
+        while self._removed:
+            chunk = [self._removed.popleft() for _ in range(min(CHUNK, len(self._removed)))]
+            with self._state.look() as tx:
+                bindings = tx.bindings.get(self._bound.scope, chunk).values()
+            self._tally.count("ignored", len(chunk) - len(bindings))  # a replayed letter of what is gone from there too
+            decided = Decided(self._bound, self._run_id, self._clock.now())
+            for binding in bindings:
+                operation = removal(self._bound, binding, self._listing)
+                if operation.kind == "delete" or operation.changes:
+                    decided.operations.append(operation)
+                else:
+                    self._tally.count("suppressed")
+                    decided.suppressed.append(replace(binding, record_fp=operation.record_fp))
+            yield decided
+
+    def finish(self) -> None:
+        """What waits still is carried on, and so is what was to be removed when the run was stopped."""
+        self._tally.count("carried_on", len(self._removed))
+        if not self._held:
+            return
+        with self._state.look() as tx:
+            self._forget_refused(tx)
+        self._tally.count("carried_on", len(self._held))
+        self._held.clear()
+
+    def _forget_refused(self, tx: Transaction) -> None:
+        """A record whose first step was refused is a dead letter now, and waits no longer."""
+        opened = [key_hash for key_hash, held in self._held.items() if held.opened]
+        if self._references.plans:
+            return  # nothing was sent, so what is a dead letter is one of an earlier night
+        for key_hash in tx.refused.among(self._bound.name, opened):
+            del self._held[key_hash]
+
+    def _waits(self, held: Held) -> bool:
+        return bool(self._references.unknown(held.missing, self._bound.namespace))
+
+    def _waits_for(self) -> dict[int, list[int]]:
+        """The key hashes of our own scope that each held record waits for; 0 stands for any other, in no circle."""
+        places = {
+            key_hash: [self._references.place(each, self._bound.namespace) for each in held.missing]
+            for key_hash, held in self._held.items()
+        }
+        hashes = key_hashes(sorted({key for each in places.values() for _, key in each}))
+        own = self._bound.scope
+        return {
+            key_hash: [hashes[key] if scope == own else 0 for scope, key in each] for key_hash, each in places.items()
+        }
+
+    def _first_steps(self, openers: Sequence[int]) -> Iterator[Decided]:
+        """Creations without what closes a circle; the records go on waiting until they are whole."""
+        for start in range(0, len(openers), CHUNK):
+            decided = Decided(self._bound, self._run_id, self._clock.now())
+            for held in (self._held[key_hash] for key_hash in openers[start : start + CHUNK]):
+                held.can_open, held.opened = False, True
+                members = {name: value for name, value in held.members.items() if not self._missing(value)}
+                first = replace(held.read, record_fp=PARTIAL)
+                decided.operations.append(self._operation(first, self._after(first, members), None))
+                self._references.plan_first_step(decided.operations[-1])
+            yield decided
+
+    def _decide(self, chunk: Sequence[Read]) -> Decided:
+        decided = Decided(self._bound, self._run_id, self._clock.now())
+        drafts: list[tuple[Read, dict[str, Any], list[Reference]]] = []
+        for number, read in enumerate(chunk, 1):
+            try:
+                drafts.append((read, *drafted(self._bound, read.record)))
+            except RecordError as error:
+                self._refuse(decided, read, "mapping", error, None)
+                refusal = self._failing.refusal(read.record, error)
+                if refusal is not None:
+                    self.stopped = self.stopped or refusal
+                    self._tally.count("carried_on", len(chunk) - number)
+                    break
+        namespace = self._bound.namespace
+        with self._state.look() as tx:
+            self._references.look_up((each for *_, found in drafts for each in found), namespace, tx)
+            bindings = tx.bindings.get(self._bound.scope, [read.key_hash for read, *_ in drafts])
+        for read, members, found in drafts:
+            binding = bindings.get(read.key_hash) or self._references.planned_binding(self._bound.scope, read.key_hash)
+            missing = self._references.missing(found, namespace) if found else []
+            self._decide_one(decided, read, members, missing, binding)
+        return decided
+
+    def _decide_one(
+        self,
+        decided: Decided,
+        read: Read,
+        members: dict[str, Any],
+        missing: list[dict[str, str]],
+        binding: Binding | None,
+    ) -> None:
+        bound = self._bound
+        if missing:
+            decided.waits.append(_waiting(bound.name, read, missing))
+            self._hold(read, members, missing, is_bound=binding is not None)
+            return
+        after, write_once = self._after(read, members), RESOURCES[bound.stream.resource].write_once
+        if binding is None:
+            decided.operations.append(self._operation(read, after, None))
+        elif binding.payload == after or (write_once and binding.payload_fp == UNKNOWN_FP):
+            self._tally.count("suppressed")
+            decided.suppressed.append(
+                replace(
+                    binding,
+                    record_fp=read.record_fp,
+                    fp_algorithm=bound.stream.fingerprint,
+                    position=read.position,
+                    payload=after,
+                    payload_fp=payload_fp(after),
+                )
+            )
+        elif write_once:
+            error = RecordError("changed_after_delivery", "was delivered with another content, and is written once")
+            self._refuse(decided, read, "plan", error, after)
+        else:
+            decided.operations.append(self._operation(read, after, binding))
+
+    def _hold(self, read: Read, members: dict[str, Any], missing: list[dict[str, str]], *, is_bound: bool) -> None:
+        """Keep a record that waits for one of its own kind until the next round; any other is carried on."""
+        scope = self._bound.scope
+        if all((each["resource"], each["namespace"]) != (scope.resource, scope.namespace) for each in missing):
+            self._tally.count("carried_on")
+            return
+        references = [Reference(**each) for each in missing]  # type: ignore[arg-type]  # names that came from references
+        fields = RESOURCES[scope.resource].draft.model_fields.items()
+        needed = [members.get(field.alias or name) for name, field in fields if field.is_required()]
+        can_open = not is_bound and not any(self._missing(value) for value in needed)
+        self._held[read.key_hash] = Held(read, members, references, can_open)
+
+    def _missing(self, value: Any) -> list[dict[str, str]]:
+        return self._references.missing(found_in(value), self._bound.namespace)
+
+    def _after(self, read: Read, members: dict[str, Any]) -> dict[str, Any]:
+        bound = self._bound
+        resolved = self._references.resolved(members, bound.namespace)
+        return self._target.payload(bound.stream.resource, bound.namespace, read.record.key, resolved)
+
+    def _operation(self, read: Read, after: dict[str, Any], binding: Binding | None) -> Operation:
+        stream = self._bound.stream
+        changes = after if binding is None else difference(binding.payload, after)
+        return Operation(
+            kind="create" if binding is None else "update",
+            stream=self._bound.name,
+            resource=stream.resource,
+            scope=self._bound.scope,
+            record=read.record,
+            key_hash=read.key_hash,
+            record_fp=read.record_fp,
+            fp_algorithm=stream.fingerprint,
+            position=read.position,
+            after=after,
+            changes=changes,
+            binding=binding,
+        )
+
+    def _refuse(
+        self, decided: Decided, read: Read, stage: str, error: RecordError, mapped: dict[str, Any] | None
+    ) -> None:
+        self._tally.count("rejected")
+        record = read.record
+        decided.letters.append(
+            DeadLetter(
+                stream=self._bound.name,
+                key_hash=read.key_hash,
+                key=record.key,
+                record_fp=read.record_fp,
+                stage=stage,
+                code=error.code,
+                pointer=error.pointer,
+                message=error.message,
+                raw=record.raw(),
+                mapped=mapped,
+                source=record.source,
+                line=error.line or record.lines[0],
+                position=read.position,
+            )
+        )
+
+
+def _waiting(stream: str, read: Read, missing: list[dict[str, str]]) -> WaitingRecord:
+    record = read.record
+    return WaitingRecord(
+        stream,
+        read.key_hash,
+        record.key,
+        read.record_fp,
+        read.position,
+        missing,
+        record.raw(),
+        record.source,
+        record.lines[0],
+    )

@@ -1,0 +1,55 @@
+"""Reading error answers: problem documents (RFC 9457), and whatever else servers and gateways send."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.printable import printable
+
+MAX_TEXT = 10_000  # characters of a message or a type; RFC 9457 sets no bound
+MAX_ERRORS = 100
+MAX_POINTER = 300  # characters; the state keeps one with each rejected record
+SHOWN = 300  # of a message, once what must not be shown is masked
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an answer says went wrong; its texts are `crossdock.printable`.
+
+    Attributes:
+        kind: The problem type's address, ``about:blank`` without one; at most `MAX_TEXT` characters.
+        message: At most `MAX_TEXT` characters.
+        pointers: Where in the body, as JSON pointers of at most `MAX_POINTER` characters; may be empty.
+    """
+
+    status: int
+    kind: str
+    message: str
+    pointers: tuple[str, ...]
+
+
+def read(status: int, body: bytes) -> Problem:
+    """Read an error answer; members of a wrong type are ignored, as the RFC asks, and so is a body that is not JSON.
+
+    The first `MAX_ERRORS` errors are read. A longer pointer is cut, since its beginning names the member.
+    """
+    try:
+        document = exact_json.loads(body)
+    except ValueError:
+        document = None
+    members: dict[str, Any] = document if isinstance(document, dict) else {}
+    errors = members.get("errors")
+    found = [item for item in errors[:MAX_ERRORS] if isinstance(item, dict)] if isinstance(errors, list) else []
+    details = [_text(item.get("detail")) for item in found]
+    message = _text(members.get("detail")) or _text(members.get("title")) or f"HTTP {status}"
+    if any(details):
+        message = "; ".join(detail for detail in details if detail)
+    named = (_text(item.get("pointer")).removeprefix("#") for item in found)
+    pointers = tuple(pointer[:MAX_POINTER] for pointer in named if pointer)
+    return Problem(status, _text(members.get("type")) or "about:blank", message[:MAX_TEXT], pointers)
+
+
+def _text(value: object) -> str:
+    return printable(value[:MAX_TEXT]) if isinstance(value, str) else ""

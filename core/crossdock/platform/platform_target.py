@@ -1,0 +1,152 @@
+"""The platform as something that operations are sent to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from crossdock import exact_json
+from crossdock.clock import Clock, SystemClock
+from crossdock.platform import credentials
+from crossdock.platform.profile import Profile
+from crossdock.resources import RESOURCES, ResourceName
+from crossdock.transport.http_answers import Answer
+
+if TYPE_CHECKING:
+    from crossdock.transport.http_client import HttpClient
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One operation's exact bytes, before it has an idempotency key; *body* is None where there is none."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+
+
+_ABSENT = object()
+
+
+def external_id(namespace: str, key: str) -> str:
+    """Our name for a record on the wire. A namespace holds no colon and a key is percent-encoded, so none collide."""
+    return f"{namespace}:{key}"
+
+
+def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch (RFC 7396) from *before* to *after*: what changed, and null for what vanished."""
+    changes: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        known = before.get(name, _ABSENT)
+        if known == value:
+            continue
+        both = isinstance(value, dict) and isinstance(known, dict)
+        changes[name] = difference(known, value) if both else value
+    return changes
+
+
+def patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """*before* with a JSON merge patch (RFC 7396) applied."""
+    after = {name: value for name, value in before.items() if changes.get(name, value) is not None}
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            known = before.get(name)
+            after[name] = patched(known if isinstance(known, dict) else {}, value)
+        elif value is not None:
+            after[name] = value
+    return after
+
+
+class PlatformTarget:
+    """Builds the requests of the platform and opens clients for it; used by many threads at once.
+
+    Args:
+        clock: What tokens grow old by.
+
+    Attributes:
+        credential: Shared by all clients.
+    """
+
+    name = "platform"
+
+    def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
+        self.profile = profile
+        self.credential = credentials.credential(profile, clock or SystemClock())
+
+    def payload(self, resource: ResourceName, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        """The wire members of a record: a draft's, with our name for it where the resource has one."""
+        if RESOURCES[resource].has_external_id:
+            return {"externalId": external_id(namespace, key), **members}
+        return members
+
+    def create(self, resource: ResourceName, payload: dict[str, Any]) -> Request:
+        return Request("POST", self.profile.path(resource), exact_json.dumps(payload))
+
+    def update(self, resource: ResourceName, platform_id: str, changes: dict[str, Any]) -> Request:
+        return Request("PATCH", self._place(resource, platform_id), exact_json.dumps(changes))
+
+    def delete(self, resource: ResourceName, platform_id: str) -> Request:
+        return Request("DELETE", self._place(resource, platform_id))
+
+    def look_up(self, resource: ResourceName, namespace: str, key: str, platform_id: str | None) -> Request:
+        """Ask for a record by its id, or where that is not known by our name for it."""
+        if platform_id is not None:
+            return Request("GET", self._place(resource, platform_id))
+        name = urlencode({self.profile.lookup.parameter: external_id(namespace, key)})
+        return Request("GET", f"{self.profile.path(resource)}?{name}")
+
+    def ping(self, resource: ResourceName) -> Request:
+        """Ask for something, to see whether anything is answered."""
+        return Request("GET", f"{self.profile.path(resource)}?limit=1")
+
+    def _place(self, resource: ResourceName, platform_id: str) -> str:
+        return f"{self.profile.path(resource)}/{quote(platform_id, safe='')}"
+
+    def client(self) -> HttpClient:
+        """A client of its own for one thread; it authorizes each request.
+
+        Raises:
+            ConfigError: If the credential cannot be read.
+        """
+        from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
+        from crossdock.transport.http_client import trust  # noqa: PLC0415
+
+        profile = self.profile
+        self.credential.prepare()
+        return AuthorizedClient(
+            self.credential,
+            profile.base_url,
+            headers={
+                profile.tenant_header: profile.tenant,
+                "content-type": "application/json",
+                "accept": "application/json, application/problem+json",
+            },
+            connect_timeout_s=profile.http.connect_timeout_s,
+            read_timeout_s=profile.http.read_timeout_s,
+            total_timeout_s=profile.http.total_timeout_s,
+            max_response_bytes=profile.http.max_response_bytes,
+            tls=trust(self.profile.http.ca_file),
+        )
+
+    def send(
+        self,
+        client: HttpClient,
+        request: Request,
+        idempotency_key: str | None = None,
+        if_match: str | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
+    ) -> Answer:
+        """Send once, and once more where a new token may help, as long as *may_leave* allows it.
+
+        Raises:
+            NotSentError, AmbiguousError: See `crossdock.transport.http_answers`.
+            UnauthorizedError: If we get no token; nothing was sent.
+        """
+        rule, headers = self.profile.idempotency, {}
+        if rule.enabled and idempotency_key is not None:
+            headers[rule.header] = f'"{idempotency_key}"' if rule.quoted else idempotency_key
+        if if_match is not None and self.profile.conditional_updates:
+            headers["if-match"] = if_match
+        return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)

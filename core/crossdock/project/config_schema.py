@@ -1,0 +1,73 @@
+"""The JSON Schema of a config file, from the models that read it: editors complete and check with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
+from pydantic_core import core_schema
+
+from crossdock.connector import Settings
+from crossdock.declared import StreamConfig
+from crossdock.json_schema import Documented, field_docstrings
+from crossdock.project.project import ConfigFile
+from crossdock.resources import RESOURCES, ResourceType
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_MODE: JsonSchemaMode = "validation"
+
+
+class _Described(Documented):
+    """Adds to a declared stream which members the map of each resource may have, and which it must."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        written = super().model_schema(schema)
+        if issubclass(schema["cls"], StreamConfig):
+            written["allOf"] = [_when("resource", name, _map_of(kind)) for name, kind in RESOURCES.items()]
+        return written
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  a given signature
+        """No: ``settle_s`` says more to who writes the file than ``Settle S``."""
+        return False
+
+
+def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a config file whose connections are of *kinds*.
+
+    What only the whole file tells (that a source of that name is there, say) is left to the loader.
+
+    Args:
+        kinds: The settings model of each connector, by its name.
+    """
+    models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
+    places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_Described)
+    parts = written["$defs"]
+    file = parts.pop(places[ConfigFile, _MODE]["$ref"].removeprefix("#/$defs/"))
+    connections = file["properties"]["connections"]
+    (name_pattern,) = connections.pop("patternProperties", {"": None})
+    connections["propertyNames"] = {"pattern": name_pattern}
+    connections["additionalProperties"] = {
+        "type": "object",
+        "required": ["kind"],
+        "properties": {"kind": {"enum": list(kinds)}},
+        "allOf": [_when("kind", name, places[model, _MODE]) for name, model in kinds.items()],
+    }
+    whole = {"$schema": DIALECT, **file, "title": "A config file of crossdock", "$defs": parts}
+    text = json.dumps(whole)
+    whole["$defs"] = {name: part for name, part in parts.items() if f'"#/$defs/{name}"' in text}
+    return whole
+
+
+def _map_of(kind: ResourceType) -> dict[str, Any]:
+    told = field_docstrings(kind.draft)
+    fields = kind.draft.model_fields.items()
+    members = {field.alias or name: {"description": told[name]} if name in told else {} for name, field in fields}
+    required = [field.alias or name for name, field in fields if field.is_required()]
+    return {"properties": {"map": {"properties": members, "additionalProperties": False, "required": required}}}
+
+
+def _when(member: str, value: str, then: Mapping[str, Any]) -> dict[str, Any]:
+    """*then* holds where *member* is *value*: what is wrong there is told as it is, not as one of many alternatives."""
+    return {"if": {"properties": {member: {"const": value}}, "required": [member]}, "then": then}

@@ -1,0 +1,1 @@
+"""One run of a project: read, plan, deliver, and check that the tally balances."""

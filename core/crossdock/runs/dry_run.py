@@ -1,0 +1,202 @@
+"""A plan: what a sync would do now, told and not done. No call to the platform, and nothing written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from crossdock.clock import Clock
+from crossdock.delivery.in_doubt_rules import rule_for
+from crossdock.delivery.operations import PARTIAL, Kind, Operation
+from crossdock.errors import CrossdockError
+from crossdock.pacing.bucket_store import Purse
+from crossdock.pacing.forecast import Forecast, forecast
+from crossdock.planning.planner import Decided, Planner
+from crossdock.planning.references import References
+from crossdock.planning.removals import Gone, verb
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.progress import Progress
+from crossdock.project.connector_errors import Failing
+from crossdock.project.project import BoundStream, Project
+from crossdock.runs.intake_logs import PlanIntake
+from crossdock.runs.run_folder import work_folder
+from crossdock.runs.stream_input import Reading
+from crossdock.sources.source_context import Workplace
+from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
+from crossdock.tally import Tally, Term
+
+_AT_ONCE = 1000  # records decided on together: nothing is written, so nobody waits for them
+
+_TERMS: Mapping[Kind, Term] = {"create": "created", "update": "updated", "delete": "deleted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where a plan's decisions go, one call each."""
+
+    operation: Callable[[Operation], None]
+    refused: Callable[[DeadLetter], None]
+    waiting: Callable[[WaitingRecord], None]
+    resend: Callable[[Intent], None]
+    in_doubt: Callable[[Intent], None]
+    withheld: Callable[[Operation], None]
+
+
+@dataclass(slots=True)
+class Planned:
+    """What a plan found.
+
+    Attributes:
+        tallies: By stream, as they would be if everything planned were delivered.
+        operations: By kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
+        errors: What kept a stream from being read, or its records from being removed, by its name.
+        unread: How many streams could not be read.
+        sources: A hash of what each stream read, by its name, if that was asked for.
+        forecast: What all of it needs of the allowance.
+    """
+
+    forecast: Forecast
+
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    errors: dict[str, CrossdockError] = field(default_factory=dict)
+    operations: Counter[str] = field(default_factory=Counter)
+    unread: int = 0
+    sources: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        return max((error.exit_code for error in self.errors.values()), default=0)
+
+
+def plan(
+    project: Project,
+    selection: list[str],
+    sink: Sink,
+    *,
+    clock: Clock,
+    progress: Progress,
+    summed: bool = False,
+) -> Planned:
+    """Tell *sink* what `crossdock.runs.runner.sync` would do.
+
+    Raises:
+        CrossdockError: If the state cannot be read. What fails at a source is in the result.
+    """
+    with closing(project.open_state(read_only=True)) as state:
+        return look_ahead(project, state, selection, sink, clock, progress, summed=summed)
+
+
+def look_ahead(
+    project: Project,
+    state: State,
+    selection: list[str],
+    sink: Sink,
+    clock: Clock,
+    progress: Progress,
+    *,
+    summed: bool = False,
+) -> Planned:
+    """Plan on an open state, which is only read; *summed* asks for the hashes of the sources."""
+    with ExitStack() as stack:
+        work = work_folder(stack, None)
+        place = Workplace(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
+        streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
+        preview = _Preview(project, state, sink, clock.now())
+        for bound in streams:
+            preview.stream(bound, summed=summed)
+        return preview.finished()
+
+
+class _Preview:
+    def __init__(self, project: Project, state: State, sink: Sink, now: datetime) -> None:
+        self._state, self._sink, self._now, self._rate = state, sink, now, project.platform.rate
+        self._known: set[tuple[Scope, int]] = set()
+        self._target = PlatformTarget(project.platform)
+        self._references = References(self._target.name, self._known)
+        with state.look() as tx:
+            self._unsettled = tx.intents.unsettled()
+            self._earlier = tx.buckets.get(self._target.name)
+        self.result = Planned(self._forecast(0))
+        for intent in self._unsettled:
+            if intent.first_sent_at and rule_for(intent, project.platform, now) == "park":
+                sink.in_doubt(intent)
+            else:
+                self._remember("resend", intent.scope, intent.key_hash)
+                sink.resend(intent)
+
+    def finished(self) -> Planned:
+        self.result.forecast = self._forecast(self.result.operations.total())
+        return self.result
+
+    def _forecast(self, requests: int) -> Forecast:
+        now, earlier = self._now.timestamp(), self._earlier
+        known = self._rate.known(earlier.known if earlier else None)
+        return forecast(earlier.filled(now, known) if earlier else Purse.of(known), requests, now)
+
+    def stream(self, bound: BoundStream, *, summed: bool) -> None:
+        tally = self.result.tallies.setdefault(bound.name, Tally())
+        reading = Reading(bound, self._state, tally, 0, digested=summed)
+        try:
+            doubtful = [intent for intent in self._unsettled if intent.scope == bound.scope]
+            reading.read(doubtful, bound.context.place.progress.advance)
+        except CrossdockError as error:
+            self.result.errors[bound.name] = error
+            self.result.unread += 1
+            return
+        if summed:
+            self.result.sources[bound.name] = reading.digest
+        planner, reads = self._planner(bound, tally, reading.gone, reading.failing()), reading.records()
+        chunks: Iterator[Decided] | None = planner.decide(reads)
+        while chunks is not None:
+            for decided in chunks:
+                self._pour(decided)
+            chunks = planner.next_round()
+        planner.pass_over(reads)
+        planner.finish()
+        if planner.stopped is not None:
+            self.result.errors[bound.name] = planner.stopped
+            return
+        if reading.gone.refusal is not None:
+            self.result.errors[bound.name] = reading.gone.refusal
+            self._show_withheld(bound, reading.gone)
+
+    def _planner(self, bound: BoundStream, tally: Tally, gone: Gone, failing: Failing) -> Planner:
+        return Planner(
+            bound,
+            self._state,
+            self._references,
+            tally,
+            run_id=0,
+            target=self._target,
+            gone=gone,
+            failing=failing,
+            at_once=_AT_ONCE,
+        )
+
+    def _show_withheld(self, bound: BoundStream, gone: Gone) -> None:
+        if gone.withheld is None:
+            return
+        held = replace(gone, removed=tuple(gone.withheld.key_hashes))
+        planner = self._planner(bound, Tally(), held, Failing(bound, None))
+        for decided in planner.next_round() or ():
+            for operation in decided.operations:
+                self._sink.withheld(operation)
+
+    def _pour(self, decided: Decided) -> None:
+        for operation in decided.operations:
+            self._remember(verb(operation), operation.scope, operation.key_hash)
+            if operation.record_fp != PARTIAL:
+                self.result.tallies[decided.bound.name].count(_TERMS[operation.kind])
+            self._sink.operation(operation)
+        for letter in decided.letters:
+            self._sink.refused(letter)
+        for record in decided.waits:
+            self._sink.waiting(record)
+
+    def _remember(self, kind: str, scope: Scope, key_hash: int) -> None:
+        self.result.operations[kind] += 1
+        if kind != "delete":
+            self._known.add((scope, key_hash))

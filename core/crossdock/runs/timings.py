@@ -1,0 +1,178 @@
+"""The course of a run: where its time went, and what the allowance was meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from crossdock.clock import Clock
+from crossdock.progress import Progress, Silent
+from crossdock.runs.run_report import Report
+
+MOST_STEPS = 100  # that stay when there are twice as many
+SLOTS = 250  # of time, each of which keeps two samples
+OTHERS = "other steps"
+_FIRST, _FINEST = "starting", timedelta(milliseconds=10)
+_LONGEST_NAME = 200  # characters
+_MS = timedelta(milliseconds=1)
+
+Sample = tuple[timedelta, int]  # since the run began, and tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a run did for a while; *began* is since it began itself."""
+
+    name: str
+    began: timedelta
+    lasted: timedelta
+
+
+class Course:
+    """Tells *listener* what a run tells, and keeps where its time went; a few hundred facts, however long it takes.
+
+    Args:
+        begun: Called once with the report of the run, when its id is known.
+
+    Attributes:
+        report: Of the run; None until it began.
+        began: The instant at which the run did.
+        job: Whose night it is; None of a manual run.
+    """
+
+    def __init__(
+        self, clock: Clock, listener: Progress | None = None, begun: Callable[[Report], None] = lambda _: None
+    ) -> None:
+        self._clock, self._listener, self._begun = clock, listener or Silent(), begun
+        self.report: Report | None = None
+        self.job: str | None = None
+        self._reset()
+
+    @classmethod
+    def over(cls, progress: Progress, clock: Clock) -> Course:
+        """*progress*, if it is a course, as somebody gives who wants to look at it later; else a new one over it."""
+        return progress if isinstance(progress, cls) else cls(clock, progress)
+
+    def start(self, report: Report, job: str | None) -> None:
+        """The run of *report* begins now."""
+        self._reset()
+        self.report, self.job = report, job
+        self._begun(report)
+
+    def end(self) -> timedelta:
+        """The run ends; how long it took."""
+        self._turn(_FIRST)
+        return self._since
+
+    def _reset(self) -> None:
+        self.began: datetime = self._clock.now()
+        self._zero, self._since = timedelta(seconds=self._clock.monotonic()), timedelta()
+        self._outer, self._inner, self._left = _FIRST, "", 0
+        self._steps: list[Step] = []
+        self._spacing = _FINEST
+        self._slots: dict[int, tuple[Sample, Sample]] = {}  # by number: the lowest and the highest of each
+
+    # What the run tells
+
+    def proceed(self, stage: str, total: int | None) -> None:
+        """A part of the run itself begins: it lasts until the next one, also when all of *total* is done."""
+        self._listener.begin(stage, total)
+        self._turn(stage)
+
+    def begin(self, stage: str, total: int | None) -> None:
+        """A stage begins; one whose size is known is within the last one, which goes on once it is done."""
+        self._listener.begin(stage, total)
+        if total is None:
+            self._turn(stage)
+        elif total > 0:
+            self._turn(self._outer, stage)
+            self._left = total
+
+    def advance(self, steps: int = 1) -> None:
+        self._listener.advance(steps)
+        self._left -= steps
+        if self._inner and self._left <= 0:
+            self._turn(self._outer)
+
+    def allowance(self, tokens: int | None) -> None:
+        self._listener.allowance(tokens)
+        if tokens is not None:
+            sample = self._now, tokens
+            self._put(sample, sample)
+            while len(self._slots) > SLOTS:
+                self._spacing *= 2
+                kept, self._slots = self._slots, {}
+                for low, high in kept.values():
+                    self._put(low, high)
+
+    def warn(self, text: str) -> None:
+        self._listener.warn(text)
+
+    # What is left of it
+
+    @property
+    def steps(self) -> list[Step]:
+        """All that has ended; where there were more than twice `MOST_STEPS`, those of one name are one."""
+        return list(self._steps)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The allowance in the course of time; the lowest and the highest that there were are among them."""
+        return [sample for low, high in self._slots.values() for sample in sorted({low, high})]
+
+    def as_json(self) -> dict[str, Any]:
+        """For the state, which keeps no floats: times in milliseconds since the run began."""
+        return {
+            "steps": [[step.name, step.began // _MS, step.lasted // _MS] for step in self._steps],
+            "samples": [[at // _MS, tokens] for at, tokens in self.samples],
+        }
+
+    @property
+    def _now(self) -> timedelta:
+        return timedelta(seconds=self._clock.monotonic()) - self._zero
+
+    def _turn(self, outer: str, inner: str = "") -> None:
+        """What was done until now is a step."""
+        now, name = self._now, _storable(self._inner or self._outer)
+        if now > self._since:
+            self._steps.append(Step(name, self._since, now - self._since))
+        if len(self._steps) > 2 * MOST_STEPS:
+            self._steps = _fewer(self._steps)
+        self._outer, self._inner, self._since = outer, inner, now
+
+    def _put(self, low: Sample, high: Sample) -> None:
+        number = low[0] // self._spacing
+        lowest, highest = self._slots.get(number, (low, high))
+        self._slots[number] = min(lowest, low, key=_tokens), max(highest, high, key=_tokens)
+
+
+def _tokens(sample: Sample) -> int:
+    return sample[1]
+
+
+def _storable(name: str) -> str:
+    """Names of files may hold what is no character."""
+    return name[:_LONGEST_NAME].encode(errors="replace").decode()
+
+
+def _fewer(steps: Iterable[Step]) -> list[Step]:
+    """At most `MOST_STEPS` that lasted as long: those of one name as one, and the shortest as `OTHERS`."""
+    merged: dict[str, Step] = {}
+    for step in steps:
+        _add(merged, step)
+    others = merged.pop(OTHERS, None)
+    longest = sorted(merged.values(), key=lambda step: step.lasted, reverse=True)
+    kept = {step.name: step for step in longest[: MOST_STEPS - 1]}
+    for step in (*filter(None, (others,)), *longest[MOST_STEPS - 1 :]):
+        _add(kept, replace(step, name=OTHERS))
+    return sorted(kept.values(), key=lambda step: step.began)
+
+
+def _add(steps: dict[str, Step], step: Step) -> None:
+    known = steps.get(step.name)
+    if known is None:
+        steps[step.name] = step
+    else:
+        steps[step.name] = replace(known, began=min(known.began, step.began), lasted=known.lasted + step.lasted)

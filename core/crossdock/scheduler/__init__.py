@@ -1,0 +1,1 @@
+"""The service that runs jobs when they are due."""

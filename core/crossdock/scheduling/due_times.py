@@ -1,0 +1,113 @@
+"""When a schedule is due. The preview, the ticker and the catch-up ask the same functions."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from crossdock.scheduling.blackouts import free_from, shut_since
+from crossdock.scheduling.calendar_days import ONE_DAY, runs_on
+from crossdock.scheduling.schedule_config import Schedule
+from crossdock.scheduling.time_zones import first_showing, shown
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Due:
+    """One run that a schedule asks for. No two of a schedule are equal.
+
+    Attributes:
+        instant: When it may start, in UTC. Runs of several business dates share one where a blackout or a skipped
+            day held them back.
+        business_date: The date that it is for.
+    """
+
+    instant: datetime
+    business_date: date
+
+
+def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
+    """What is due after *since* and not after *until*, in order.
+
+    However a span is cut into parts, the parts together give what the whole gives: what becomes due at one instant
+    for one business date is one run.
+
+    Raises:
+        ValueError: If *since* or *until* has no zone.
+    """
+    since, until = _utc(since), _utc(until)
+    back = timedelta(days=schedule.business_date == "previous_day")
+    latest: Due | None = None
+    for planned, day in _planned(schedule, shut_since(schedule, since), until):
+        instant = free_from(schedule, planned)
+        if instant > until:
+            return
+        found = Due(instant, day - back)
+        if instant > since and found != latest:
+            latest = found
+            yield found
+
+
+def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
+    """What is due after the run *last*, or after an instant, and not after *until*, in order.
+
+    Raises:
+        ValueError: If *last* or *until* has no zone.
+    """
+    if isinstance(last, datetime):
+        return due(schedule, last, until)
+    return (one for one in due(schedule, last.instant - timedelta.resolution, until) if one > last)
+
+
+def missed(schedule: Schedule, last_finished: Due | datetime, now: datetime) -> list[Due]:
+    """What is to be made up for at *now*, in order, by the schedule's ``catch_up`` and ``catch_up_within``.
+
+    *now* may lie in a blackout that began since: `free_from` says when it may start.
+
+    Args:
+        last_finished: The last run that finished; before there is one, the instant from which the job counts.
+
+    Raises:
+        ValueError: If *now* or *last_finished* has no zone.
+    """
+    if schedule.catch_up == "none":
+        return []
+    now, earliest = _utc(now), _utc(now) - schedule.within
+    begin = last_finished if isinstance(last_finished, datetime) else last_finished.instant
+    found = due_after(schedule, last_finished if _utc(begin) > earliest else earliest, now)
+    return list(found if schedule.catch_up == "all" else deque(found, maxlen=1))
+
+
+def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[tuple[datetime, date]]:
+    """The instants, and their local dates, of all days from *since* to *until*, before blackouts move them."""
+    day = shown(since, schedule.zone).date()
+    moves = schedule.on_holiday == "next_working_day"
+    while _begin(schedule, day) <= until:
+        if runs_on(day, schedule.days, schedule.holidays, moves=moves):
+            for instant in _planned_on(schedule, day, since):
+                yield instant, day
+        day += ONE_DAY
+
+
+def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterator[datetime]:
+    if schedule.step is None:
+        for at in schedule.times:
+            yield first_showing(datetime.combine(day, at), schedule.zone)
+        return
+    begin, end = _begin(schedule, day), _begin(schedule, day + ONE_DAY)
+    instant = begin + max(0, -((begin - since) // schedule.step)) * schedule.step
+    while instant < end:
+        yield instant
+        instant += schedule.step
+
+
+def _begin(schedule: Schedule, day: date) -> datetime:
+    """The first instant of a local day; of a skipped one, that of the next."""
+    return first_showing(datetime.combine(day, time()), schedule.zone)
+
+
+def _utc(instant: datetime) -> datetime:
+    if instant.tzinfo is None:
+        raise ValueError("a time without zone is no instant")
+    return instant.astimezone(UTC)

@@ -1,0 +1,214 @@
+"""The schedule of a job, as a config file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from crossdock.config_file import ConfigModel
+from crossdock.scheduling.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_working
+from crossdock.scheduling.time_zones import zone_name
+from crossdock.scheduling.times_and_durations import (
+    A_TIME,
+    TIME_SCHEMA,
+    duration_schema,
+    is_duration,
+    is_time,
+    span,
+    time_of_day,
+)
+
+MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the file, and a list that nobody works off
+_MINUTES = 24 * 60
+_YEARS = range(1900, 9999)  # all that follows from an instant of these can be reckoned with
+_UNITS = "smhd"
+
+
+def _items(value: Any) -> list[Any]:
+    items = list(value) if isinstance(value, list | tuple) else [value]
+    if not items:
+        raise ValueError("name at least one, or leave it out")
+    return items
+
+
+def _times(value: Any) -> tuple[str, ...]:
+    return tuple(sorted({time_of_day(item) for item in _items(value)}))
+
+
+def _days(value: Any) -> tuple[str | int, ...]:
+    for item in _items(value):
+        if item not in DAY_NAMES and not (type(item) is int and 1 <= item <= 31):
+            near = get_close_matches(str(item), DAY_NAMES, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"known: {', '.join(DAY_NAMES)}, and numbers from 1 to 31"
+            raise ValueError(f"{str(item)!r} is no day to run on; {advice}")
+    return tuple(dict.fromkeys(_items(value)))
+
+
+def _dates(value: Any) -> tuple[date, ...]:
+    if not isinstance(value, list | tuple):
+        raise ValueError("must be a list of dates: [2026-12-25]")  # noqa: TRY004  pydantic wants this one
+    return tuple(sorted({_date(item) for item in value}))
+
+
+def _date(value: Any) -> date:
+    if type(value) is date:
+        return value
+    try:
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{str(value)!r} is no date such as 2026-12-25") from None
+
+
+def _duration(value: Any) -> str:
+    if not is_duration(value, _UNITS):
+        raise ValueError(f"{str(value)!r} is no duration such as 90s, 15m, 6h or 2d: 1 to 99999 and a unit")
+    return str(value)
+
+
+def _moment(value: Any) -> str:
+    if is_time(value):
+        return str(value)
+    try:  # YAML itself makes an instant of one without quotes
+        instant = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        instant = None
+    if instant is None or instant.tzinfo is None or instant.year not in _YEARS:
+        raise ValueError(
+            f"{str(value)!r} is no {A_TIME}, and no instant with its offset, such as 2026-12-24T12:00:00+01:00, "
+            f"in the years {_YEARS[0]} to {_YEARS[-1]}"
+        )
+    return instant.isoformat()
+
+
+_DAY_SCHEMA = {"anyOf": [{"enum": list(DAY_NAMES)}, {"type": "integer", "minimum": 1, "maximum": 31}]}
+
+
+def _one_or_more(item: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]})
+
+
+Times = Annotated[tuple[str, ...], BeforeValidator(_times), _one_or_more(TIME_SCHEMA)]
+Days = Annotated[tuple[str | int, ...], BeforeValidator(_days), _one_or_more(_DAY_SCHEMA)]
+Duration = Annotated[str, BeforeValidator(_duration), duration_schema(_UNITS)]
+Moment = Annotated[str, BeforeValidator(_moment), WithJsonSchema({"type": "string"})]
+
+
+class Blackout(ConfigModel):
+    """A window in which nothing starts, from its first moment until just before its last.
+
+    Either two times of day, on every day; through midnight where the second is the earlier. A time that exists twice
+    counts from its first to its last time. Or two instants, with their offsets.
+    """
+
+    from_: Annotated[Moment, Field(alias="from")]
+    to: Moment
+
+    @model_validator(mode="after")
+    def _lasts(self) -> Self:
+        if is_time(self.from_) != is_time(self.to):
+            raise ValueError("from and to must both be times of day, or both instants")
+        if self.from_ == self.to or (self.instants and self.instants[0] >= self.instants[1]):
+            raise ValueError("is empty: to must come after from")
+        return self
+
+    @cached_property
+    def times(self) -> tuple[time, time] | None:
+        """The two times of day; None between instants."""
+        return (time.fromisoformat(self.from_), time.fromisoformat(self.to)) if is_time(self.from_) else None
+
+    @cached_property
+    def instants(self) -> tuple[datetime, datetime] | None:
+        """The two instants, in UTC; None between times of day."""
+        if is_time(self.from_):
+            return None
+        return datetime.fromisoformat(self.from_).astimezone(UTC), datetime.fromisoformat(self.to).astimezone(UTC)
+
+
+class Schedule(ConfigModel):
+    """When a job is due: at times of day, or every so often.
+
+    A time that the clocks skip is due when they have jumped; one that they show twice is due the first time.
+    """
+
+    time_zone: Annotated[str, AfterValidator(zone_name)]
+    """IANA name. All dates and times of the schedule are those of its clocks."""
+    at: Times | None = None
+    """Times of day, such as "02:30", in quotes. A date that the zone skipped is due as a whole when it has jumped."""
+    every: Duration | None = None
+    """Up to 24h, counted from the first instant of each local day, whatever the clocks do in it: the last step of a
+    day is shorter where it does not fit. A repeated hour has its runs twice, a skipped one has none."""
+    days: Days = WEEKDAYS
+    """Local dates to run on: mon to sun, weekdays (Monday to Friday), first_working_day, last_working_day (of the
+    month), or numbers from 1 to 31; a month that lacks the number runs on its last day."""
+    holidays: Annotated[tuple[date, ...], BeforeValidator(_dates)] = ()
+    """Dates that are no working days, and on which the job does not run."""
+    on_holiday: Literal["skip", "next_working_day"] = "skip"
+    """What becomes of a run on a holiday. The day that takes it over runs once, for its own business date."""
+    business_date: Literal["same_day", "previous_day"] = "same_day"
+    """The date that a run is for: its local date as planned, or the date before (a night belongs to its evening)."""
+    catch_up: Literal["all", "latest", "none"] = "latest"
+    """Which of the runs that were missed are made up for."""
+    catch_up_within: Duration = "7d"
+    """What was due longer ago is not made up for."""
+    blackouts: tuple[Blackout, ...] = ()
+    """Windows in which nothing starts: what is due inside is due at its end, for the business date that it had."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if (self.at is None) == (self.every is None):
+            raise ValueError("needs either at or every, and not both")
+        if self.step and self.step > ONE_DAY:
+            raise ValueError("every is at most 24h; for rarer runs use at and days")
+        if self.catch_up == "all":
+            _refuse_flood(self.step or ONE_DAY / len(self.times), span(self.catch_up_within))
+        if {"first_working_day", "last_working_day"}.intersection(self.days):
+            _refuse_months_off(self.holidays)
+        _refuse_days_blacked_out([blackout.times for blackout in self.blackouts if blackout.times])
+        return self
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.time_zone)
+
+    @cached_property
+    def times(self) -> tuple[time, ...]:
+        """The times of `at`, in order."""
+        return tuple(time.fromisoformat(text) for text in self.at or ())
+
+    @cached_property
+    def step(self) -> timedelta | None:
+        return None if self.every is None else span(self.every)
+
+    @cached_property
+    def within(self) -> timedelta:
+        return span(self.catch_up_within)
+
+
+def _refuse_flood(step: timedelta, within: timedelta) -> None:
+    runs = within // step
+    if runs > MOST_CAUGHT_UP:
+        raise ValueError(
+            f"catch_up: all could ask for {runs} runs, more than {MOST_CAUGHT_UP}; "
+            "shorten catch_up_within, or use catch_up: latest"
+        )
+
+
+def _refuse_months_off(holidays: Sequence[date]) -> None:
+    for first in sorted({day.replace(day=1) for day in holidays}):
+        if not any(is_working(day, holidays) for day in days_of_month(first)):
+            raise ValueError(f"{first:%Y-%m} has no working day: every one is in holidays")
+
+
+def _refuse_days_blacked_out(windows: Iterable[tuple[time, time]]) -> None:
+    free = set(range(_MINUTES))
+    for begin, end in windows:
+        first, last = begin.hour * 60 + begin.minute, end.hour * 60 + end.minute
+        free -= set(range(first, last if last > first else last + _MINUTES)) | set(range(last if last < first else 0))
+    if not free:
+        raise ValueError("the blackouts leave no time of day at which anything could start")

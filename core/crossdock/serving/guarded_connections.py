@@ -1,0 +1,136 @@
+"""Connections that do not wait for ever, on uvicorn's protocol over h11.
+
+It is h11 by name, and not what uvicorn finds installed, so that every machine reads requests alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import ClassVar, Literal
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from crossdock.serving.problem_responses import problem
+
+_Awaited = tuple[Literal["header section", "body"], object]  # of a request, which is known by the one before or itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """What a client may take, in seconds, and how many connections there may be."""
+
+    header_s: float = 30.0  # from the connection or the first byte of a request to the end of its header section
+    body_s: float = 60.0  # from there to the end of its body
+    answer_s: float = 60.0  # from an answer that the client does not take to its last byte
+    connections: int | None = None  # one more, and the oldest of those that have nothing to be answered is closed
+
+
+class GuardedConnection(H11Protocol):
+    """A connection whose client must send and take within the `limits`.
+
+    One that is late with half a request is answered 408 (RFC 9110 section 15.5.9), and every one that is late closed.
+    """
+
+    limits: ClassVar[ConnectionLimits]
+    opened_at: float  # by the clock of the event loop
+    _awaited: _Awaited | None = None
+    _request_timer: asyncio.TimerHandle | None = None
+    _answer_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # so that writing is paused exactly while an answer waits to be taken
+        self.opened_at = self.loop.time()
+        self._make_room()
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._request_timer, self._answer_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._answer_timer = self.loop.call_later(self.limits.answer_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        assert self._answer_timer is not None
+        self._answer_timer.cancel()
+
+    def _make_room(self) -> None:
+        """Close the oldest connection without a request to be answered, or else this one, if there are too many."""
+        limit = self.limits.connections
+        if limit is None:
+            return
+        others = [each for each in self.connections if isinstance(each, GuardedConnection) and each is not self]
+        open_ = [each for each in others if not each.transport.is_closing()]
+        if len(open_) >= limit:
+            idle = (each for each in open_ if each.cycle is None or each.cycle.response_complete)
+            min(idle, key=lambda each: each.opened_at, default=self).transport.abort()
+
+    def _watch(self) -> None:
+        """Set the deadline of what the client has to send next; more of the same does not postpone it."""
+        awaited = self._next()
+        if awaited == self._awaited:
+            return
+        self._awaited = awaited
+        if self._request_timer is not None:
+            self._request_timer.cancel()
+            self._request_timer = None
+        if awaited is not None and not self.transport.is_closing():
+            limit_s = self.limits.body_s if awaited[0] == "body" else self.limits.header_s
+            self._request_timer = self.loop.call_later(limit_s, self._late, awaited[0], limit_s)
+
+    def _next(self) -> _Awaited | None:
+        if self.conn.their_state is h11.SEND_BODY:
+            return "body", self.cycle
+        first = self.cycle is None
+        if self.conn.their_state is h11.IDLE and (first or self.conn.trailing_data[0]):
+            return "header section", self.cycle
+        return None  # an idle connection has uvicorn's timeout, and a whole request waits for us
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the signature is uvicorn's
+        self._refuse(HTTPStatus.BAD_REQUEST, "This is not a request of HTTP/1.1. Send one of RFC 9112.")
+
+    def _late(self, part: str, limit_s: float) -> None:
+        if part == "body" or self.conn.trailing_data[0]:
+            detail = f"The {part} of the request was not complete within {limit_s:g} s."
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, detail)
+        else:
+            self._end()
+
+    def _refuse(self, status: HTTPStatus, detail: str) -> None:
+        """Answer in place of the application, unless it has begun to, and end the connection."""
+        if self.cycle is not None:
+            # Now, or it would send until the event loop says that the connection is lost.
+            self.cycle.disconnected = True
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            answer = problem(status, detail, headers={"connection": "close"})
+            to_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
+            events = (
+                h11.Response(status_code=status, headers=answer.raw_headers, reason=status.phrase),
+                h11.Data(data=b"" if to_head else bytes(answer.body)),
+                h11.EndOfMessage(),
+            )
+            for event in events:
+                self.transport.write(self.conn.send(event))
+        self._end()
+
+    def _end(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()

@@ -1,0 +1,50 @@
+"""How an application is served."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from crossdock.serving.guarded_connections import ConnectionLimits, GuardedConnection
+from crossdock.serving.problem_responses import problem
+
+
+def config(
+    app: ASGIApp, limits: ConnectionLimits, protocol: type[GuardedConnection] = GuardedConnection, **more: Any
+) -> uvicorn.Config:
+    """A server for *app*, without a log of its own; *more* goes to uvicorn as it is."""
+    return uvicorn.Config(
+        _unambiguous(app),
+        interface="asgi3",
+        http=type(protocol.__name__, (protocol,), {"limits": limits}),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        **more,
+    )
+
+
+def _unambiguous(app: ASGIApp) -> ASGIApp:
+    """Refuse what two readers could take for different requests, and close the connection (RFC 9112 section 6.3)."""
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        await (_framing_problem(scope) or app)(scope, receive, send)
+
+    return checked
+
+
+def _framing_problem(scope: Scope) -> ASGIApp | None:
+    names = {name for name, _ in scope["headers"]}
+    if b"transfer-encoding" not in names:
+        return None
+    if b"content-length" in names:
+        wrong = "Content-Length and Transfer-Encoding exclude each other. Send one of them."
+    elif scope["http_version"] == "1.0":
+        wrong = "HTTP/1.0 has no Transfer-Encoding. Send Content-Length."  # RFC 9112 section 6.1
+    else:
+        return None
+    return problem(400, wrong, headers={"connection": "close"})

@@ -1,0 +1,112 @@
+"""The bytes of a run's files: fetched into the spool, kept there by an earlier run, or, in a plan, where they lie."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from crossdock.formats.compression import Openable
+from crossdock.local_files import create_private
+from crossdock.sources.source_context import Workplace, writing
+from crossdock.transport.file_store import FileStore, LocalStore, RemoteFile, Sink
+
+_UNSUMMED = "unsummed-"  # begins a name that is no hash
+
+
+class Copies:
+    """Of the files of one source, in one run.
+
+    Each has a name: its content hash (SHA-256, hex), or one that stands for it as long as nobody asks, and that no
+    other file of the run has.
+
+    Attributes:
+        fetched: The names of those that this run has put into the spool.
+    """
+
+    def __init__(self, place: Workplace) -> None:
+        self._place = place
+        self.fetched: set[str] = set()
+        self._in_place: dict[str, Openable] = {}  # by name: what a plan reads where it lies
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a later run may need them; a plan accepts nothing, and its folder is removed at its end."""
+        return self._place.spool == self._place.kept
+
+    def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
+        """Fetch *files*, or find them where they lie; their names.
+
+        Args:
+            known: Gives the sizes, in bytes, of all files that are known. One of another size has new content, and
+                where nothing else needs its hash, summing it up would be to read it twice.
+        """
+        if self.lasting or not isinstance(store, LocalStore):
+            return [self._fetch(store, file) for file in files]
+        sizes = Counter([*set(known()), *(file.size for file in files)])
+        return [self._find(store, file, summed=sizes[file.size] > 1) for file in files]
+
+    def _find(self, store: LocalStore, file: RemoteFile, *, summed: bool) -> str:
+        name = self._summed(store, file) if summed else f"{_UNSUMMED}{secrets.token_hex(16)}"
+        self._in_place[name] = store.in_place(file)
+        return name
+
+    def _fetch(self, store: FileStore, file: RemoteFile) -> str:
+        partial = self._place.work / f"{secrets.token_hex(16)}.part"
+        try:
+            with writing(self._place.spool), create_private(partial) as sink:
+                name = self._summed(store, file, sink)
+                sink.flush()
+                if self.lasting:  # so it must outlast a power cut
+                    os.fsync(sink.fileno())
+            partial.replace(self._place.spool / name)
+        finally:
+            partial.unlink(missing_ok=True)  # a source that waits for a file that still grows is asked again and again
+        self.fetched.add(name)
+        return name
+
+    def _summed(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
+        """Copy *file* to *sinks*; its content hash."""
+        self._place.progress.begin(f"fetching {file.name}", file.size)
+        hashing = _Hashing(sinks)
+        store.fetch(file.path, hashing, self._place.progress.advance)
+        return hashing.sum.hexdigest()
+
+    def bytes_of(self, name: str) -> Openable:
+        return self._in_place.get(name) or self._kept(name)
+
+    def content_hash(self, name: str) -> str:
+        """The content hash of what has this *name*, which may have to be read for it."""
+        if not name.startswith(_UNSUMMED):
+            return name
+        hashing = _Hashing(())
+        with self._in_place[name].open("rb") as file:
+            shutil.copyfileobj(file, hashing)
+        return hashing.sum.hexdigest()
+
+    def has(self, name: str) -> bool:
+        """Whether this run or an earlier one has put what has this *name* into its spool."""
+        return self._kept(name).is_file()
+
+    def _kept(self, name: str) -> Path:
+        fetched = self._place.spool / name
+        return fetched if fetched.is_file() else self._place.kept / name
+
+    def forget(self, name: str) -> None:
+        (self._place.spool / name).unlink(missing_ok=True)
+
+
+class _Hashing:
+    """Sums up what is written, and writes it to *sinks*."""
+
+    def __init__(self, sinks: tuple[Sink, ...]) -> None:
+        self._sinks, self.sum = sinks, hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        self.sum.update(data)
+        for sink in self._sinks:
+            sink.write(data)

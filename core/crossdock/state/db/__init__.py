@@ -1,0 +1,1 @@
+"""The state's database: engine, schema, migrations, statements and locks."""

@@ -1,0 +1,288 @@
+"""The tables of the state: what was delivered, what is on its way, what was refused, what waits.
+
+Columns that later work needs (fence, lease, due, counter, namespace) are here from the first version, so that nobody's
+state needs surgery. Times are UTC instants, hashes unsigned 128 bits, payloads exact JSON.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
+
+VERSION = 7
+
+metadata = MetaData()
+_Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
+
+
+def _scope() -> list[Column[object]]:
+    """Where record keys are unique."""
+    return [
+        Column("target", String(64), primary_key=True),
+        Column("resource", String(32), primary_key=True),
+        Column("namespace", String(128), primary_key=True),
+    ]
+
+
+def _provenance() -> list[Column[object]]:
+    return [Column("source", Text, nullable=False), Column("line", BigInteger, nullable=False)]
+
+
+meta = Table(
+    "crossdock_meta",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column("job", String(128)),
+    Column("due", UtcDateTime),
+    Column("business_date", String(10), nullable=False),
+    Column("owner", String(128), nullable=False),
+    Column("fence", BigInteger, nullable=False, default=1),
+    Column("lease_until", UtcDateTime),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("finished_at", UtcDateTime),
+    Column("status", String(16), nullable=False),
+    Column("requests", BigInteger, nullable=False, default=0),
+    Column("throttled", BigInteger, nullable=False, default=0),
+    Column("tally", ExactJson),
+    Column("error", Text),
+    Column("course", ExactJson),
+    UniqueConstraint("job", "due"),
+)
+
+bindings = Table(
+    "bindings",
+    metadata,
+    *_scope(),
+    Column("key_hash", Hash, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("platform_id", String(128), nullable=False, index=True),
+    Column("record_fp", Hash, nullable=False),
+    Column("fp_algorithm", String(16), nullable=False),
+    Column("position", Text),
+    Column("payload", ExactJson, nullable=False),
+    Column("payload_fp", Hash, nullable=False),
+    Column("etag", Text),
+    Column("counter", BigInteger, nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("deleted_at", UtcDateTime),
+    Index("ix_bindings_run", "run_id"),
+)
+
+intents = Table(
+    "intents",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("stream", String(192), nullable=False),
+    Column("target", String(64), nullable=False),
+    Column("resource", String(32), nullable=False),
+    Column("namespace", String(128), nullable=False),
+    Column("key_hash", Hash, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("operation", String(16), nullable=False),
+    Column("counter", BigInteger, nullable=False),
+    Column("idempotency_key", String(64), nullable=False, unique=True),
+    Column("method", String(8), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("body", LargeBinary),
+    Column("before", ExactJson),
+    Column("after", ExactJson),
+    Column("record_fp", Hash, nullable=False),
+    Column("fp_algorithm", String(16), nullable=False),
+    Column("position", Text),
+    Column("if_match", Text),
+    Column("raw", ExactJson, nullable=False),
+    *_provenance(),
+    Column("status", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False, default=0),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("first_sent_at", UtcDateTime),
+    Column("settled_at", UtcDateTime),
+    Column("http_status", Integer),
+    Column("platform_id", String(128)),
+    Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
+    Index("ix_intents_status", "status"),
+    Index("ix_intents_run", "run_id"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("intent_id", ForeignKey("intents.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("ended_at", UtcDateTime, nullable=False),
+    Column("outcome", String(16), nullable=False),
+    Column("http_status", Integer),
+    Column("message", Text, nullable=False),
+)
+
+intake = Table(
+    "intake",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("content_hash", String(64), primary_key=True),
+    Column("version", String(64), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_at", UtcDateTime, nullable=False),
+    Column("stamp", String(32), nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("accepted_at", UtcDateTime, nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("seen_at", UtcDateTime),
+)
+
+digests = Table(
+    "digests",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("stream", String(192), primary_key=True),
+    Column("version", String(64), primary_key=True),
+    Column("packed", LargeBinary, nullable=False),
+)
+
+refused = Table(
+    "refused",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("key_hash", Hash, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("record_fp", Hash, nullable=False),
+    Column("stage", String(16), nullable=False),
+    Column("code", String(32), nullable=False),
+    Column("pointer", Text),
+    Column("message", Text, nullable=False),
+    Column("raw", ExactJson, nullable=False),
+    Column("mapped", ExactJson),
+    Column("position", Text),
+    Column("status", String(16), nullable=False, server_default="refused"),
+    *_provenance(),
+    Column("attempts", Integer, nullable=False, default=1),
+    Column("first_run_id", ForeignKey("runs.id"), nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("refused_at", UtcDateTime, nullable=False),
+)
+
+waiting = Table(
+    "waiting",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("key_hash", Hash, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("record_fp", Hash, nullable=False),
+    Column("position", Text),
+    Column("waits_for", ExactJson, nullable=False),
+    Column("raw", ExactJson, nullable=False),
+    *_provenance(),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("since", UtcDateTime, nullable=False),  # what was due before it was first seen is nobody's night
+    Column("paused", Boolean, nullable=False),
+    Column("done_until", UtcDateTime),  # what was due until then and is not in `nights` was run, or never will be
+)
+
+nights = Table(
+    "nights",
+    metadata,
+    Column("job", String(64), primary_key=True),
+    Column("due", UtcDateTime, primary_key=True),
+    Column("business_date", String(10), primary_key=True),  # a blackout's end may start several dates at one instant
+    Column("status", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("run_id", ForeignKey("runs.id")),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    Column("note", Text),
+)
+
+key_stamps = Table(
+    "key_stamps",
+    metadata,
+    *_scope(),
+    Column("stamp", BigInteger, nullable=False),  # another one after each change of the scope's bindings
+)
+
+cursors = Table(
+    "cursors",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("version", String(64), nullable=False),
+    Column("value", Text, nullable=False),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("content", String(64), primary_key=True),
+    Column("row_count", BigInteger, nullable=False),
+    Column("present", BigInteger),
+    Column("finished_at", UtcDateTime, nullable=False),
+)
+
+removals = Table(
+    "removals",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("what", Text, nullable=False),
+    Column("keys", LargeBinary, nullable=False),
+    Column("since", UtcDateTime, nullable=False),
+    Column("approved_at", UtcDateTime),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("fence", BigInteger, nullable=False),
+    Column("owner", String(128), nullable=False),
+    Column("locked", Boolean, nullable=False),
+    Column("until", UtcDateTime, nullable=False),
+)
+
+buckets = Table(
+    "buckets",
+    metadata,
+    Column("name", String(512), primary_key=True),
+    Column("rate_per_s", Double, nullable=False),
+    Column("burst", BigInteger, nullable=False),
+    Column("as_of", Double, nullable=False),  # the latest instant that was seen
+    Column("spent_until", Double, nullable=False),  # seconds on one clock, as all times here: one statement counts
+    Column("frozen_until", Double, nullable=False),
+    Column("spent", BigInteger, nullable=False),
+    Column("refused", BigInteger, nullable=False),
+    Column("granted", BigInteger, nullable=False),  # by the latest statement, which tells it
+    Column("known", Text, nullable=False),
+)

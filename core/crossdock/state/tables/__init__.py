@@ -1,0 +1,1 @@
+"""The tables of the state, one module for each concern."""

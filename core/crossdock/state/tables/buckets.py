@@ -1,0 +1,214 @@
+"""Buckets in a database: how far one is spent, from run to run, and one that many processes or hosts spend together."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Double,
+    case,
+    cast,
+    func,
+    insert,
+    inspect,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from crossdock.clock import Clock
+from crossdock.errors import StateError
+from crossdock.pacing.bucket_store import Grant, Purse
+from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.token_bucket import Bucket
+from crossdock.state.db import sql_statements
+from crossdock.state.db.database_errors import translated
+from crossdock.state.db.engine import StateUrl, making, open_shared, reading
+from crossdock.state.db.schema import buckets
+
+AWAY_AT_MOST_S = 60.0  # a database that restarts is back by then; nothing is sent meanwhile
+ASK_AGAIN_S = 1.0
+SET_BACK_S = 10.0  # who waited for a lock knows an instant of before that; a clock that is behind by more was set
+LONG_AGO = 0.0  # when a bucket was full that nobody has touched: databases spell infinity differently
+ROUNDING = 1e-6
+
+
+class Buckets:
+    """The state's own buckets, which one run at a time spends."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, name: str) -> Purse | None:
+        """What the last run left."""
+        row = self._connection.execute(select(buckets).where(buckets.c.name == name)).mappings().one_or_none()
+        return None if row is None else _purse(row)
+
+    def put(self, name: str, purse: Purse) -> None:
+        sql_statements.upsert(self._connection, buckets, [{"name": name, **_row(purse)}])
+
+
+class SharedBucket:
+    """A `crossdock.pacing.bucket_store.BucketStore` in SQLite, for processes of one machine, or PostgreSQL, for hosts.
+
+    Tokens are taken by one statement, on the clock of the database, or for a file on the time since this machine
+    started, which nobody can set. A process that ends with tokens in its hands has only used less. While the database
+    is away nothing is given.
+
+    Args:
+        clock: Of this machine.
+        name: Of the bucket.
+        known: Gives what is known of the limit, from what the bucket's users knew before, or None.
+
+    Raises:
+        StateError: If the database cannot be used, or stays away for `AWAY_AT_MOST_S`.
+    """
+
+    def __init__(self, url: StateUrl, clock: Clock, name: str, known: Callable[[Known | None], Known]) -> None:
+        self._url, self._clock, self._name = url, clock, name
+        self._engine = open_shared(url)
+        self._away_since: float | None = None
+        with translated(url), reading(self._engine) as connection:
+            is_there = _is_current(connection)
+        if not is_there:
+            with translated(url), making(self._engine) as connection:
+                if not _is_current(connection):
+                    buckets.drop(connection, checkfirst=True)  # how far an older one was spent is forgotten
+                    buckets.create(connection)
+        with translated(url):
+            self._ensure(Purse.of(known(None)))
+        with translated(url), self._engine.begin() as connection:
+            self._seen = Grant(0, *self._locked(connection))
+        self._seen_at = clock.monotonic()
+        now_known = known(self._seen.purse.known)
+        if now_known != self._seen.purse.known:
+            self.change(lambda purse, now: purse.filled(now, now_known))
+
+    def _ensure(self, purse: Purse) -> None:
+        try:
+            with self._engine.begin() as connection:
+                known = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
+                if known is None:
+                    connection.execute(insert(buckets).values(name=self._name, **_row(purse)))
+        except IntegrityError:
+            return  # another process was first
+
+    def take(self, wanted: int, reserve: int) -> Grant:
+        """Take at most *wanted* tokens, leaving *reserve*; zero just looks."""
+
+        def work(connection: Connection) -> Grant:
+            row = connection.execute(self._taking(connection, wanted, reserve)).mappings().one()
+            return Grant(row["granted"], _purse(row), row["at"])
+
+        return self._patiently(work)
+
+    def change(self, change: Callable[[Purse, float], Purse]) -> Grant:
+        """Replace the purse by what *change* makes of it at this instant of the database's clock."""
+
+        def work(connection: Connection) -> Grant:
+            old, now = self._locked(connection)
+            new = replace(change(old, now), as_of=max(now, old.as_of))
+            connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row(new)))
+            return Grant(0, new, now)
+
+        return self._patiently(work)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _patiently(self, work: Callable[[Connection], Grant]) -> Grant:
+        started = self._clock.monotonic()
+        try:
+            with translated(self._url), self._engine.begin() as connection:
+                grant = work(connection)
+        except StateError:
+            self._away_since = started if self._away_since is None else self._away_since
+            if started - self._away_since > AWAY_AT_MOST_S:
+                raise
+            now = self._seen.now + started - self._seen_at
+            return Grant(0, replace(self._seen.purse, frozen_until=now + ASK_AGAIN_S), now)
+        self._seen, self._seen_at, self._away_since = grant, started, None
+        return grant
+
+    def _locked(self, connection: Connection) -> tuple[Purse, float]:
+        query = select(buckets).where(buckets.c.name == self._name).with_for_update()
+        purse = _purse(connection.execute(query).mappings().one())
+        now = connection.execute(select(self._instant(connection))).scalar_one()
+        return purse.at(now, SET_BACK_S), now
+
+    def _instant(self, connection: Connection) -> ColumnElement[float]:
+        """The present of whoever keeps the bucket, in seconds."""
+        if connection.dialect.name == "sqlite":
+            return literal(self._clock.monotonic(), Double)
+        return cast(func.extract("epoch", func.clock_timestamp()), Double)
+
+    def _taking(self, connection: Connection, wanted: int, reserve: int) -> ReturningUpdate[Any]:
+        """One statement; an instant of before it waited for its turn only gives too little."""
+        c, now = buckets.c, self._instant(connection)
+        statement = update(buckets).where(c.name == self._name)
+        if connection.dialect.name != "sqlite":  # a volatile function: read once, where the statement begins
+            present = select(literal(self._name).label("name"), now.label("now")).cte("present")
+            now, statement = present.c.now, statement.where(c.name == present.c.name)
+        ahead = c.as_of - now
+        back = case((ahead > SET_BACK_S, ahead), else_=literal(0.0, Double))
+        spent_before, frozen_until = c.spent_until - back, c.frozen_until - back
+        level = _least(c.burst - (spent_before - now) * c.rate_per_s, c.burst)
+        there = _most(level + ROUNDING - reserve, literal(0, Double))
+        whole = cast(there if connection.dialect.name == "sqlite" else func.floor(there), BigInteger)
+        granted = case((frozen_until > now, 0), else_=_least(whole, literal(wanted, BigInteger)))
+        spent_until = case((granted > 0, _most(spent_before, now) + granted / c.rate_per_s), else_=spent_before)
+        values = {
+            "granted": granted,
+            "spent": c.spent + granted,
+            "spent_until": spent_until,
+            "frozen_until": frozen_until,
+            "as_of": _most(c.as_of - back, now),
+        }
+        return statement.values(**values).returning(buckets, now.label("at"))
+
+
+def _least(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
+    return case((one < other, one), else_=other)
+
+
+def _most(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
+    return case((one > other, one), else_=other)
+
+
+def _row(purse: Purse) -> dict[str, Any]:
+    known = {name: value for name, value in asdict(purse.known).items() if value != math.inf}
+    bucket = purse.bucket
+    return {
+        "rate_per_s": bucket.rate_per_s,
+        "burst": bucket.burst,
+        "spent_until": max(bucket.spent_until, LONG_AGO),
+        "frozen_until": purse.frozen_until,
+        "as_of": purse.as_of,
+        "spent": purse.spent,
+        "refused": purse.refused,
+        "granted": 0,
+        "known": json.dumps(known),
+    }
+
+
+def _purse(row: Mapping[Any, Any]) -> Purse:
+    bucket = Bucket(row["rate_per_s"], row["burst"], row["spent_until"])
+    known = Known(**json.loads(row["known"]))
+    return Purse(bucket, known, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
+
+
+def _is_current(connection: Connection) -> bool:
+    """Whether the table is there, and has today's columns."""
+    looked = inspect(connection)
+    return looked.has_table(buckets.name) and {each["name"] for each in looked.get_columns(buckets.name)} == set(
+        buckets.columns.keys()
+    )

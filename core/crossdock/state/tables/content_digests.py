@@ -1,0 +1,54 @@
+"""What stays of removed contents: 16 bytes of each, by which a repeated one is recognised for good (law 4)."""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, select
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import digests as table
+
+Kind = Literal["file", "snapshot"]
+_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """Digests of contents, ascending; names of contents can be looked for in it."""
+
+    packed: bytes = b""
+
+    def __contains__(self, content: object) -> bool:
+        wanted, places = _digest(str(content)), range(len(self.packed) // _BYTES)
+        place = bisect_left(places, wanted, key=self._at)
+        return place < len(places) and self._at(place) == wanted
+
+    def __bool__(self) -> bool:
+        return bool(self.packed)
+
+    def with_more(self, contents: Iterable[str]) -> Digests:
+        known = (self._at(place) for place in range(len(self.packed) // _BYTES))
+        return Digests(b"".join(sorted({*known, *map(_digest, contents)})))
+
+    def _at(self, place: int) -> bytes:
+        return self.packed[place * _BYTES : (place + 1) * _BYTES]
+
+
+def of(connection: Connection, kind: Kind, stream: str, version: str = "") -> Digests:
+    """The digests of *stream*, under *version* where versions count."""
+    query = select(table.c.packed).where(table.c.kind == kind, table.c.stream == stream, table.c.version == version)
+    return Digests(connection.execute(query).scalar() or b"")
+
+
+def add(connection: Connection, kind: Kind, stream: str, version: str, contents: Iterable[str]) -> None:
+    packed = of(connection, kind, stream, version).with_more(contents).packed
+    sql_statements.upsert(connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}])
+
+
+def _digest(content: str) -> bytes:
+    return hashlib.sha256(content.encode()).digest()[:_BYTES]

@@ -1,0 +1,213 @@
+"""Operations from before they are sent until after they are settled (law 2). Only their status moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, bindparam, func, select, update
+
+from crossdock.errors import InternalError
+from crossdock.resources import ResourceName
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import attempts
+from crossdock.state.db.schema import intents as table
+from crossdock.state.tables.scopes import Scope, within, within_given
+
+Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
+UNSETTLED: tuple[Status, ...] = ("pending", "sending", "in_doubt")
+
+
+@dataclass(slots=True)
+class Intent:
+    """One operation with its exact bytes.
+
+    Attributes:
+        before: The payload that the target holds, None for a create.
+        after: The payload it will hold, None where *body* is that payload.
+        if_match: The version of the target's that it may change; None for any.
+        raw: The record it was made from, kept until the target has accepted it.
+        status: ``replaced`` by a new decision, since the target held something else than we knew; ``dropped`` by a
+            person.
+        id: 0 until it stands in the state.
+    """
+
+    stream: str
+    target: str
+    resource: ResourceName
+    namespace: str
+    key_hash: int
+    key: str
+    operation: str
+    counter: int
+    idempotency_key: str
+    method: str
+    path: str
+    body: bytes | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    record_fp: int
+    fp_algorithm: str
+    position: str | None
+    raw: dict[str, Any]
+    source: str
+    line: int
+    if_match: str | None = None
+    status: Status = "pending"
+    attempts: int = 0
+    platform_id: str | None = None
+    http_status: int | None = None
+    first_sent_at: datetime | None = None
+    id: int = field(default=0, kw_only=True)
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.target, self.resource, self.namespace)
+
+    def leave(self, at: datetime) -> None:
+        """Its bytes are about to be sent, once more or for the first time."""
+        self.status, self.attempts = "sending", self.attempts + 1
+        self.first_sent_at = self.first_sent_at or at
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One sending of an intent that did not deliver it, or not at the first go.
+
+    Attributes:
+        number: Counted from 1 over all runs.
+        message: Without personal data.
+    """
+
+    intent_id: int
+    number: int
+    ended_at: datetime
+    outcome: str
+    http_status: int | None
+    message: str
+
+
+_FIELDS = tuple(table.c[name] for name in Intent.__slots__)
+_IDS = sql_statements.Ids(table)
+_ADD = sql_statements.inserting(table, (*Intent.__slots__, "run_id", "fence", "created_at"), unless="idempotency_key")
+_THIS = table.c.id == bindparam("row")
+_LEAVE = sql_statements.Bulk(
+    update(table)
+    .where(_THIS)
+    .values(
+        status="sending",
+        path=bindparam("place"),
+        attempts=bindparam("tries"),
+        first_sent_at=bindparam("first"),
+    )
+)
+_MOVED: dict[str, Any] = {
+    "status": bindparam("now"),
+    "http_status": bindparam("answer"),
+    "platform_id": bindparam("given"),
+    "first_sent_at": bindparam("first"),
+    "settled_at": bindparam("at"),
+}
+_MOVE = sql_statements.Bulk(update(table).where(_THIS).values(_MOVED))
+_FINISH = sql_statements.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
+_COUNTERS = sql_statements.ByKey(
+    select(table.c.key_hash, func.max(table.c.counter)).where(within_given(table)).group_by(table.c.key_hash),
+    table.c.key_hash,
+)
+_DONE: frozenset[Status] = frozenset({"delivered", "replaced"})  # nothing will be made of their raw form any more
+
+
+class Intents:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(self, items: Sequence[Intent], *, run_id: int, fence: int, at: datetime) -> None:
+        """Write new intents as they are now, pending or about to leave, and give each its id.
+
+        One that is there already stays, and is marked if it leaves.
+        """
+        if not items:
+            return
+        for item, number in zip(items, _IDS.new(self._connection, len(items)), strict=True):
+            item.id = number
+        fixed = {"run_id": run_id, "fence": fence, "created_at": at}
+        if _ADD.run(self._connection, sql_statements.by_column(items, *Intent.__slots__), fixed) < len(items):
+            self._find(items)
+            self.mark_sending([item for item in items if item.status == "sending"])
+
+    def _find(self, items: Sequence[Intent]) -> None:
+        """Give *items*, all of which are there, the ids that they have.
+
+        Raises:
+            InternalError: If one is there under another record's name.
+        """
+        ids: dict[tuple[str, int], int] = {}
+        for part in sql_statements.chunks([item.idempotency_key for item in items]):
+            fields = (table.c.idempotency_key, table.c.key_hash, table.c.id)
+            query = select(*fields).where(table.c.idempotency_key.in_(part))
+            ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
+        for item in items:
+            known = ids.get((item.idempotency_key, item.key_hash))
+            if known is None:
+                raise InternalError("two operations share an idempotency key", where=f"{item.stream} {item.key}")
+            item.id = known
+
+    def mark_sending(self, items: Sequence[Intent]) -> None:
+        """Say that the bytes of *items*, which `leave`, may do so as soon as this is committed."""
+        columns = sql_statements.by_column(items, row="id", place="path", tries="attempts", first="first_sent_at")
+        _LEAVE.run(self._connection, columns)
+
+    def move(self, items: Sequence[Intent], *, at: datetime) -> None:
+        """Write each item's status, HTTP status, platform id and first sending; *at* is when that was.
+
+        One that is delivered or replaced drops its raw form.
+        """
+        for statement, is_done in ((_FINISH, True), (_MOVE, False)):
+            group = [item for item in items if (item.status in _DONE) is is_done]
+            columns = sql_statements.by_column(
+                group, row="id", now="status", answer="http_status", given="platform_id", first="first_sent_at"
+            )
+            columns["at"] = [None if status in UNSETTLED else at for status in columns["now"]]
+            statement.run(self._connection, columns)
+
+    def unsettled(self, scope: Scope | None = None) -> list[Intent]:
+        """What is pending, sending or in doubt, oldest first; all of it, or what writes into *scope*."""
+        query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
+        return self._listed(query if scope is None else query.where(within(table, scope)))
+
+    def of_key(self, scope: Scope, key_hash: int) -> list[Intent]:
+        """Everything that was ever to be done to one record, oldest first."""
+        return self._listed(
+            select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash).order_by(table.c.id)
+        )
+
+    def note(self, items: Sequence[Attempt]) -> None:
+        """Keep how sendings ended."""
+        rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
+        sql_statements.upsert(self._connection, attempts, rows)
+
+    def latest_messages(self, items: Sequence[Intent]) -> dict[int, str]:
+        """What is noted of the latest sending of each of *items*, by its id; absent where nothing is."""
+        found: dict[int, str] = {}
+        for part in sql_statements.chunks([item.id for item in items]):
+            query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
+            found.update(
+                (number, message) for number, message in self._connection.execute(query.order_by(attempts.c.number))
+            )
+        return found
+
+    def _listed(self, query: Any) -> list[Intent]:
+        return [Intent(**row._mapping) for row in self._connection.execute(query)]  # noqa: SLF001  its documented name
+
+    def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
+        """The highest counter minted for each of *key_hashes*; absent where none was."""
+        found = _COUNTERS.rows(self._connection, scope.columns, key_hashes)
+        return {key_hash: number for key_hash, number in found}
+
+    def listed(self, statuses: Iterable[Status], *, limit: int) -> list[Intent]:
+        """Intents of *statuses* in order of their ids, at most *limit*."""
+        return self._listed(
+            select(*_FIELDS).where(table.c.status.in_(list(statuses))).order_by(table.c.id).limit(limit)
+        )

@@ -1,0 +1,113 @@
+"""Runs and what they remember between each other: cursors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import cursors, meta, runs
+
+_RESTORED = "restored_at"
+UNRECORDED = "its end is not on record: its process was killed, or could not write the state"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution. *status*: running, done, incomplete (stopped before its end), failed.
+
+    Attributes:
+        course: Where its time went, as `crossdock.runs.timings.Course.as_json` tells; only `Runs.get` loads it.
+    """
+
+    id: int
+    job: str | None
+    business_date: str
+    started_at: datetime
+    finished_at: datetime | None
+    status: str
+    requests: int
+    throttled: int
+    tally: dict[str, Any] | None
+    error: str | None
+    course: dict[str, Any] | None = None
+
+
+_LISTED = tuple(runs.c[name] for name in Run.__slots__ if name != "course")
+
+
+class Runs:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def start(self, *, business_date: str, owner: str, at: datetime, fence: int = 0, job: str | None = None) -> int:
+        """Open a run, of a *job* or a manual one, and return its id."""
+        facts = {"business_date": business_date, "owner": owner, "fence": fence, "job": job}
+        row = {**facts, "started_at": at, "status": "running"}
+        result = self._connection.execute(insert(runs).values(row))
+        assert result.inserted_primary_key is not None
+        return int(result.inserted_primary_key[0])
+
+    def abandon(self, *, at: datetime) -> None:
+        """End all runs whose end is not on record; for the holder of the run lock only."""
+        changes = {"status": "incomplete", "error": UNRECORDED, "finished_at": at}
+        self._connection.execute(update(runs).where(runs.c.status == "running").values(changes))
+
+    def finish(
+        self,
+        run_id: int,
+        *,
+        status: str,
+        requests: int,
+        throttled: int,
+        tally: dict[str, Any],
+        error: str | None,
+        at: datetime,
+        course: dict[str, Any] | None = None,
+    ) -> None:
+        changes = {
+            "status": status,
+            "requests": requests,
+            "throttled": throttled,
+            "tally": tally,
+            "error": error,
+            "finished_at": at,
+            "course": course,
+        }
+        self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
+
+    def declare_restored(self, *, at: datetime) -> None:
+        """Say that this state is a restored backup: what looks new may have been delivered since it was made."""
+        sql_statements.upsert(self._connection, meta, [{"name": _RESTORED, "value": at.isoformat()}])
+
+    def restored(self) -> bool:
+        """True until a whole run has looked at everything since `declare_restored`."""
+        return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
+
+    def trusted_again(self) -> None:
+        self._connection.execute(delete(meta).where(meta.c.name == _RESTORED))
+
+    def listed(self, *, limit: int) -> list[Run]:
+        """Newest first."""
+        return [Run(*row) for row in self._connection.execute(select(*_LISTED).order_by(runs.c.id.desc()).limit(limit))]
+
+    def get(self, run_id: int) -> Run | None:
+        row = self._connection.execute(select(*_LISTED, runs.c.course).where(runs.c.id == run_id)).first()
+        return None if row is None else Run(*row)
+
+
+class Cursors:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, stream: str, version: str) -> str | None:
+        """Where *stream* goes on; None at first, and under another version, so that a changed mapping reads again."""
+        query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
+        return self._connection.execute(query).scalar()
+
+    def put(self, stream: str, version: str, value: str, *, run_id: int) -> None:
+        row = {"stream": stream, "version": version, "value": value, "run_id": run_id}
+        sql_statements.upsert(self._connection, cursors, [row])

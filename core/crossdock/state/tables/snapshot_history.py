@@ -1,0 +1,142 @@
+"""What speaks for and against removing records: past snapshots, what is known of the records, a person's approval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, delete, func, select
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import bindings, removals, snapshots
+from crossdock.state.tables import content_digests
+from crossdock.state.tables.scopes import Scope
+
+GONE_FP = 1  # fingerprint of a record that its source lists no longer: of what removes it, and of what is archived
+KEY_BYTES = 16
+NIGHTS = 3  # past snapshots that a number of rows is compared with
+
+
+def packed(key_hashes: Iterable[int]) -> bytes:
+    """*key_hashes* as `Removal.keys`."""
+    return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A snapshot that was worked through.
+
+    Attributes:
+        rows: Data rows in it.
+        present: Records that its stream had at the target thereafter; None if nobody counted them.
+    """
+
+    rows: int
+    present: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Records of a stream whose removal waits for a person's word.
+
+    Attributes:
+        what: What would be done, and where.
+        keys: Their key hashes, ascending, 16 bytes each: what is approved are these records and no others.
+        since: When a run first stopped at exactly these.
+        approved_at: None until a person has said so.
+    """
+
+    stream: str
+    what: str
+    keys: bytes
+    since: datetime
+    approved_at: datetime | None = None
+
+    @property
+    def number(self) -> int:
+        return len(self.keys) // KEY_BYTES
+
+    @property
+    def key_hashes(self) -> list[int]:
+        starts = range(0, len(self.keys), KEY_BYTES)
+        return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
+
+    def is_same(self, other: Removal) -> bool:
+        """True if both would do the same to the same records."""
+        return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
+
+
+_FIELDS = tuple(removals.c[name] for name in Removal.__slots__)
+
+
+class Removals:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    # ---- past snapshots
+
+    def remember(self, stream: str, content: str, past: Past, *, at: datetime) -> None:
+        """Say that *stream* has worked through a snapshot; *content* names its content."""
+        facts = {"row_count": past.rows, "present": past.present, "finished_at": at}
+        row = {"stream": stream, "content": content, **facts}
+        sql_statements.upsert(self._connection, snapshots, [row])
+
+    def knows(self, stream: str, content: str) -> bool:
+        """True if *stream* has worked through this very content before."""
+        query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
+        known = self._connection.execute(query).first() is not None
+        return known or content in content_digests.of(self._connection, "snapshot", stream)
+
+    def latest(self, stream: str, number: int) -> list[Past]:
+        """The latest *number* snapshots, newest first; fewer where there were not so many."""
+        query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
+        latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
+        return [Past(rows, present) for rows, present in self._connection.execute(latest)]
+
+    # ---- the records
+
+    def facts(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """Key hash, record fingerprint and payload fingerprint of the live bindings among *key_hashes*."""
+        fields = (bindings.c.key_hash, bindings.c.record_fp, bindings.c.payload_fp)
+        for part in sql_statements.chunks(key_hashes):
+            for row in self._connection.execute(select(*fields).where(*_live(scope), bindings.c.key_hash.in_(part))):
+                yield row.key_hash, row.record_fp, row.payload_fp
+
+    def present(self, scope: Scope) -> int:
+        """How many records of *scope* are at the target, and not archived because they were gone."""
+        query = select(func.count()).select_from(bindings).where(*_live(scope), bindings.c.record_fp != GONE_FP)
+        return int(self._connection.execute(query).scalar_one())
+
+    # ---- a person's word
+
+    def get(self, stream: str) -> Removal | None:
+        """What waits for approval, or is approved and not done yet."""
+        row = self._connection.execute(select(*_FIELDS).where(removals.c.stream == stream)).first()
+        return None if row is None else Removal(*row)
+
+    def listed(self) -> list[Removal]:
+        """All of that, by stream."""
+        return [Removal(*row) for row in self._connection.execute(select(*_FIELDS).order_by(removals.c.stream))]
+
+    def ask(self, removal: Removal) -> None:
+        """Let *removal* wait for approval in the place of any other of its stream; the same waits on."""
+        known = self.get(removal.stream)
+        if known is None or not known.is_same(removal):
+            self._put(removal)
+
+    def approve(self, removal: Removal, *, at: datetime) -> None:
+        self._put(replace(removal, approved_at=at))
+
+    def forget(self, stream: str) -> None:
+        """Nothing of *stream* waits for approval any more, and an approval is used up."""
+        self._connection.execute(delete(removals).where(removals.c.stream == stream))
+
+    def _put(self, removal: Removal) -> None:
+        sql_statements.upsert(
+            self._connection, removals, [{name: getattr(removal, name) for name in Removal.__slots__}]
+        )
+
+
+def _live(scope: Scope) -> list[ColumnElement[bool]]:
+    return [*(bindings.c[name] == getattr(scope, name) for name in Scope.__slots__), bindings.c.deleted_at.is_(None)]

@@ -1,0 +1,93 @@
+"""The machine's own OpenSSH server, serving one folder by SFTP."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+from crossdock.testing.server_process import ServerProcess
+
+_SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
+_CONFIG = """\
+ListenAddress {host}:{port}
+HostKey {place}/host_ed25519
+HostKey {place}/host_rsa
+AuthorizedKeysFile {place}/client.pub
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin yes
+MaxStartups 100
+Subsystem sftp internal-sftp
+ForceCommand internal-sftp -d {place}/folder
+{extra}
+"""
+
+
+class OpenSshServer(ServerProcess):
+    """``sshd`` on a free port of the loopback interface, while the context lasts.
+
+    Logs in the user who runs it, by `client_key`; a password login would need a user whose password is known. Its
+    login folder is *folder*, but it is not locked in there. Sessions end when their clients hang up.
+
+    Args:
+        folder: What a client finds in its login folder.
+        extra: More lines for ``sshd_config``.
+    """
+
+    name = "sshd"
+
+    def __init__(self, folder: Path, *, extra: str = "") -> None:
+        super().__init__()
+        self.folder = folder.resolve()
+        self.user = pwd.getpwuid(os.getuid()).pw_name
+        self.client_key = self.fingerprint = self.rsa_fingerprint = ""
+        self._extra = extra
+
+    @staticmethod
+    def available() -> bool:
+        """Whether this machine has an OpenSSH server and its key generator."""
+        return None not in {_program("sshd"), _program("ssh-keygen")}
+
+    def prepare(self) -> None:
+        self.fingerprint = self._make_key("host_ed25519", "-t", "ed25519")
+        self.rsa_fingerprint = self._make_key("host_rsa", "-t", "rsa", "-b", "2048")
+        self._make_key("client", "-t", "ed25519")
+        self.client_key = (self.place / "client").read_text()
+        (self.place / "folder").symlink_to(self.folder)  # sshd would take a path with blanks apart
+        if os.getuid() == 0:
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd insists; a booted machine has it
+
+    def command(self) -> list[str]:
+        config = self.place / "config"
+        config.write_text(_CONFIG.format(host=self.host, port=self.port, place=self.place, extra=self._extra))
+        return [str(_program("sshd")), "-D", "-e", "-f", str(config)]
+
+    def answers(self) -> bool:
+        try:
+            with socket.create_connection((self.host, self.port), timeout=1) as sock:
+                return sock.recv(4) == b"SSH-"
+        except OSError:
+            return False
+
+    def _make_key(self, name: str, *kind: str) -> str:
+        """Make a key pair; returns its fingerprint."""
+        path = str(self.place / name)
+        _keygen("-q", *kind, "-N", "", "-f", path)
+        return _keygen("-l", "-E", "sha256", "-f", path).split()[1]
+
+
+def _program(name: str) -> str | None:
+    """``sshd`` stands where only root looks."""
+    return shutil.which(name, path=_SEARCHED)
+
+
+def _keygen(*arguments: str) -> str:
+    command = [str(_program("ssh-keygen")), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603

@@ -1,0 +1,210 @@
+"""Files from a folder on a local disk or a mounted share: a `crossdock.transport.file_store.FileStore`.
+
+Others write to it and may swap its files and folders at any time, so nothing is opened but from a folder that is open
+already, link by link, and nothing outside of the configured folder ever is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, Self
+
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.transport.file_store import MAX_NAMES, FileInPlace, RemoteFile, Sink, disagreement, matches, select
+
+_BLOCK = 1024 * 1024
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe opens at once, and is refused then
+_NO_FILE = {errno.ELOOP, errno.ENXIO}  # a link, a socket
+_AWAY = {  # what a share says whose server does not answer
+    errno.EIO, errno.ENODEV, errno.ENOTCONN, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH,
+}  # fmt: skip
+
+
+class FolderStore:
+    """The files in *root* and in the folders below it.
+
+    Raises:
+        ConfigError: If there is no such folder.
+        UnauthorizedError: If we may not look into it.
+        UnavailableError: If the server behind it does not answer; so says every method.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._where = os.path.realpath(root), str(root)
+        hint = "Correct `path`, or have the share mounted."
+        os.close(self._folder(".", ConfigError("there is no such folder", where=self._where, hint=hint)))
+
+    def list(self, folder: str, pattern: str) -> list[RemoteFile]:
+        shown, found = repr(folder or "."), list[RemoteFile]()
+        hint = "Correct the folder in `files`, or have it made."
+        missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
+        with (
+            _closing(self._folder(folder or ".", missing)) as inside,
+            self._asking(f"listing folder {shown}", missing),
+            os.scandir(inside) as entries,
+        ):
+            for count, entry in enumerate(entries):
+                if count == MAX_NAMES:
+                    hint = "Have what is done with moved to another folder."
+                    raise RefusedError(f"folder {shown} has more than {MAX_NAMES} names", where=self._where, hint=hint)
+                if not matches(entry.name, pattern):
+                    continue  # a share takes long to describe its files
+                with suppress(FileNotFoundError):  # it has just gone
+                    if file := _regular(entry.name, folder, entry.stat(follow_symlinks=False)):
+                        found.append(file)
+        return select(found, pattern, self._where)
+
+    def stat(self, path: str) -> RemoteFile:
+        """Describe one regular file, by opening it: only then does a network file system ask its server anew."""
+        with self._opened(path) as (_, file):
+            return file
+
+    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
+        read = 0
+        with self._opened(path) as (descriptor, before):
+            while read <= before.size and (block := self._read(descriptor, path)):
+                sink.write(block)
+                read += len(block)
+                if progress:
+                    progress(len(block))
+            self._compare(before, self._stat_or_none(path), read)
+        return read
+
+    def in_place(self, file: RemoteFile) -> FileInPlace:
+        return _InPlace(self, file)
+
+    @contextmanager
+    def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
+        """The bytes of *file*, as long as it is as described.
+
+        Raises:
+            RefusedError: If it is not, before or after they were read.
+        """
+        with self._opened(file.path) as (descriptor, now):
+            self._compare(file, now)
+            try:
+                with self._asking(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
+                    yield stream
+            except Exception:
+                self._compare(file, self._stat_or_none(file.path))  # if it changed, that is what went wrong
+                raise
+            self._compare(file, self._stat_or_none(file.path))
+
+    def _stat_or_none(self, path: str) -> RemoteFile | None:
+        with suppress(_MissingError):
+            return self.stat(path)  # as long as ours is open, no other file can have its inode
+        return None
+
+    def _compare(self, before: RemoteFile, after: RemoteFile | None, read: int | None = None) -> None:
+        if reason := disagreement(before, before.size if read is None else read, after):
+            hint = "Nothing of it was taken in. Run again when the sender has finished writing it."
+            raise RefusedError(f"file {before.path!r} {reason}", where=self._where, hint=hint)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing stays open between two calls."""
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[tuple[int, RemoteFile]]:
+        """A descriptor of the regular file at *path*, and what that looked like when it was opened."""
+        folder, slash, name = path.rpartition("/")
+        hint = "Run again; its sender has taken it away."
+        missing = _MissingError(f"file {path!r} does not exist", where=self._where, hint=hint)
+        with (
+            _closing(self._folder(folder or slash or ".", missing)) as inside,
+            self._asking(f"reading {path!r}", missing),
+        ):
+            try:
+                opened = os.open(name, _FILE, dir_fd=inside)
+            except OSError as error:
+                if error.errno in _NO_FILE:
+                    raise self._no_file(path) from error
+                raise
+        with _closing(opened) as descriptor:
+            if (file := _regular(name, folder, os.fstat(descriptor))) is None:
+                raise self._no_file(path)
+            yield descriptor, file
+
+    def _read(self, descriptor: int, path: str) -> bytes:
+        with self._asking(f"reading {path!r}"):
+            return os.read(descriptor, _BLOCK)
+
+    def _folder(self, folder: str, missing: CrossdockError) -> int:
+        """A descriptor of *folder*, to be closed; *missing* is raised if there is none."""
+        way = self._way(folder)
+        with self._asking(f"opening folder {folder!r}", missing):
+            inside = os.open(self._root, _FOLDER)
+            for name in way:
+                with _closing(inside) as outer:
+                    inside = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=outer)
+            return inside
+
+    def _way(self, folder: str) -> Sequence[str]:
+        """The folders to go through from the root to *folder*; where a link leads if one is among them."""
+        if folder.startswith("/") or ".." in folder.split("/"):
+            hint = "Write the folder in `files` relative to `path`, and below it."
+            raise ConfigError(f"folder {folder!r} leads out of it", where=self._where, hint=hint)
+        end = Path(os.path.realpath(Path(self._root, folder)))
+        if not end.is_relative_to(self._root):
+            hint = "Have the files put into a folder of it, or set `path` to where the link leads."
+            raise RefusedError(f"folder {folder!r} leads out of it by a link", where=self._where, hint=hint)
+        return end.relative_to(self._root).parts
+
+    def _no_file(self, path: str) -> RefusedError:
+        hint = "Have it replaced by what it leads to, or narrow the pattern."
+        return RefusedError(f"{path!r} is no regular file", where=self._where, hint=hint)
+
+    @contextmanager
+    def _asking(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
+        """Turn what the system says into an error of ours: *missing* if nothing is there."""
+        try:
+            yield
+        except OSError as error:
+            if missing and isinstance(error, FileNotFoundError | NotADirectoryError):
+                raise missing from error
+            if isinstance(error, PermissionError):
+                hint = "Have it made readable for the user that crossdock runs as."
+                raise UnauthorizedError(f"permission denied while {doing}", where=self._where, hint=hint) from error
+            if error.errno in _AWAY:
+                hint = "Look whether the share is mounted, and its server there."
+                raise UnavailableError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error
+            hint = "Look at the disk or the share that it is on."
+            raise RemoteError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _InPlace:
+    store: FolderStore
+    file: RemoteFile
+
+    def open(self, _mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
+        return self.store.reading(self.file)
+
+
+class _MissingError(RemoteError):
+    """A file that is not there (any more)."""
+
+
+def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
+    """None for links, folders, pipes."""
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    seconds, revision = status.st_mtime_ns // 10**9, (status.st_dev, status.st_ino, status.st_mtime_ns)
+    return RemoteFile(name, status.st_size, seconds, folder, revision)
+
+
+@contextmanager
+def _closing(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

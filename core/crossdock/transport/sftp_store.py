@@ -1,0 +1,152 @@
+"""Files from an SFTP server: a `crossdock.transport.file_store.FileStore`."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+from crossdock.clock import Clock, SystemClock
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
+from crossdock.transport.file_store import MAX_NAMES, RemoteFile, Sink, disagreement, matches, select
+from crossdock.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
+from crossdock.transport.ssh_connection import Budget, Line, SftpLogin, log_in, private_key, trusted_line
+
+__all__ = ["SftpLogin", "SftpSession", "connect"]
+
+_KEEPALIVE_S = 15
+_LISTING = 10  # times `timeout_s` that the listing of a folder may take
+
+
+def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
+    """Connect, check the host key, and only then log in.
+
+    Args:
+        clock: Whose time limits the server's; the machine's without it.
+
+    Raises:
+        ConfigError: If no host key or no readable credentials are configured, or no algorithm is shared.
+        UnauthorizedError: If the host key is another one, or the login is refused.
+        UnavailableError: If the server cannot be reached or does not answer in time.
+    """
+    key = private_key(login)
+    line = trusted_line(login, clock or SystemClock())
+    try:
+        log_in(line, key)
+        return SftpSession(line)
+    except BaseException:
+        line.close()
+        raise
+
+
+class SftpSession:
+    """A conversation with a server that let us in, in one thread at a time."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._where = line.login.where
+        with line.waiting("opening SFTP"):
+            line.transport.set_keepalive(_KEEPALIVE_S)
+            channel = line.transport.open_session(window_size=line.login.window_bytes)
+            channel.invoke_subsystem("sftp")
+            self._wire = SftpWire(channel.sendall, channel.recv, line.heard)
+            self._wire.hello()
+
+    def list(self, folder: str, pattern: str) -> list[RemoteFile]:
+        hint = "Correct the folder in `files`, or have it made."
+        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        budget = Budget(
+            _LISTING * self._line.login.timeout_s, "Have old files moved to another folder, or raise `timeout_s`."
+        )
+        with self._asking(f"listing folder {folder!r}", missing, budget):
+            return select(self._found(folder, pattern), pattern, self._where)
+
+    def _found(self, folder: str, pattern: str) -> Iterator[RemoteFile]:
+        for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
+            if count == MAX_NAMES:
+                raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
+            name = raw.decode(errors="surrogateescape")
+            if matches(name, pattern) and (file := self._regular(name, folder, attributes)):
+                yield file
+
+    def stat(self, path: str) -> RemoteFile:
+        """Describe one regular file; a link is none."""
+        missing = _MissingError(f"remote file {path!r} does not exist", where=self._where)
+        with self._asking(f"asking about {path!r}", missing):
+            attributes = self._wire.lstat(_encoded(path))
+        folder, slash, name = path.rpartition("/")
+        if file := self._regular(name, folder or slash, attributes):
+            return file
+        raise RefusedError(f"{path!r} is no regular file", where=self._where)
+
+    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
+        before, after = self.stat(path), None
+        doing, read = f"reading {path!r}", 0
+        login = self._line.login
+        hint = "If the line is slow and its server honest, lower `min_bytes_per_s`."
+        budget = Budget(login.timeout_s + before.size / login.min_bytes_per_s, hint)
+        with self._asking(doing):
+            handle = self._wire.open(_encoded(path))
+        blocks = self._wire.read(handle, before.size, login.window_bytes)
+        try:
+            while True:
+                with self._asking(doing, budget=budget):  # the server's time does not run while a block is written
+                    block = next(blocks, b"")
+                if not block:
+                    break
+                sink.write(block)
+                read += len(block)
+                if progress:
+                    progress(len(block))
+        finally:
+            with suppress(CrossdockError), self._asking(doing):
+                self._wire.close(handle)
+        with suppress(_MissingError):
+            after = self.stat(path)
+        if reason := disagreement(before, read, after):
+            hint = "Nothing of it was taken in. Run again when the sender has finished writing it."
+            raise RefusedError(f"file {path!r} {reason}", where=self._where, hint=hint)
+        return read
+
+    def close(self) -> None:
+        """Give everything back; closing twice is no error."""
+        self._line.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _regular(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
+        """None for links and folders; servers that tell no type (some on other systems than Unix) list plain files."""
+        if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
+            return None
+        if attributes.size is None or attributes.mtime is None:
+            hint = "Without them a half file cannot be told from a whole one."
+            raise RemoteError(f"the server tells no size or no time of {name!r}", where=self._where, hint=hint)
+        return RemoteFile(name, attributes.size, attributes.mtime, folder)
+
+    @contextmanager
+    def _asking(
+        self, doing: str, missing: CrossdockError | None = None, budget: Budget | None = None
+    ) -> Iterator[None]:
+        """Bound a wait on the server, and turn a refusal into an error of ours: *missing* if nothing is there."""
+        with self._line.waiting(doing, budget=budget):
+            try:
+                yield
+            except StatusError as status:
+                if missing and status.code == NO_SUCH_FILE:
+                    raise missing from status
+                if status.code == PERMISSION_DENIED:
+                    raise UnauthorizedError(f"permission denied while {doing}", where=self._where) from status
+                raise RemoteError(f"the server failed while {doing}: {status}", where=self._where) from status
+
+
+class _MissingError(RemoteError):
+    """A file that is not there (any more)."""
+
+
+def _encoded(path: str) -> bytes:
+    return path.encode(errors="surrogateescape")

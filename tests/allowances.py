@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from crossdock.clock import Clock
-from crossdock.pacing.allowance import Allowance, Lane
-from crossdock.pacing.bucket_store import MemoryStore, Purse
-from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.allowance import Allowance, Priority
+from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.limit_estimate import LimitEstimate
 
 
-def known(rate_per_s: float, burst: int) -> Known:
-    return Known(rate_per_s, "set", burst, "set", most_per_s=rate_per_s, most_at_once=burst)
+def known(rate_per_s: float, burst: int) -> LimitEstimate:
+    return LimitEstimate(rate_per_s, "set", burst, "set", most_per_s=rate_per_s, most_at_once=burst)
 
 
 def allowance(
-    clock: Clock, rate_per_s: float = 1e6, burst: int = 10**6, *, ceiling: int = 100, lane: Lane = "batch"
+    clock: Clock, rate_per_s: float = 1e6, burst: int = 10**6, *, ceiling: int = 100, priority: Priority = "batch"
 ) -> Allowance:
     """An allowance of its own that a person has set; without numbers it is never used up."""
-    return Allowance(clock, MemoryStore(clock, Purse.of(known(rate_per_s, burst))), ceiling=ceiling, lane=lane)
+    return Allowance(
+        clock, MemoryStore(clock, BucketState.of(known(rate_per_s, burst))), ceiling=ceiling, priority=priority
+    )

@@ -34,7 +34,7 @@ MAX_BYTES = 400_000_000
 _PLACE = re.compile(r"c\.yaml:[0-9]+:[0-9]+: ")
 _WHOLE_FILE = ("is empty or no mapping of sections", "is larger than")  # what has no line and column
 
-NIGHTS = """
+COMPARED_SNAPSHOTS = """
 jobs:
   nightly:
     streams: [wms.a]
@@ -107,7 +107,7 @@ def wholes() -> list[Any]:
     """Right configs: those of the project, and small ones that have every section."""
     found = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "configs").glob("*.yaml"))]
     least = yaml.safe_load(LEAST)
-    parts = [least | yaml.safe_load(text) for text in (NIGHTS, STREAMS, PLATFORM)]
+    parts = [least | yaml.safe_load(text) for text in (COMPARED_SNAPSHOTS, STREAMS, PLATFORM)]
     return [*found, *parts, least]
 
 

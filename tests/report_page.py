@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from crossdock.state import DeadLetter, Pin, Run, State, Transaction, WaitingRecord, create, parse_url
+from crossdock.state import DeadLetter, Pin, RunRecord, State, Transaction, WaitingRecord, create, parse_url
 from crossdock.tally import Tally
 
 PIN = Pin("http://127.0.0.1:9", "acme")
@@ -85,7 +85,7 @@ def sqlite_state(folder: Path) -> Iterator[State]:
         yield state
 
 
-def letter(number: int, **changes: Any) -> DeadLetter:
+def dead_letter(number: int, **changes: Any) -> DeadLetter:
     facts: dict[str, Any] = {
         "stream": "wms.invoices",
         "key_hash": number,
@@ -124,8 +124,8 @@ def start(tx: Transaction, *, days: int = 0) -> int:
 
 
 def finish(
-    tx: Transaction, run_id: int, *, error: str | None = None, course: dict[str, Any] | None = None, **terms: int
-) -> Run:
+    tx: Transaction, run_id: int, *, error: str | None = None, timings: dict[str, Any] | None = None, **terms: int
+) -> RunRecord:
     """End a run after an hour; *terms* are of its records' account, which balances by what was read."""
     tally = Tally(rows_read=sum(terms.values()), rows_in_records=sum(terms.values()))
     tally.count("read", sum(terms.values()))
@@ -140,7 +140,7 @@ def finish(
         throttled=5,
         tally={"wms.invoices": tally.as_json()},
         error=error,
-        course=course,
+        timings=timings,
         at=started.started_at + timedelta(hours=1),
     )
     found = tx.runs.get(run_id)
@@ -151,7 +151,7 @@ def finish(
 def multiplied(database: Path, number: int) -> None:
     """Add *number* dead letters of three reasons, made by the database from the one that is there."""
     with closing(sqlite3.connect(database)) as connection, connection:
-        names = [row[1] for row in connection.execute("PRAGMA table_info(refused)")]
+        names = [row[1] for row in connection.execute("PRAGMA table_info(dead_letters)")]
         made = {
             "key_hash": "CAST(printf('%016d', n) AS BLOB)",
             "key": "'M' || n",
@@ -160,6 +160,6 @@ def multiplied(database: Path, number: int) -> None:
         }
         connection.execute(
             f"WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {number})"
-            f" INSERT INTO refused ({', '.join(names)})"
-            f" SELECT {', '.join(made.get(name, name) for name in names)} FROM numbers, refused"
+            f" INSERT INTO dead_letters ({', '.join(names)})"
+            f" SELECT {', '.join(made.get(name, name) for name in names)} FROM numbers, dead_letters"
         )

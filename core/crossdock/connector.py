@@ -15,7 +15,7 @@ from crossdock.config_file import ConfigModel, Name
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import RawBatch, Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
-from crossdock.sources.source_context import Workplace
+from crossdock.sources.source_context import SourceContext
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
@@ -85,7 +85,7 @@ class Context(Generic[S]):
 
     settings: S
     connection: str
-    place: Workplace
+    place: SourceContext
     _shared: dict[object, Any] = field(default_factory=dict)
 
     def shared(self, name: object, make: Callable[[], T]) -> T:

@@ -16,7 +16,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 
-class Documented(GenerateJsonSchema):
+class DocumentedModel(GenerateJsonSchema):
     """To be given to pydantic as its ``schema_generator``."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:

@@ -163,7 +163,7 @@ def live_request(size: Size, *, quick: bool) -> Iterator[Row]:
         rate = known(size, shared=f"sqlite:///{folder}/bucket.db")
         for name in ("live", "batch"):
             (folder / name).mkdir()
-        asking = Client(server, folder / "live", rate, 2 * number + 1, first=count, lane="live", one_by_one=True)
+        asking = Client(server, folder / "live", rate, 2 * number + 1, first=count, priority="live", one_by_one=True)
         live = opened.enter_context(asking)
         quiet = asked(live, number + 1, 0.2)[1:]  # the first connects
         time.sleep(size.gain_s(number))

@@ -25,8 +25,8 @@ from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settled
-from crossdock.pacing.allowance import Allowance, Lane
+from crossdock.delivery.settlement import Settlement
+from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 from crossdock.project.project import Project
@@ -52,7 +52,7 @@ class Job:
     rate: dict[str, Any]
     first: int
     count: int
-    lane: Lane = "batch"
+    priority: Priority = "batch"
     one_by_one: bool = False
 
 
@@ -67,10 +67,10 @@ class Client:
         count: int,
         *,
         first: int = 0,
-        lane: Lane = "batch",
+        priority: Priority = "batch",
         one_by_one: bool = False,
     ) -> None:
-        job = Job(str(folder), server.base_url, server.tenant, rate, first, count, lane, one_by_one)
+        job = Job(str(folder), server.base_url, server.tenant, rate, first, count, priority, one_by_one)
         self._command = [sys.executable, "-m", "tests.benchmarks.allowance_client", json.dumps(asdict(job))]
         self._environment = {**os.environ, KEY: server.api_key}
 
@@ -138,7 +138,7 @@ class Worker:
                 earlier = tx.buckets.get(target.name)
             bucket = opened.enter_context(project.bucket(clock, earlier))
             senders = opened.enter_context(Senders(target, in_flight))
-            self.allowance = Allowance(clock, bucket, ceiling=in_flight, lane=job.lane)
+            self.allowance = Allowance(clock, bucket, ceiling=in_flight, priority=job.priority)
             self.dispatcher = Dispatcher(
                 state,
                 target,
@@ -181,7 +181,7 @@ class Worker:
             query = "SELECT count(*) FROM intents WHERE key_hash >= ? AND key_hash < ?"
             return int(state.execute(query, wanted).fetchone()[0])
 
-    def _settled(self, item: Settled) -> None:
+    def _settled(self, item: Settlement) -> None:
         self.delivered += item.intent.status == "delivered"
 
 

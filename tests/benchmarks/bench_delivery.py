@@ -24,7 +24,7 @@ from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 from crossdock.records import Record
@@ -66,7 +66,7 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
     url = parse_url("sqlite:///state.db", folder)
     create(url, Pin(profile.base_url, profile.tenant))
     state, clock, target = State(url, Pin(profile.base_url, profile.tenant)), SystemClock(), PlatformTarget(profile)
-    delivered: list[Settled] = []
+    delivered: list[Settlement] = []
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", owner="bench", at=clock.now())
     with Senders(target, profile.in_flight) as senders:

@@ -121,14 +121,14 @@ def ratios(rivals: Sequence[Contestant], rows: int) -> Iterator[tuple[str, str, 
 
 def first_load(ssh: OpenSshServer, rows: int, *, profile: bool = False) -> tuple[object, ...]:
     """Load *rows* into an empty state, stubbed at the sender: the row of a table."""
-    stage = Stage(ssh, "load", rows, nights=("first",))
+    stage = Stage(ssh, "load", rows, scheduled_runs=("first",))
     try:
         spent = run(stage.load(), limit_s=60 + 2 * rows / LOAD_GOAL)
     except TooSlowError as error:
         return rows, str(error), "", LOAD_GOAL, ""
     assert found(spent.told) == (rows, 0)
     if profile:
-        print_profile(Stage(ssh, "profiled load", rows, nights=("first",)).load())
+        print_profile(Stage(ssh, "profiled load", rows, scheduled_runs=("first",)).load())
     return f"{rows:,}", f"{spent.seconds:.1f}", f"{rows / spent.seconds:,.0f}", f"{LOAD_GOAL:,}", spent.peak_mib
 
 

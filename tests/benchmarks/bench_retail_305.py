@@ -21,8 +21,8 @@ from typing import Any
 
 from tests.benchmarks import results
 from tests.e2e import retail_truth
+from tests.e2e.project_folder import Limits, SandboxProcess, Stage, balance, exports
 from tests.e2e.retail_truth import Truth
-from tests.e2e.stage import Limits, SandboxProcess, Stage, balance, exports
 
 from crossdock.testing.openssh_server import OpenSshServer
 

@@ -19,9 +19,9 @@ from crossdock.clock import SystemClock
 from crossdock.delivery import outcomes
 from crossdock.delivery.dispatcher import Chunk, Counters
 from crossdock.delivery.operations import Operation, mint, payload_fp
-from crossdock.delivery.outcomes import Outcome, Subject
-from crossdock.delivery.senders import Errand, Returned, Senders
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.outcomes import ExpectedRecord, Outcome
+from crossdock.delivery.senders import Senders, SendResult, SendTask
+from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.runs import runner
 from crossdock.state import Binding, Intent, State
@@ -33,10 +33,10 @@ BOUND_AT_ONCE = 10_000
 class Answering(Senders):
     """Answers every errand with 201 and an id before it could have left."""
 
-    def put(self, errands: Sequence[Errand], in_flight: int) -> None:
-        for errand in errands:
-            answer = Answer(201, {}, b'{"id":"prd_%d"}' % errand.intent.id)
-            self.results.put(Returned(errand, outcomes.of_answer(answer, Subject(errand.intent.path))))
+    def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
+        for task in tasks:
+            answer = Answer(201, {}, b'{"id":"prd_%d"}' % task.intent.id)
+            self.results.put(SendResult(task, outcomes.of_answer(answer, ExpectedRecord(task.intent.path))))
 
 
 class Filling:
@@ -48,7 +48,7 @@ class Filling:
         target: PlatformTarget,
         *_: object,
         run_id: int,
-        settled: Callable[[Settled], None],
+        settled: Callable[[Settlement], None],
         **__: object,
     ) -> None:
         self._state, self._target, self._run_id, self._settled = state, target, run_id, settled
@@ -81,7 +81,7 @@ class Filling:
         for operation in operations:
             intent = mint(operation, self._target, 1)
             intent.status = "delivered"
-            self._settled(Settled(intent, Outcome("delivered")))
+            self._settled(Settlement(intent, Outcome("delivered")))
 
     def _binding(self, operation: Operation) -> Binding:
         assert operation.kind == "create"

@@ -10,7 +10,7 @@ from tests.benchmarks.delta_processes import python, run
 from crossdock.testing.openssh_server import OpenSshServer
 
 STREAM = "wms.items"
-NIGHTS = ("first", "second", "same", "changed")  # only the last one differs in what counts
+COMPARED_SNAPSHOTS = ("first", "second", "same", "changed")  # only the last one differs in what counts
 CONFIG = """\
 platform:
   base_url: http://127.0.0.1:9
@@ -52,7 +52,7 @@ FETCH = """
 import sys
 from pathlib import Path
 from crossdock.sources import connect
-from crossdock.sync import project
+from crossdock.project import project
 from crossdock_connectors.sftp_warehouse.streams import login
 (connection,) = project.load(Path(sys.argv[1])).connections
 with connect(login(connection.settings)) as store, open(sys.argv[3], "wb") as sink:
@@ -67,29 +67,31 @@ class Stage:
         changed: How many rows the night of that name changes.
     """
 
-    def __init__(self, ssh: OpenSshServer, name: str, rows: int, nights: Sequence[str] = NIGHTS) -> None:
+    def __init__(
+        self, ssh: OpenSshServer, name: str, rows: int, scheduled_runs: Sequence[str] = COMPARED_SNAPSHOTS
+    ) -> None:
         self.folder, self.rows, self.changed = ssh.folder / name, rows, 0
         self._name = name
         self.folder.mkdir()
         key = self.folder / "warehouse.key"
         key.touch(mode=0o600)
         key.write_text(ssh.client_key)
-        for night in nights:
+        for night in scheduled_runs:
             self._write(night)
             self.config(night).write_text(CONFIG.format(where=FOLDER, files=night))
             by_sftp = CONFIG.format(where=SFTP.format(ssh=ssh), files=f"{name}/{night}")
             self.config(night, by_sftp=True).write_text(by_sftp)
-        run(self.crossdock(nights[0], "init"))
+        run(self.crossdock(scheduled_runs[0], "init"))
 
     def _write(self, night: str) -> None:
         export = self.export(night)
         export.parent.mkdir()
-        number, changes = NIGHTS.index(night) + 1, ["--changes"] if night == "changed" else []
+        number, changes = COMPARED_SNAPSHOTS.index(night) + 1, ["--changes"] if night == "changed" else []
         done = run(python("-m", "tests.benchmarks.delta_files", export, self.rows, number, *changes))
         self.changed = int(done.told)
 
     def export(self, night: str) -> Path:
-        return self.folder / night / f"ITEMS_202611{NIGHTS.index(night) + 1:02}.txt"
+        return self.folder / night / f"ITEMS_202611{COMPARED_SNAPSHOTS.index(night) + 1:02}.txt"
 
     def config(self, night: str, *, by_sftp: bool = False) -> Path:
         return self.folder / f"{night}{'.sftp' if by_sftp else ''}.yaml"

@@ -20,7 +20,7 @@ from tests.chaos.scripted import Asked, Said
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream, registry
 from crossdock.delivery import operator_actions
 from crossdock.delivery.operations import PARTIAL
-from crossdock.delivery.senders import Errand, Senders
+from crossdock.delivery.senders import Senders, SendTask
 from crossdock.errors import StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.progress import Silent
@@ -28,7 +28,7 @@ from crossdock.project import project
 from crossdock.resources import ResourceName
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
-from crossdock.state import Choice, Intent, State, StateUrl, Transaction, store
+from crossdock.state import DeadLetterFilter, Intent, State, StateUrl, Transaction, store
 from crossdock.state.db import schema
 from crossdock.state.db.engine import open_engine
 from crossdock.testing.manual_clock import ManualClock
@@ -276,7 +276,7 @@ class World:
         return self._run("sync", lambda: runner.sync(self.project, [], **self._kept()))
 
     def replay(self) -> Report | None:
-        return self._run("replay", lambda: runner.replay(self.project, Choice(), **self._kept()))
+        return self._run("replay", lambda: runner.replay(self.project, DeadLetterFilter(), **self._kept()))
 
     def _kept(self) -> dict[str, Any]:
         return {"clock": self.clock, "progress": Silent(), "interrupt": self.interrupt}
@@ -305,7 +305,7 @@ class World:
         streams = {f"wms.{name}" for name in chosen}
 
         def decide(tx: Transaction) -> int:
-            found = [intent for intent in operator_actions.in_doubt(tx, Choice()) if intent.stream in streams]
+            found = [intent for intent in operator_actions.in_doubt(tx, DeadLetterFilter()) if intent.stream in streams]
             for intent in found:
                 held = self.platform.find(intent)
                 if held is None:
@@ -320,10 +320,14 @@ class World:
 
     def drop(self, stream: str) -> None:
         """Give up everything of *stream* that did not get through."""
-        choice = Choice(f"wms.{stream}")
+        choice = DeadLetterFilter(f"wms.{stream}")
 
         def drop(tx: Transaction) -> None:
-            found = tx.refused.chosen(choice), tx.waiting.chosen(choice), operator_actions.in_doubt(tx, choice)
+            found = (
+                tx.dead_letters.chosen(choice),
+                tx.waiting_records.chosen(choice),
+                operator_actions.in_doubt(tx, choice),
+            )
             if any(found):
                 operator_actions.drop(tx, *found, at=self.clock.now())
 
@@ -374,9 +378,9 @@ def failpoints() -> Iterator[Failpoints]:
             points.after_commit()
             return done
 
-        def watched_send(senders: Senders, client: Any, errand: Errand) -> Any:
+        def watched_send(senders: Senders, client: Any, task: SendTask) -> Any:
             points.before_send()
-            outcome = send(senders, client, errand)
+            outcome = send(senders, client, task)
             points.after_send()
             return outcome
 
@@ -473,9 +477,9 @@ class Eye:
                 if row.record_fp != PARTIAL:  # else the first of two steps, and its record waits
                     name = streams[row.resource]
                     found[name, row.key].append(("delivered", version_of(name, row.payload)))
-            for row in connection.execute(select(schema.refused).where(schema.refused.c.key != "")):
+            for row in connection.execute(select(schema.dead_letters).where(schema.dead_letters.c.key != "")):
                 found[_named(row)].append((row.status, _version(row.raw)))
-            for row in connection.execute(select(schema.waiting)):
+            for row in connection.execute(select(schema.waiting_records)):
                 found[_named(row)].append(("waiting", _version(row.raw)))
                 waiting[row.stream].add(row.key)
             open_ones = schema.intents.c.status.in_(("pending", "sending", "in_doubt"))

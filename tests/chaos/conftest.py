@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.e2e.stage import UNPACED
+from tests.e2e.project_folder import UNPACED
 
 from crossdock.sandbox import SandboxServer, SandboxSettings
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
-from tests.patience import WITHIN_S, eventually
+from tests.waiting import WITHIN_S, eventually
 
 # All that costs time is imported once. Each sync is a process of its own all the same, forked before anything has run.
 _STARTER = """

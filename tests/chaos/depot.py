@@ -17,9 +17,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
-from tests.chaos.exports import NAMESPACE, Night
+from tests.chaos.exports import NAMESPACE, ScheduledRun
 from tests.chaos.failing import NOTE_VARIABLE, Side
-from tests.e2e.stage import UNPACED, Done, SandboxProcess
+from tests.e2e.project_folder import UNPACED, Done, SandboxProcess
 from tests.e2e.warehouse import CONFIG, ask
 
 from crossdock.testing.sftp_server import SftpServer
@@ -55,7 +55,7 @@ class Depot:
 
     # ---- files
 
-    def export(self, night: Night, name: str = "") -> None:
+    def export(self, night: ScheduledRun, name: str = "") -> None:
         """Put the files of a night into the warehouse, a day old, under a new name if none is given."""
         number = next(self._numbers)
         for kind, text in night.files().items():

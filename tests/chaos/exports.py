@@ -33,7 +33,7 @@ class Invoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class ScheduledRun:
     """What one night's files hold.
 
     Attributes:
@@ -61,9 +61,9 @@ class Night:
         }
         return {name: _delimited([header, *lines]) for name, (header, lines) in tables.items() if lines}
 
-    def shuffled(self, random: Random) -> Night:
+    def shuffled(self, random: Random) -> ScheduledRun:
         """The same records in another order; the lines of an invoice keep theirs, since it matters."""
-        return Night(
+        return ScheduledRun(
             random.sample(self.customers, len(self.customers)),
             random.sample(self.products, len(self.products)),
             random.sample(self.invoices, len(self.invoices)),
@@ -88,7 +88,9 @@ class Exports:
     _promised: list[str] = field(default_factory=list)
     _numbers: int = 0
 
-    def night(self, customers: int, products: int, invoices: int, *, waiting: int = 0, refused: int = 0) -> Night:
+    def night(
+        self, customers: int, products: int, invoices: int, *, waiting: int = 0, refused: int = 0
+    ) -> ScheduledRun:
         """A night with so many new records of each kind.
 
         Args:
@@ -104,11 +106,11 @@ class Exports:
         made = [self._invoice(self.random.choice(self._customers)) for _ in range(invoices - waiting)]
         made = self._with_twins(made) + [self._invoice(self._promised[0]) for _ in range(waiting)]
         bad = [self._spoilt(self._invoice(self._customers[-1])) for _ in range(refused)]
-        night = Night(named, goods, [*made, *bad], [each.number for each in bad])
+        night = ScheduledRun(named, goods, [*made, *bad], [each.number for each in bad])
         self.expect(night)
         return night
 
-    def expect(self, night: Night) -> None:
+    def expect(self, night: ScheduledRun) -> None:
         held, refused = self.expected, set(night.refused)
         held.customers.update(
             canonical({"externalId": external_id(key), "name": name}) for key, name in night.customers

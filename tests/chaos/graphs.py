@@ -12,7 +12,7 @@ NEVER = "never-"  # parents of this name are exported by nobody
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class ScheduledRun:
     """What one night's exports hold: accounts as code -> parent ("" for none), and rows of the other streams."""
 
     accounts: dict[str, str]
@@ -46,7 +46,7 @@ class Expected:
         return len(self.fresh) + len(self.circles) + self.moved
 
 
-def two_nights(rng: Random, nodes: int) -> list[Night]:
+def two_nights(rng: Random, nodes: int) -> list[ScheduledRun]:
     """Exports of two nights: chains, trees, circles and loops; parents that come the second night, or never."""
     codes = [f"A{number}" for number in range(nodes)]
     parents: dict[str, str] = {}
@@ -69,8 +69,8 @@ def two_nights(rng: Random, nodes: int) -> list[Night]:
     invoices["lonely"] = f"{NEVER}C", [products[0]]
     half = len(customers) // 2
     return [
-        Night(first, customers[:half], products[half:], invoices),
-        Night(second, customers[half:], products[:half], {}),
+        ScheduledRun(first, customers[:half], products[half:], invoices),
+        ScheduledRun(second, customers[half:], products[:half], {}),
     ]
 
 

@@ -30,9 +30,9 @@ from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.records import LINE, REASONS, key_text
 from crossdock.runs import dry_run, runner
-from crossdock.runs.dry_run import Planned, Sink
+from crossdock.runs.dry_run import PlanListener, Planned
 from crossdock.runs.run_report import Report
-from crossdock.state import Choice, Pin, StateUrl, create
+from crossdock.state import DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 
@@ -82,9 +82,9 @@ class Bench:
 
     def plan(self) -> tuple[Planned, Fates]:
         fates: Fates = {}
-        sink = Sink(
+        sink = PlanListener(
             operation=lambda o: fates.update({(o.stream, o.record.key): "delivered"}),
-            refused=lambda letter: fates.update({(letter.stream, letter.key): letter.code}),
+            refused=lambda dead_letter: fates.update({(dead_letter.stream, dead_letter.key): dead_letter.code}),
             waiting=lambda record: fates.update({(record.stream, record.key): "waiting"}),
             resend=lambda _: None,
             in_doubt=lambda _: None,
@@ -99,7 +99,7 @@ class Bench:
 
     def replay(self) -> Report:
         assert self._project is not None
-        return runner.replay(self._project, Choice(), **self._kept())
+        return runner.replay(self._project, DeadLetterFilter(), **self._kept())
 
     def _kept(self) -> dict[str, Any]:
         self.clock.advance(1)
@@ -113,17 +113,17 @@ class Bench:
         with engine.connect() as connection:
             live = connection.execute(select(schema.bindings.c.resource, schema.bindings.c.key))
             found += [((streams[row.resource], row.key), "delivered") for row in live]
-            letters = connection.execute(select(schema.refused).where(schema.refused.c.key != ""))
-            found += [((row.stream, row.key), row.code) for row in letters]
-            found += [((row.stream, row.key), "waiting") for row in connection.execute(select(schema.waiting))]
+            dead_letters = connection.execute(select(schema.dead_letters).where(schema.dead_letters.c.key != ""))
+            found += [((row.stream, row.key), row.code) for row in dead_letters]
+            found += [((row.stream, row.key), "waiting") for row in connection.execute(select(schema.waiting_records))]
         engine.dispose()
         assert len(dict(found)) == len(found), found
         return dict(found)
 
-    def letters(self) -> list[Any]:
+    def dead_letters(self) -> list[Any]:
         engine = create_engine(self.url)
         with engine.connect() as connection:
-            rows = list(connection.execute(select(schema.refused)).all())
+            rows = list(connection.execute(select(schema.dead_letters)).all())
         engine.dispose()
         return rows
 
@@ -421,14 +421,14 @@ def any_exception(folder: Path, url: StateUrl, *, examples: int) -> Counter[str]
 def _is_clean(bench: Bench, errors: Sequence[CrossdockError]) -> None:
     """What is said of a failure names the author's file, and nothing of the exception's text."""
     said = [str(error) for error in errors]
-    for letter in bench.letters():
-        said.append(f"{letter.message} {letter.pointer}")
-        assert letter.code in REASONS
-        assert letter.raw, letter.key
-        if letter.code == "mapping_failed":
-            assert "line " in letter.message
-            assert "raisers.py" in letter.message, letter.message
-        assert len(letter.message) <= 1_000
+    for dead_letter in bench.dead_letters():
+        said.append(f"{dead_letter.message} {dead_letter.pointer}")
+        assert dead_letter.code in REASONS
+        assert dead_letter.raw, dead_letter.key
+        if dead_letter.code == "mapping_failed":
+            assert "line " in dead_letter.message
+            assert "raisers.py" in dead_letter.message, dead_letter.message
+        assert len(dead_letter.message) <= 1_000
     for text in said:
         assert raisers.SECRET not in text
         assert text.replace("\n", "").isprintable(), repr(text)

@@ -14,11 +14,11 @@ from random import Random
 
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
+from tests.chaos.checks import Trial, attempts, attempts_seen, bytes_by_key, requests
 from tests.chaos.depot import REORDERED, SQLITE, Depot, open_depot, open_sandbox
-from tests.chaos.exports import Exports, Invoice, Night, product_body
+from tests.chaos.exports import Exports, Invoice, ScheduledRun, product_body
 from tests.chaos.failing import FAILPOINTS, Failpoint
-from tests.chaos.judge import Trial, attempts, attempts_seen, bytes_by_key, requests
-from tests.e2e.stage import LISTS
+from tests.e2e.project_folder import LISTS
 from tests.e2e.warehouse import FORWARD, LOSE, Fate, Front, Seen
 
 STREAMS = 3  # customers, products, invoices: each has files in every night
@@ -68,7 +68,7 @@ def nothing_lost_in_a_crash(
         assert not missing, f"neither delivered nor refused: {missing}"
 
 
-def _night(exports: Exports, size: int, *, last: bool = False) -> Night:
+def _night(exports: Exports, size: int, *, last: bool = False) -> ScheduledRun:
     """A night of *size* records; one invoice waits for the next night's customer, one is refused."""
     few = max(2, size // 10)
     return exports.night(few, few, size - 2 * few, waiting=0 if last else 1, refused=1)
@@ -297,17 +297,17 @@ def not_a_cent_drifts(folder: Path, *, amounts: int, in_flight: int, state: str 
         lines = tuple((sku, value, other) for (sku, _, value), other in zip(goods, reversed(values), strict=True))
         invoice = Invoice("1", "C1", "EUR", lines)
         exports = Exports(trial.random)
-        exports.expect(Night([], goods, []))
-        depot.export(Night([], goods, [invoice]))
+        exports.expect(ScheduledRun([], goods, []))
+        depot.export(ScheduledRun([], goods, [invoice]))
         depot.strike("committed", 1, "before")  # the first prices are in the state, and none has left
         trial.injected["committed before"] += 1
         depot.sync(expect=1)  # the invoice waits
         trial.judge(exports.expected, sandbox)
 
-        exports.expect(Night([("C1", "Amsel")], [], [invoice]))
+        exports.expect(ScheduledRun([("C1", "Amsel")], [], [invoice]))
         moved = [(sku, name, value) for (sku, name, _), value in zip(goods, values[1:] + values[:1], strict=True)]
         exports.expected.products = Counter(product_body(*each) for each in moved)
-        depot.export(Night([("C1", "Amsel")], moved, []))
+        depot.export(ScheduledRun([("C1", "Amsel")], moved, []))
         depot.sync()
         trial.judge(exports.expected, sandbox)
 

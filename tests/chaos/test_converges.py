@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.chaos.chance import chaos_seed
-from tests.chaos.graphs import NEVER, Expected, Night, stand, two_nights
+from tests.chaos.graphs import NEVER, Expected, ScheduledRun, stand, two_nights
 from tests.e2e.warehouse import PERSON, Site, ask, expected, open_site
 
 from crossdock.sandbox import SandboxServer
@@ -95,7 +95,7 @@ def _one_graph(site: Site, rng: Random, nodes: int, figures: Figures) -> None:
         figures.writes += sum(effect["resource"] == "ledger_account" for effect in effects)
         again = site.sync().json
         assert again["requests"] == 0, again
-    _export(site, 9, Night(dict(reversed(known.items())), [*customers], [*products], {}))
+    _export(site, 9, ScheduledRun(dict(reversed(known.items())), [*customers], [*products], {}))
     again = site.sync().json
     assert again["requests"] == 0, f"the same rows under another name and in another order: {again}"
 
@@ -156,7 +156,7 @@ def _stored(site: Site) -> list[dict[str, Any]]:
 INVOICES_HEAD = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY"
 
 
-def _invoice_rows(night: Night) -> list[str]:
+def _invoice_rows(night: ScheduledRun) -> list[str]:
     return [
         f"{number};{customer};{sku};{line + 1};{int(number, 36) % 97}.25;EUR"
         for number, (customer, skus) in night.invoices.items()
@@ -170,7 +170,7 @@ def _ready(row: str, rows: list[str], customers: set[str], products: set[str]) -
     return customer in customers and skus <= products
 
 
-def _export(site: Site, number: int, night: Night) -> None:
+def _export(site: Site, number: int, night: ScheduledRun) -> None:
     accounts = [f"{code};Account {code};asset;{parent}" for code, parent in night.accounts.items()]
     site.export(f"ACC_{number}.csv", "\n".join(["CODE;NAME;TYPE;PARENT", *accounts, ""]))
     site.export(f"CUST_{number}.csv", "\n".join(["CUSTNO;NAME", *(f"{c};{PERSON} {c}" for c in night.customers), ""]))
@@ -194,7 +194,7 @@ def test_a_long_chain_backwards_costs_one_write_each(
         site.config.write_text(site.config.read_text() + ACCOUNTS)
         site.init()
         chain = {f"A{n}": f"A{n + 1}" for n in range(60)} | {"A60": "A50"}
-        _export(site, 1, Night(chain, [], [], {}))
+        _export(site, 1, ScheduledRun(chain, [], [], {}))
         report = site.sync().json
         assert (report["requests"], report["streams"]["wms.accounts"]["records"]["created"]) == (62, 61)
         assert NEVER not in str(site.effects())

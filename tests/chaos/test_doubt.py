@@ -100,14 +100,14 @@ def parked(site: Site, *, invoices: int) -> Figures:
     report = site.sync().json
     struck = injected(site)
     inject(site, "")
-    doubtful = {item["key"] for item in site.listed("--state", "in-doubt", "--limit", "100000")}
+    unsettled = {item["key"] for item in site.listed("--state", "in-doubt", "--limit", "100000")}
     made = {int(Decimal(e["body"]["items"][0]["quantity"])): e["id"] for e in site.effects("invoice")}
     figures = Figures(
         records=invoices,
         injected=struck,
-        in_doubt=len(doubtful),
-        happened=sum(int(key[1:]) + 1 in made for key in doubtful),
-        lost=sum(n + 1 not in made and f"N{n}" not in doubtful for n in range(invoices)),
+        in_doubt=len(unsettled),
+        happened=sum(int(key[1:]) + 1 in made for key in unsettled),
+        lost=sum(n + 1 not in made and f"N{n}" not in unsettled for n in range(invoices)),
         twice=len(site.effects("invoice")) - len(made),
         requests=report["requests"],
     )
@@ -117,7 +117,7 @@ def parked(site: Site, *, invoices: int) -> Figures:
     assert figures.requests == invoices, "one that is in doubt was sent again"
     again = site.sync().json
     assert again["requests"] == 0, f"what is in doubt was touched: {again}"
-    for key in sorted(doubtful):
+    for key in sorted(unsettled):
         number = int(key[1:]) + 1
         word = ("--delivered-as", made[number]) if number in made else ("--not-delivered",)
         assert site.run("records", "resolve", "wms.invoices", key, *word).code == 0

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.chaos.chance import chaos_seed
-from tests.e2e.stage import LISTS, UNPACED
+from tests.e2e.project_folder import LISTS, UNPACED
 from tests.e2e.warehouse import FORWARD, Fate, Front, Reply, Seen, Site, ask, expected, open_site
 
 from crossdock.sandbox import SandboxServer, SandboxSettings

@@ -15,7 +15,7 @@ from tests.chaos import contest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.contest import Runner, Starter
 from tests.e2e.warehouse import CUSTOMERS, PERSON, PRODUCTS, Site, ask, expected, open_site
-from tests.patience import eventually
+from tests.waiting import eventually
 
 from crossdock.sandbox import SandboxServer
 from crossdock.state import StateUrl

@@ -17,7 +17,7 @@ from tests.chaos.scripted import Asked, Said, Scripted
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 from crossdock.records import Record
@@ -118,7 +118,7 @@ def outage(state: State, monkeypatch: pytest.MonkeyPatch, *, records: int) -> Fi
     """Deliver *records* to a platform that goes away for two minutes, and judge by what it saw."""
     monkeypatch.setenv("KEY", "k")
     clock = ManualClock()
-    away, settled = Away(clock), list[Settled]()
+    away, settled = Away(clock), list[Settlement]()
     with Scripted(away.answer) as platform:
         facts = {"base_url": platform.base_url, "tenant": "acme", "auth": {"kind": "api_key", "token": "env:KEY"}}
         profile = Profile.model_validate(facts, context={"folder": Path()})

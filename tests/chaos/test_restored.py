@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.chaos.checks import Trial
 from tests.chaos.depot import Depot, open_depot, open_sandbox
 from tests.chaos.exports import Exports
 from tests.chaos.failing import FAILPOINTS, Side
-from tests.chaos.judge import Trial
 from tests.e2e.warehouse import pass_time
 
 FORGOTTEN_S = 25 * 3_600  # the platform remembers idempotency keys for a day

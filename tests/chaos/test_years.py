@@ -13,7 +13,9 @@ from crossdock.state import StateUrl
 
 def test_purging_changes_nothing(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that is purged after every night has the effects and accounts of one that never is."""
-    years.purging_changes_nothing(tmp_path, platform, monkeypatch.setenv, nights=14, seed=4)  # an old snapshot returns
+    years.purging_changes_nothing(
+        tmp_path, platform, monkeypatch.setenv, scheduled_runs=14, seed=4
+    )  # an old snapshot returns
 
 
 def test_a_state_stays_small(
@@ -21,4 +23,4 @@ def test_a_state_stays_small(
 ) -> None:
     """The scheduler applies the retention of the config: more nights leave no more rows, on either database."""
     state = "" if state_url.drivername == "sqlite" else state_url.render_as_string(hide_password=False)
-    years.a_state_stays_small(tmp_path, platform, monkeypatch.setenv, nights=20, state=state, retention_days=7)
+    years.a_state_stays_small(tmp_path, platform, monkeypatch.setenv, scheduled_runs=20, state=state, retention_days=7)

@@ -21,17 +21,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sqlalchemy import create_engine, func, select
-from tests.chaos.judge import SEED
-from tests.e2e.stage import GIVEN
+from tests.chaos.checks import SEED
+from tests.e2e.project_folder import GIVEN
 from tests.e2e.warehouse import ask
-from tests.integration.nightly.nights_race import Inline
+from tests.integration.scheduler.scheduled_runs_race import Inline
 
-from crossdock.observability.metrics import Vitals
+from crossdock.observability.metrics import Metrics
 from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.runs import dry_run, runner
-from crossdock.runs.dry_run import Sink
+from crossdock.runs.dry_run import PlanListener
 from crossdock.sandbox import SandboxServer
 from crossdock.scheduler.service import Service
 from crossdock.state import StateUrl
@@ -137,14 +137,14 @@ class Site:
     def plan(self) -> tuple[Counter[str], set[str]]:
         """What a sync would do, and which streams it would refuse."""
         ignore = [lambda _: None] * 6
-        planned = dry_run.plan(self.loaded, [], Sink(*ignore), clock=self.clock, progress=Silent())
+        planned = dry_run.plan(self.loaded, [], PlanListener(*ignore), clock=self.clock, progress=Silent())
         return Counter(planned.operations), set(planned.errors)
 
     def serve(self) -> None:
         """Let the scheduler look when the next night is due and some hours later."""
         self.setenv("CROSSDOCK_API_KEY", self._key)
-        looks, vitals, executor = _Looks(self.clock), Vitals(self.clock), Inline()
-        Service(self.loaded, self.clock, looks, vitals, notifier=None, trace=lambda _: None, executor=executor).run(
+        looks, metrics, executor = _Looks(self.clock), Metrics(self.clock), Inline()
+        Service(self.loaded, self.clock, looks, metrics, notifier=None, trace=lambda _: None, executor=executor).run(
             lambda: None
         )
         self.clock.advance((NIGHT - (self.clock.now() - DUE) % NIGHT).total_seconds())
@@ -251,7 +251,7 @@ class Exports:
 
 
 def purging_changes_nothing(
-    folder: Path, platform: SandboxServer, setenv: Callable[[str, str], None], *, nights: int, seed: int = SEED
+    folder: Path, platform: SandboxServer, setenv: Callable[[str, str], None], *, scheduled_runs: int, seed: int = SEED
 ) -> Counter[str]:
     """A state that loses after every night all that it may lose does what one does that keeps everything.
 
@@ -263,7 +263,7 @@ def purging_changes_nothing(
     exports.mkdir()
     kept, purged = (Site(folder, platform, exports, setenv) for _ in range(2))
     warehouse, removed, happened = Exports(exports, random), 0, 0
-    for number in range(nights):
+    for number in range(scheduled_runs):
         if random.random() < 0.1:  # back and forth between two mappings
             words = random.choice(("", "Mr "))
             kept.configure(words)
@@ -280,8 +280,8 @@ def purging_changes_nothing(
         removed += purged.purge()
         for site in (kept, purged):
             site.clock.advance((NIGHT - (site.clock.now() - BEGIN) % NIGHT).total_seconds())
-    assert happened > nights
-    assert removed > nights, "nothing was removed"
+    assert happened > scheduled_runs
+    assert removed > scheduled_runs, "nothing was removed"
     return warehouse.done + Counter(removed=removed, effects=happened)
 
 
@@ -303,7 +303,7 @@ def a_state_stays_small(
     platform: SandboxServer,
     setenv: Callable[[str, str], None],
     *,
-    nights: int,
+    scheduled_runs: int,
     state: str = "",
     retention_days: int = 90,
 ) -> tuple[dict[str, int], dict[str, int], int, int]:
@@ -319,7 +319,7 @@ def a_state_stays_small(
     site = Site(folder, platform, exports, setenv, state, f"{retention_days}d")
     halves = []
     for _ in range(2):
-        for _ in range(nights // 2):
+        for _ in range(scheduled_runs // 2):
             _same_night(exports, site.clock.now())
             site.serve()
         with closing(site.loaded.open_state(read_only=True)) as opened, opened.look() as tx:
@@ -327,13 +327,13 @@ def a_state_stays_small(
         halves.append((counted(site.loaded.state_url), size))
     (half, half_size), (whole, whole_size) = halves
     with site.loaded.look() as tx:
-        assert {night.status for night in tx.nights.listed(limit=nights)} == {"done"}
-    assert site.effects().total() >= nights
+        assert {night.status for night in tx.scheduled_runs.listed(limit=scheduled_runs)} == {"done"}
+    assert site.effects().total() >= scheduled_runs
     grown = {name: (half[name], rows) for name, rows in whole.items() if abs(rows - half[name]) > 2}
     assert not grown, grown
     at_most = 1.1 * half_size + (64 << 10)
     assert whole_size <= at_most or site.loaded.state_url.drivername != "sqlite", (half_size, whole_size)
-    for name in ("runs", "nights", "snapshots", "intake"):
+    for name in ("runs", "scheduled_runs", "snapshots", "taken_files"):
         assert whole[name] <= 2 * retention_days + 20, (name, whole[name])
     return half, whole, half_size, whole_size
 

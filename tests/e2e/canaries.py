@@ -95,15 +95,15 @@ class Outputs:
 
 
 _WORDS = {
-    "runs": ("error", "tally", "course", "owner"),
+    "runs": ("error", "tally", "timings", "owner"),
     "attempts": ("outcome", "message"),
-    "refused": ("stream", "key", "code", "pointer", "message", "source"),
-    "waiting": ("stream", "key", "waits_for", "source"),
+    "dead_letters": ("stream", "key", "code", "pointer", "message", "source"),
+    "waiting_records": ("stream", "key", "waits_for", "source"),
     "intents": ("stream", "key", "path", "status", "source", "if_match", "platform_id"),
     "bindings": ("key", "platform_id", "etag"),
-    "nights": ("status", "note"),
+    "scheduled_runs": ("status", "note"),
     "cursors": ("value",),
-    "intake": ("name",),
+    "taken_files": ("name",),
 }
 
 

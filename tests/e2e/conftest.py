@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e import stage
-from tests.e2e.stage import DATA_BESIDE, DATA_VARIABLE, UNPACED, SandboxProcess, Stage
+from tests.e2e import project_folder
+from tests.e2e.project_folder import DATA_BESIDE, DATA_VARIABLE, UNPACED, SandboxProcess, Stage
 from tests.e2e.warehouse import Front, Site, open_site
 from tests.servers import require
 
@@ -17,7 +17,7 @@ from crossdock.testing.openssh_server import OpenSshServer
 @pytest.fixture(scope="session")
 def exports() -> list[Path]:
     """All daily exports, by date."""
-    files = stage.exports()
+    files = project_folder.exports()
     if not files and os.environ.get(DATA_VARIABLE):
         pytest.fail(f"{DATA_VARIABLE} names a folder without *.csv.gz")
     if not files:

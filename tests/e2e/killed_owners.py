@@ -1,6 +1,6 @@
 """Two real schedulers on one state, and the one that works is killed again and again.
 
-The short form is in `tests.e2e.test_killed_owners`, the long one in `tests.long.test_nights`.
+The short form is in `tests.e2e.test_killed_owners`, the long one in `tests.long.test_scheduled_runs`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 from sqlalchemy import Engine, create_engine, select
-from tests.chaos.judge import Trial
+from tests.chaos.checks import Trial
 from tests.e2e import retail_truth
-from tests.e2e.crew import Crew
-from tests.e2e.stage import SandboxProcess, Stage, balance
+from tests.e2e.processes import Crew
+from tests.e2e.project_folder import SandboxProcess, Stage, balance
 
 from crossdock.project import project
 from crossdock.state.db import schema
@@ -35,22 +35,22 @@ MOMENTS = ("in a load", "in a load", "at a begin", "at an end")
 WORDS = {"at a begin": ": begins", "at an end": ": done after"}
 
 
-def schedule(stage: Stage, nights: int) -> list[date]:
+def schedule(stage: Stage, scheduled_runs: int) -> list[date]:
     """Let two jobs be due for so many business dates that all are over; those dates.
 
     The next one is due hours from now, so that nights follow one another and none is added meanwhile.
     """
     due = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(hours=1)
-    often = {"time_zone": "UTC", "at": f"{due:%H:%M}", "catch_up": "all", "catch_up_within": f"{nights + 1}d"}
+    often = {"time_zone": "UTC", "at": f"{due:%H:%M}", "catch_up": "all", "catch_up_within": f"{scheduled_runs + 1}d"}
     config = yaml.safe_load(stage.config.read_text())
     masters, sales = ({"streams": streams, "schedule": often} for streams in JOBS.values())
     config["jobs"] = {"masters": masters, "sales": {**sales, "after": ["masters"]}}
     stage.config.write_text(yaml.safe_dump(config, sort_keys=False))
-    first = due - timedelta(days=nights - 1)
+    first = due - timedelta(days=scheduled_runs - 1)
     with closing(project.load(stage.config).open_state()) as state, state.begin() as tx:
         for name in JOBS:
-            tx.nights.counted_since(name, first - timedelta(hours=1))
-    return [(first + timedelta(days=number)).date() for number in range(nights)]
+            tx.scheduled_runs.counted_since(name, first - timedelta(hours=1))
+    return [(first + timedelta(days=number)).date() for number in range(scheduled_runs)]
 
 
 class Warehouse:
@@ -159,16 +159,16 @@ class Plot:
 
 def owners_are_killed(stage: Stage, exports: Sequence[Path], *, kills: int) -> None:
     """Whoever owns a night when it is killed, each night ends once, and the platform has everything once."""
-    nights = 3 * kills // 2 + 6
+    scheduled_runs = 3 * kills // 2 + 6
     with Trial("owners are killed") as trial:
-        dates = schedule(stage, nights)
+        dates = schedule(stage, scheduled_runs)
         warehouse, witness = Warehouse(stage, exports), Witness(stage.sandbox)
         with at_work(stage) as owners:
             plot = Plot(trial.random, owners, warehouse, witness)
             for number in range(kills):
                 plot.strike(number)
-            trial.told["dates left at the last kill"] = _open_nights(stage, nights) // len(JOBS)
-            owners.crew.until(lambda: _open_nights(stage, nights) == 0)
+            trial.told["dates left at the last kill"] = _open_nights(stage, scheduled_runs) // len(JOBS)
+            owners.crew.until(lambda: _open_nights(stage, scheduled_runs) == 0)
             assert owners.crew.stop() == [0] * SCHEDULERS, owners.crew.log
         trial.injected = owners.kills
         trial.planned = Counter(MOMENTS[number % len(MOMENTS)] for number in range(kills))
@@ -180,29 +180,29 @@ def owners_are_killed(stage: Stage, exports: Sequence[Path], *, kills: int) -> N
         trial.judge(retail_truth.of(warehouse.given).holdings, stage.sandbox)
 
 
-def _open_nights(stage: Stage, nights: int) -> int:
+def _open_nights(stage: Stage, scheduled_runs: int) -> int:
     with project.load(stage.config).look() as tx:
-        return nights * len(JOBS) - sum(night.finished for night in tx.nights.listed(limit=100_000))
+        return scheduled_runs * len(JOBS) - sum(night.finished for night in tx.scheduled_runs.listed(limit=100_000))
 
 
 def _each_night_once(stage: Stage, dates: Sequence[date]) -> int:
     """Every date of both jobs ended well once, in a run of its own; how many that are."""
     with project.load(stage.config).look() as tx:
-        nights = tx.nights.listed(limit=100_000)
+        scheduled_runs = tx.scheduled_runs.listed(limit=100_000)
         runs = {run.id: run for run in tx.runs.listed(limit=100_000)}
     asked = Counter((name, day) for name in JOBS for day in dates)
-    assert Counter((night.job, night.business_date) for night in nights) == asked
-    assert {night.status for night in nights} == {"done"}
+    assert Counter((night.job, night.business_date) for night in scheduled_runs) == asked
+    assert {night.status for night in scheduled_runs} == {"done"}
     finished = Counter((run.job, run.business_date) for run in runs.values() if run.status == "done")
     assert finished == Counter((name, str(day)) for name, day in asked)
-    assert {runs[night.run_id or 0].status for night in nights} == {"done"}
-    assert len({night.run_id for night in nights}) == len(nights)
-    return len(nights)
+    assert {runs[night.run_id or 0].status for night in scheduled_runs} == {"done"}
+    assert len({night.run_id for night in scheduled_runs}) == len(scheduled_runs)
+    return len(scheduled_runs)
 
 
 def _begun_again(stage: Stage) -> int:
     with project.load(stage.config).look() as tx:
-        return sum(night.attempts > 1 for night in tx.nights.listed(limit=100_000))
+        return sum(night.attempts > 1 for night in tx.scheduled_runs.listed(limit=100_000))
 
 
 def _books_balance(stage: Stage) -> int:

@@ -150,7 +150,7 @@ def test_what_the_platform_has_is_adopted(site: Site) -> None:
     (site.out / "INV_1.csv").unlink()
     (site.out / "CUST_1.csv").unlink()
     assert site.sync("wms.products").code == 1, "without it what is there is in the way"
-    assert [letter["key"] for letter in site.listed()] == ["P1"], "P2 reads as before, and its key was known"
+    assert [dead_letter["key"] for dead_letter in site.listed()] == ["P1"], "P2 reads as before, and its key was known"
     site.edit("        key: [SKU]\n", "        key: [SKU]\n        adopt: external_id\n")
     before = len(site.effects())
     result = site.run("records", "replay", "--json")

@@ -618,7 +618,7 @@ def test_a_snapshot_may_return_to_an_earlier_content(site: Site) -> None:
 # ---- records
 
 
-def letter(site: Site, stream: str, key: str) -> dict[str, str]:
+def dead_letter(site: Site, stream: str, key: str) -> dict[str, str]:
     """What is told of the one dead letter there is."""
     (found,) = site.listed("--state", "rejected")
     assert (found["stream"], found["key"]) == (f"wms.{stream}", key)
@@ -693,7 +693,7 @@ def test_decimals_of_a_currency_without(site: Site) -> None:
     site.fill()
     site.export("INV_1.csv", INVOICES.replace("2;C2;P1;1;1.50;EUR", "2;C2;P1;1;1.50;JPY"))
     assert site.sync().code == 1
-    found = letter(site, "invoices", "2")
+    found = dead_letter(site, "invoices", "2")
     assert found["why"].startswith("invalid_draft: ")
     assert found["pointer"] == "/items/0/unitPrice"
     mend(site)
@@ -704,7 +704,7 @@ def test_digits_of_another_script(site: Site) -> None:
     site.init()
     site.export("PROD_1.csv", "SKU;NAME;PRICE\nP1;x;١٢\n")
     assert site.sync("wms.products").code == 1
-    assert letter(site, "products", "P1")["why"].startswith("bad_value: ")
+    assert dead_letter(site, "products", "P1")["why"].startswith("bad_value: ")
 
 
 def test_a_refused_record_that_comes_again_is_counted_and_not_sent(site: Site) -> None:
@@ -718,7 +718,7 @@ def test_a_refused_record_that_comes_again_is_counted_and_not_sent(site: Site) -
     result = site.sync()
     assert result.code == 1
     assert result.records("invoices") == {"read": 4, "unchanged": 2, "created": 1, "rejected": 1}
-    letter(site, "invoices", "2")
+    dead_letter(site, "invoices", "2")
 
 
 @pytest.mark.parametrize("key", ["", '""'], ids=["empty", "quoted empty"])
@@ -731,7 +731,7 @@ def test_a_row_without_key(site: Site, key: str) -> None:
     assert result.code == 1
     assert result.rows("invoices")["rejected"] == 1
     assert result.records("invoices") == {"read": 2, "created": 2}
-    found = letter(site, "invoices", "")
+    found = dead_letter(site, "invoices", "")
     assert found["why"].startswith("key_missing: ")
     assert (found["pointer"], found["at"]) == ("INVNO", "INV_1.csv:4")
     site.export("INV_1.csv", INVOICES)
@@ -799,7 +799,7 @@ def test_a_delivered_invoice_is_written_once(site: Site) -> None:
         result = site.sync()
         assert result.code == 1
         assert result.records("invoices")["rejected"] == 1
-        assert letter(site, "invoices", "2")["why"].startswith("changed_after_delivery: ")
+        assert dead_letter(site, "invoices", "2")["why"].startswith("changed_after_delivery: ")
     everything = INVOICES + "4;C1;P1;1;1;EUR\n"
     site.assert_everything_once(everything)
     site.export("INV_4.csv", everything)

@@ -15,12 +15,12 @@ import pytest
 from tests.e2e.canaries import PERSON, SECRETS, Asked, Outputs, Parrot, answer
 from tests.e2e.test_privacy import SHOP
 from tests.e2e.warehouse import INVOICES, PRODUCTS, Site
-from tests.integration.http import orders_shop
-from tests.integration.nightly.test_notify_receivers import Receiver, Relay, relaying
+from tests.integration.notifications.test_receivers import Receiver, Relay, relaying
+from tests.integration.sources import orders_shop
 from tests.servers import served
 
 from crossdock import registry
-from crossdock.notifications.notifier import NightEnded, Notifier, NotifyConfig
+from crossdock.notifications.notifier import Notifier, NotifyConfig, ScheduledRunEnded
 from crossdock.state import parse_url
 from crossdock.testing.manual_clock import ManualClock
 
@@ -361,7 +361,7 @@ def messages(site: Site, outputs: Outputs) -> None:
         outputs.run(site.config, "sync", "wms.customers", "--json")
         outputs.run(site.config, "runs", "--json")
     error = json.loads(next(shown for name, shown in outputs.kept[::-1] if name == "runs --json"))[0]["error"]
-    night = NightEnded("nightly", date(2026, 3, 14), None, 17, "failed", False, 60.0, 5, error, "done")
+    night = ScheduledRunEnded("nightly", date(2026, 3, 14), None, 17, "failed", False, 60.0, 5, error, "done")
     with served(Receiver(500, 404)) as hook, relaying(Relay(after=["550 no"])) as relay:
         hook_url = f"{hook.url}/{SECRETS['webhook address']}"
         with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ from tests.chaos.chance import chaos_seed
 from tests.e2e.warehouse import Result, Site
 
 HEADER = "SKU;NAME;PRICE\n"
-NIGHTS = ("PROD_20260101.csv", "PROD_20260102.csv", "PROD_20260103.csv")
+COMPARED_SNAPSHOTS = ("PROD_20260101.csv", "PROD_20260102.csv", "PROD_20260103.csv")
 TONIGHT = "PROD_20260104.csv"
 PRODUCTS = 60  # three of them may go in one night
 GONE = 2
@@ -50,7 +50,7 @@ class Exports:
     def __init__(self, random: Random, *, trailer: bool) -> None:
         self._random, self._trailer = random, trailer
         rows = [f"P{number};Thing {number};{random.randint(1, 99)}.{random.randint(10, 99)}\n" for number in range(60)]
-        self.nights = [self.file(rows[: PRODUCTS - 2 + night]) for night in range(3)]
+        self.scheduled_runs = [self.file(rows[: PRODUCTS - 2 + night]) for night in range(3)]
         self.rows = rows[GONE:]
         random.shuffle(self.rows)
         self.gone = rows[:GONE]
@@ -67,10 +67,10 @@ class Exports:
     def _of_both(self) -> Iterator[Damage]:
         yield Damage("nothing in it", b"", 4, "the file is empty")
         yield Damage("header only", HEADER.encode(), 4, "trailer" if self._trailer else "is a snapshot without rows")
-        yield Damage("last night's again", self.nights[2], 0, "")
+        yield Damage("last night's again", self.scheduled_runs[2], 0, "")
         for _ in range(2):
-            yield Damage("of an earlier night", self.nights[self._random.randint(0, 1)], 4, SAME_BYTES)
-            yield Damage("stale", self.file(self._some(58)), 4, STALE, NIGHTS[self._random.randint(0, 1)])
+            yield Damage("of an earlier night", self.scheduled_runs[self._random.randint(0, 1)], 4, SAME_BYTES)
+            yield Damage("stale", self.file(self._some(58)), 4, STALE, COMPARED_SNAPSHOTS[self._random.randint(0, 1)])
             yield Damage("joined with itself", self.good + self.good, 4, "joined together")
             yield Damage("not text", self._garbled(), 4, "is not utf-8")
         for _ in range(3):
@@ -94,8 +94,8 @@ class Exports:
         yield Damage("trailer only", self.file([]), 4, "is a snapshot without rows")
         yield Damage("goes on after its end", self.good + self.rows[0].encode(), 4, "trailer")
         for _ in range(3):
-            left_out = [row.replace("Thing", "TEST") for row in self.gone]
-            yield Damage("filtered", self.file(self._mixed([*self.rows, *left_out])), 0, "")
+            skipped = [row.replace("Thing", "TEST") for row in self.gone]
+            yield Damage("filtered", self.file(self._mixed([*self.rows, *skipped])), 0, "")
 
     def _without_trailer(self) -> Iterator[Damage]:
         for _ in range(5):
@@ -128,15 +128,15 @@ class Exports:
         return self.good[:place] + b"\xff\xfe" + self.good[place:]
 
 
-class Night:
+class ScheduledRun:
     """A site that has worked through three nights, as often as it takes."""
 
     def __init__(self, site: Site, exports: Exports) -> None:
         self._site, self._kept = site, site.folder / "kept"
-        for name, content in zip(NIGHTS, exports.nights, strict=True):
+        for name, content in zip(COMPARED_SNAPSHOTS, exports.scheduled_runs, strict=True):
             site.export(name, content)
             assert site.sync("wms.products").code == 0
-        self._last = exports.nights[2]
+        self._last = exports.scheduled_runs[2]
         self._kept.mkdir()
         shutil.copy(site.folder / "state.db", self._kept)
         self._already = len(site.effects("product"))
@@ -148,7 +148,7 @@ class Night:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         shutil.copy(self._kept / "state.db", site.folder)
         if name == TONIGHT:
-            site.export(NIGHTS[2], self._last)
+            site.export(COMPARED_SNAPSHOTS[2], self._last)
         site.export(name, content)
         return site.sync("wms.products")
 
@@ -163,8 +163,8 @@ class Night:
 
 
 @pytest.fixture
-def nights(site: Site) -> Callable[[Exports, str], Night]:
-    def make(exports: Exports, on_gone: str) -> Night:
+def scheduled_runs(site: Site) -> Callable[[Exports, str], ScheduledRun]:
+    def make(exports: Exports, on_gone: str) -> ScheduledRun:
         site.edit("mode: append", f"mode: snapshot\n        on_gone: {on_gone}", within="products:")
         site.edit(
             "key: [SKU]", "skip: {test: {field: NAME, starts_with: TEST}}\n        key: [SKU]", within="products:"
@@ -173,7 +173,7 @@ def nights(site: Site) -> Callable[[Exports, str], Night]:
             trailer = 'delimiter: ";", trailer: {prefix: "TRL;", count: 1}'
             site.edit('delimiter: ";"', trailer, within="products:")
         site.init()
-        return Night(site, exports)
+        return ScheduledRun(site, exports)
 
     return make
 
@@ -185,11 +185,11 @@ NUMBERS = {True: 63, False: 37}
     ("trailer", "on_gone"), [pytest.param(True, "delete", id="counted"), pytest.param(False, "archive", id="uncounted")]
 )
 def test_no_damaged_export_removes_a_record(
-    nights: Callable[[Exports, str], Night], trailer: bool, on_gone: str
+    scheduled_runs: Callable[[Exports, str], ScheduledRun], trailer: bool, on_gone: str
 ) -> None:
     """Whatever is cut off, repeated, stale, joined, filtered or without keys: 0 removed, and the reason is told."""
     exports = Exports(Random(chaos_seed()), trailer=trailer)
-    night, told = nights(exports, on_gone), Counter[str]()
+    night, told = scheduled_runs(exports, on_gone), Counter[str]()
     for damage in exports.damages():
         told[damage.kind] += 1
         result = night.falls(damage.name, damage.content)

@@ -22,7 +22,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.patience import eventually
+from tests.waiting import eventually
 
 from crossdock.cli.main import main
 from crossdock.demo import effects_check
@@ -99,7 +99,9 @@ class Expected:
     def __init__(self, folder: Path) -> None:
         self.accepted: dict[str, dict[str, Any]] = {stream: {} for stream in STREAMS}
         self.waiting: dict[str, Rows] = {}
-        self.nights = [{stream: self._night(rows_of(folder, stream, n), stream) for stream in STREAMS} for n in (1, 2)]
+        self.scheduled_runs = [
+            {stream: self._night(rows_of(folder, stream, n), stream) for stream in STREAMS} for n in (1, 2)
+        ]
 
     def _night(self, rows: Rows, stream: str) -> dict[str, int]:
         counts = Counter(rows_read=len(rows))
@@ -155,13 +157,15 @@ def test_both_nights_are_what_the_exports_say(demo: Demo) -> None:
     """The accounts of both runs equal those that a script without crossdock makes of the files."""
     folder, told = demo
     expected = Expected(folder)
-    for run, night in zip(told["runs"], expected.nights, strict=True):
+    for run, night in zip(told["runs"], expected.scheduled_runs, strict=True):
         assert run["balanced"]
         assert {name: counted(stream) for name, stream in run["streams"].items()} == {
             f"wms.{stream}": {name: number for name, number in counts.items() if number}
             for stream, counts in night.items()
         }
-    assert expected.nights[0]["invoices"]["carried_on"] == expected.nights[1]["invoices"]["rejected"] == 1
+    assert (
+        expected.scheduled_runs[0]["invoices"]["carried_on"] == expected.scheduled_runs[1]["invoices"]["rejected"] == 1
+    )
 
 
 def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: Demo) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.e2e.silence import contents, tree
+from tests.e2e.socket_guard_runs import contents, tree
 from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
 from crossdock.clock import SystemClock

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.e2e import retail_truth
-from tests.e2e.silence import plan_silently
-from tests.e2e.stage import Stage
-from tests.patience import eventually
+from tests.e2e.project_folder import Stage
+from tests.e2e.socket_guard_runs import plan_silently
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 

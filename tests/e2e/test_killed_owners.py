@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.killed_owners import owners_are_killed
-from tests.e2e.stage import Stage
+from tests.e2e.project_folder import Stage
 
 pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
-from tests.patience import eventually
+from tests.waiting import eventually
 
 
 def waits(site: Site, stream: str, wait: str) -> None:

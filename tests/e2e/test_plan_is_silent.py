@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from tests.e2e import retail_truth
-from tests.e2e.silence import guarded, plan_silently
-from tests.e2e.stage import Stage
+from tests.e2e.project_folder import Stage
+from tests.e2e.socket_guard_runs import guarded, plan_silently
 
 pytestmark = pytest.mark.openssh
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 from tests.e2e.warehouse import FORWARD, INVOICES, PASSWORD, PERSON, PRODUCTS, Front, Reply, Seen, Site
-from tests.unit.state.test_state import intent
+from tests.unit.state.test_store import intent
 
 from crossdock.cli.main import cli, main
 from crossdock.errors import StateError
@@ -115,7 +115,7 @@ def assert_all_private(site: Site) -> None:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class RetryState:
     """Something that goes wrong, and what a sync then says, which proves that it did."""
 
     cause: Callable[[Site, ExitStack], object]
@@ -154,43 +154,45 @@ def binary_key(site: Site, _: ExitStack) -> None:
 
 
 TROUBLES = {
-    "nothing": Trouble(lambda *_: None, 0, "the tally balances"),
-    "names too long": Trouble(
+    "nothing": RetryState(lambda *_: None, 0, "the tally balances"),
+    "names too long": RetryState(
         lambda site, _: site.export("CUST_2.csv", CUSTOMERS.replace("Vogelsang", "x" * 500)),
         1,
         "crossdock records list",
     ),
-    "wrong password": Trouble(refuse_login, 3, "login refused"),
-    "wrong api key": Trouble(refuse_key, 3, "refuses our credential"),
-    "unreadable private key": Trouble(encrypt_key, 2, "private_key cannot be read"),
-    "private key that is no text": Trouble(binary_key, 2, "is not UTF-8 text"),
-    "locked state": Trouble(lock, 3, "database is locked"),
-    "state that cannot be written": Trouble(block_log, 3, "the state cannot be used"),
-    "state that is no database": Trouble(
+    "wrong password": RetryState(refuse_login, 3, "login refused"),
+    "wrong api key": RetryState(refuse_key, 3, "refuses our credential"),
+    "unreadable private key": RetryState(encrypt_key, 2, "private_key cannot be read"),
+    "private key that is no text": RetryState(binary_key, 2, "is not UTF-8 text"),
+    "locked state": RetryState(lock, 3, "database is locked"),
+    "state that cannot be written": RetryState(block_log, 3, "the state cannot be used"),
+    "state that is no database": RetryState(
         lambda site, _: (site.folder / "state.db").write_bytes(CUSTOMERS.encode() * 99), 3, "the state cannot be used"
     ),
-    "a record cut short": Trouble(
+    "a record cut short": RetryState(
         lambda site, _: site.export("CUST_1.csv", f"{CUSTOMERS}C3;{PERSON}\n"), 4, "2 fields instead of 8"
     ),
-    "a quote never closed": Trouble(
+    "a quote never closed": RetryState(
         lambda site, _: site.export("CUST_1.csv", f'{CUSTOMERS}C3;"{PERSON}\n'), 4, "never closed"
     ),
-    "two columns of one name": Trouble(
+    "two columns of one name": RetryState(
         lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have one name"
     ),
 }
 
 
-@pytest.mark.parametrize("trouble", [pytest.param(trouble, id=name) for name, trouble in TROUBLES.items()])
-def test_nothing_is_shown_whatever_goes_wrong(site: Site, trouble: Trouble, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trouble", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
+def test_nothing_is_shown_whatever_goes_wrong(
+    site: Site, retry_state: RetryState, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No command shows a secret or a person, in either form, with data in the state and with trouble of any kind."""
     monkeypatch.setattr(engine, "BUSY_S", 0.05)
     assert site.sync().code == 0
     site.export("CUST_2.csv", MOVED)
     with ExitStack() as stack:
-        trouble.cause(site, stack)
+        retry_state.cause(site, stack)
         code, text = shown(site, "sync")
-        assert (code, trouble.says in text) == (trouble.code, True), text
+        assert (code, retry_state.says in text) == (retry_state.code, True), text
         assert_private(site, text)
         assert_all_private(site)
 
@@ -560,8 +562,8 @@ def test_a_member_can_be_marked_as_personal(site: Site, front: Front) -> None:
     front.fate = lambda seen: reply(422, f"{json.loads(seen.body)['name']} is too long")
     assert_private(site, shown(site, "plan", "wms.products")[1])
     assert_private(site, shown(site, "sync", "wms.products")[1])
-    (letter,) = site.listed()
-    assert "(personal)" in letter["why"]
+    (dead_letter,) = site.listed()
+    assert "(personal)" in dead_letter["why"]
     front.fate = lambda _: FORWARD
     assert shown(site, "records", "replay")[0] == 0
     site.export("PROD_2.csv", f"SKU;NAME;PRICE\nP1;Sent to {PERSON};1.50\n")

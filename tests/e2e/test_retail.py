@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 from tests.e2e import retail_truth
+from tests.e2e.project_folder import LISTS, UNPACED, SandboxProcess, Stage
 from tests.e2e.retail_truth import Holdings, canonical
-from tests.e2e.stage import LISTS, UNPACED, SandboxProcess, Stage
 
 from crossdock.testing.openssh_server import OpenSshServer
 

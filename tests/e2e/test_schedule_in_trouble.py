@@ -16,16 +16,16 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from tests.e2e.crew import Crew
+from tests.e2e.processes import Crew
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site, expected
-from tests.integration.nightly.nights_race import Inline
-from tests.patience import WITHIN_S
+from tests.integration.scheduler.scheduled_runs_race import Inline
 from tests.servers import require
+from tests.waiting import WITHIN_S
 
 from crossdock.clock import SystemClock
 from crossdock.project import project
 from crossdock.scheduler.scheduler import Scheduler
-from crossdock.state import Occasion
+from crossdock.state import DueRun
 from crossdock.testing.postgres_server import PostgresServer
 
 EVERY_SECOND = "{time_zone: UTC, every: 1s}"
@@ -158,7 +158,7 @@ def test_a_night_that_was_stopped_goes_on_after_the_restart(site: Site) -> None:
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
     site.init()
     with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
-        tx.nights.counted_since("nightly", due - timedelta(hours=1))
+        tx.scheduled_runs.counted_since("nightly", due - timedelta(hours=1))
     site.export("CUST_1.csv", CUSTOMERS)
     site.export("PROD_1.csv", PRODUCTS)
     site.export("INV_1.csv", MANY)
@@ -168,7 +168,7 @@ def test_a_night_that_was_stopped_goes_on_after_the_restart(site: Site) -> None:
         crew.until(lambda: len(site.effects()) >= 50)
         assert crew.stop() == [0]
     assert len(site.effects()) < 4 + expected(MANY).total(), "it had ended before it was stopped"
-    asked: list[Occasion] = []
+    asked: list[DueRun] = []
     loaded = project.load(site.config)
     scheduler = Scheduler(loaded, SystemClock(), lambda _, night: asked.append(night), lambda _: None, Inline())
     scheduler.tick()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PERSON, PRODUCTS, Site
-from tests.patience import eventually
+from tests.waiting import eventually
 
 from crossdock.project import project
 
@@ -112,7 +112,7 @@ def test_sentences_read_as_they_always_did(site: Site, day: str) -> None:
 def test_a_night_of_long_ago_is_not_run(site: Site, day: str) -> None:
     """One that retention has removed counts as run, and it is said why nothing happens."""
     with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
-        tx.nights.end_until("nightly", datetime.now(UTC))
+        tx.scheduled_runs.end_until("nightly", datetime.now(UTC))
     result = site.run("schedule", "--once", day)
     assert (result.code, result.out) == (0, "")
     assert result.err == f"nightly for {day}: is not run: it is longer ago than 'retention' keeps nights\n"

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.crew import Crew
+from tests.e2e.processes import Crew
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 
 DEPOT = """\
@@ -73,10 +73,10 @@ def test_a_small_job_goes_on_while_a_large_one_waits(site: Site, depot: Path) ->
         crew.start()
         crew.until(lambda: begun(crew, "large") == 1 and len(site.effects("customer")) == 2)
         crew.until(lambda: bins_there(site) == 3)
-        nights = ended(crew, "small")
+        scheduled_runs = ended(crew, "small")
         bins(depot, 2, range(3, 8))
         crew.until(lambda: bins_there(site) == 8)
-        crew.until(lambda: ended(crew, "small") > nights)
+        crew.until(lambda: ended(crew, "small") > scheduled_runs)
         assert ended(crew, "large") == 0
         site.export("INV_1.csv", INVOICES)
         crew.until(lambda: ended(crew, "large") >= 1)

@@ -58,7 +58,7 @@ def assert_goes_on(site: Site, invoices: str = INVOICES) -> None:
     again = site.sync()
     assert again.json["balanced"]
     assert again.json["requests"] == 0
-    assert {letter["state"] for letter in site.listed()} == {"rejected", "waiting"}
+    assert {dead_letter["state"] for dead_letter in site.listed()} == {"rejected", "waiting"}
 
 
 # ---- PostgreSQL
@@ -98,13 +98,13 @@ def failing(beside: Engine, table: str, action: str, *, after: int = 0, times: i
         ("leases", 8, "53100", "make room on its disk"),
         ("runs", 0, "53200", "out of memory"),
         ("runs", 1, "53100", "make room on its disk"),
-        ("intake", 1, "53100", "make room on its disk"),
+        ("taken_files", 1, "53100", "make room on its disk"),
         ("intents", 3, "53100", "make room on its disk"),
         ("intents", 3, "57014", "statement_timeout"),
         ("bindings", 2, "58030", "check its disk"),
         ("key_stamps", 0, "42501", "grant its user the right"),
-        ("refused", 0, "55P03", "another session holds a lock"),
-        ("waiting", 0, "25006", "takes no writes"),
+        ("dead_letters", 0, "55P03", "another session holds a lock"),
+        ("waiting_records", 0, "25006", "takes no writes"),
         ("snapshots", 0, "XX001", "restore it from a backup"),
         ("buckets", 1, "22012", "find the cause"),
     ],
@@ -130,7 +130,7 @@ def test_a_server_that_is_short_of_something_for_long(site: Site, beside: Engine
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("table", ["leases", "intake", "intents", "bindings"])
+@pytest.mark.parametrize("table", ["leases", "taken_files", "intents", "bindings"])
 def test_sessions_that_end_in_a_transaction(site: Site, beside: Engine, table: str) -> None:
     """A server that ends every session in the middle of its work is told of by one sentence, and nothing is lost."""
     fill(site)
@@ -160,7 +160,7 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("table", ["nights", "runs"])
+@pytest.mark.parametrize("table", ["scheduled_runs", "runs"])
 def test_a_night_without_room(site: Site, beside: Engine, table: str) -> None:
     """A scheduled night fails with the same sentence, and is begun again by the next scheduler."""
     fill(site)
@@ -240,9 +240,9 @@ def no_writes(cursor: sqlite3.Cursor) -> None:
         ("intents", 1, no_room, "database or disk is full", "make room on its disk"),
         ("bindings", 1, no_room, "database or disk is full", "make room on its disk"),
         ("runs", 0, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("intake", 1, no_writes, "attempt to write a readonly database", "let this user write"),
+        ("taken_files", 1, no_writes, "attempt to write a readonly database", "let this user write"),
         ("intents", 1, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("waiting", 0, no_writes, "attempt to write a readonly database", "let this user write"),
+        ("waiting_records", 0, no_writes, "attempt to write a readonly database", "let this user write"),
     ],
 )
 def test_a_file_that_cannot_be_written(

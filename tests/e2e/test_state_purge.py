@@ -24,9 +24,9 @@ def grow_old(site: Site) -> None:
     with closing(sqlite3.connect(site.folder / "state.db")) as state, state:
         for table, column in (
             ("intents", "settled_at"),
-            ("refused", "refused_at"),
+            ("dead_letters", "refused_at"),
             ("runs", "finished_at"),
-            ("intake", "accepted_at"),
+            ("taken_files", "accepted_at"),
             ("snapshots", "finished_at"),
         ):
             state.execute(f"UPDATE {table} SET {column} = '2020' || substr({column}, 5) WHERE {column} IS NOT NULL")

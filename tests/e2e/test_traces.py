@@ -18,8 +18,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from tests.e2e.warehouse import PERSON, Front, Reply, Site
-from tests.patience import eventually
 from tests.servers import served
+from tests.waiting import eventually
 
 ENDPOINT, TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 SECRET = "otlp-canary-77"

@@ -23,7 +23,7 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import pytest
-from tests.patience import eventually
+from tests.waiting import eventually
 
 from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer

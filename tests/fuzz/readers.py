@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from crossdock import exact_json
 from crossdock.delivery import outcomes
-from crossdock.delivery.outcomes import Outcome, Subject
+from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.pacing import rate_headers
 from crossdock.platform import error_answers
 from crossdock.sources.link_header import next_target
@@ -130,9 +130,9 @@ def link_fields(examples: int) -> None:
 def meanings(answer: Answer) -> Iterator[Outcome]:
     """What *answer* means to a creation, an update, both kinds of look-up and a ping."""
     for subject in (
-        Subject("/v1/things", name="wms:1"),
-        Subject("/v1/things/x", "x"),
-        Subject(),
+        ExpectedRecord("/v1/things", name="wms:1"),
+        ExpectedRecord("/v1/things/x", "x"),
+        ExpectedRecord(),
     ):
         yield outcomes.of_answer(answer, subject)
         yield outcomes.of_look_up(answer, subject)

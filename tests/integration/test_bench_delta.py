@@ -36,7 +36,7 @@ def test_a_filled_state_is_as_a_loaded_one(tmp_path: Path) -> None:
     facts = []
     with OpenSshServer(tmp_path) as ssh:
         for way in (["--fill"], []):
-            stage = Stage(ssh, f"load{way}", 500, nights=("first",))
+            stage = Stage(ssh, f"load{way}", 500, scheduled_runs=("first",))
             assert bench_delta.found(run(stage.load(*way)).told) == (500, 0)
             with closing(sqlite3.connect(stage.folder / "state.db")) as database:
                 facts.append(database.execute(FACTS).fetchall())

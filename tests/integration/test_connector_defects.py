@@ -280,8 +280,8 @@ def test_a_key_that_is_too_long_is_a_dead_letter(each: Bench, key: str) -> None:
     each.begin([stream])
     report = each.sync()
     assert (report.exit_code, report.balanced, report.counters.requests) == (1, True, 1)
-    (letter,) = each.letters()
-    assert (letter.code, letter.pointer) == ("invalid_draft", "/externalId")
+    (dead_letter,) = each.dead_letters()
+    assert (dead_letter.code, dead_letter.pointer) == ("invalid_draft", "/externalId")
     assert each.sync().counters.requests == 0
 
 

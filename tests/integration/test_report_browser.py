@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.report_page import AT, HOSTILE, finish, letter, multiplied, sqlite_state, start, waiting
+from tests.report_page import AT, HOSTILE, dead_letter, finish, multiplied, sqlite_state, start, waiting
 from tests.servers import require, served
-from tests.unit.state.test_state import intent
+from tests.unit.state.test_store import intent
 
 from crossdock.cli import html_report
 
@@ -122,17 +122,17 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
         with state.begin() as tx:
             run = start(tx)
             told = "is not one of the countries that this tenant sells to, as the settings say; " * 4
-            tx.refused.put([letter(1, message=told)], run_id=run, at=AT)
+            tx.dead_letters.put([dead_letter(1, message=told)], run_id=run, at=AT)
         multiplied(folder / "state.db", 100_000)
         with state.begin() as tx:
-            evil = letter(0, key=HOSTILE, message=HOSTILE, source=HOSTILE, pointer=None, code="forbidden")
-            tx.refused.put([evil, letter(5, key="k" * 2_000, code="forbidden")], run_id=run, at=AT)
-            tx.waiting.put([waiting(number) for number in range(1, 300)], run_id=run, at=AT)
-            doubtful = [intent(number, status="in_doubt", attempts=1, first_sent_at=AT) for number in range(1, 300)]
-            tx.intents.add(doubtful, run_id=run, fence=1, at=AT)
+            evil = dead_letter(0, key=HOSTILE, message=HOSTILE, source=HOSTILE, pointer=None, code="forbidden")
+            tx.dead_letters.put([evil, dead_letter(5, key="k" * 2_000, code="forbidden")], run_id=run, at=AT)
+            tx.waiting_records.put([waiting(number) for number in range(1, 300)], run_id=run, at=AT)
+            unsettled = [intent(number, status="in_doubt", attempts=1, first_sent_at=AT) for number in range(1, 300)]
+            tx.intents.add(unsettled, run_id=run, fence=1, at=AT)
             steps = [[f"fetching {name}", 0, 1_000] for name in ("k" * 190, HOSTILE, "PRODUCTS_20260329.csv.gz")]
-            course = {"steps": steps, "samples": [[7_000 * number, number * 37 % 2_000] for number in range(500)]}
-            found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", course=course, rejected=100_003)
+            timings = {"steps": steps, "samples": [[7_000 * number, number * 37 % 2_000] for number in range(500)]}
+            found = finish(tx, run, error=f"{'long' * 100}\n{HOSTILE}", timings=timings, rejected=100_003)
             return html_report.page(tx.reporting, found, at=AT)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.integration.serving.test_connections import Web, limits, survive_anything, web
+from tests.integration.serving.test_guarded_connections import Web, limits, survive_anything, web
 
 __all__ = ["web"]  # a fixture
 

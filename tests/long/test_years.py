@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.chaos import years
+from tests.chaos.checks import SEED
 from tests.chaos.conftest import platform
-from tests.chaos.judge import SEED
 
 from crossdock.sandbox import SandboxServer
 from crossdock.state import StateUrl
@@ -23,7 +23,7 @@ def test_purging_changes_nothing(
     tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """A state that is purged after every night has the effects and accounts of one that never is."""
-    figures = years.purging_changes_nothing(tmp_path, platform, monkeypatch.setenv, nights=100, seed=seed)
+    figures = years.purging_changes_nothing(tmp_path, platform, monkeypatch.setenv, scheduled_runs=100, seed=seed)
     print(f"\npurging, seed {seed}: {dict(figures)}")
 
 
@@ -32,5 +32,7 @@ def test_a_state_stays_small(
 ) -> None:
     """After 400 scheduled nights no table has more rows than after 200, on either database."""
     state = "" if state_url.drivername == "sqlite" else state_url.render_as_string(hide_password=False)
-    half, whole, *sizes = years.a_state_stays_small(tmp_path, platform, monkeypatch.setenv, nights=400, state=state)
+    half, whole, *sizes = years.a_state_stays_small(
+        tmp_path, platform, monkeypatch.setenv, scheduled_runs=400, state=state
+    )
     print(f"\nstate on {state_url.drivername}: {half} after 200 nights, {whole} after 400, bytes {sizes}")

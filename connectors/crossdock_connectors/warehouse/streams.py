@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import FileSource, FileStore, Reader, UnavailableError
+from crossdock.sources import FileSource, FileStore, StreamId, UnavailableError
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
 
 W = TypeVar("W", bound=WarehouseSettings)
@@ -30,14 +30,14 @@ class WarehouseStream(DeclaredStream[W]):
 
     def pull(self, ctx: Context[W], since: str | None) -> Iterator[RawBatch]:
         del since  # the intake remembers by content
-        return self._source(ctx).read(self.reader(ctx))
+        return self._source(ctx).read(self.stream_id(ctx))
 
     def finished(self, ctx: Context[W]) -> None:
-        self._source(ctx).finished(self.reader(ctx))
+        self._source(ctx).finished(self.stream_id(ctx))
 
-    def reader(self, ctx: Context[Any]) -> Reader:
+    def stream_id(self, ctx: Context[Any]) -> StreamId:
         """Who reads, as the intake knows it."""
-        return Reader(f"{ctx.connection}.{self.name}", self.version)
+        return StreamId(f"{ctx.connection}.{self.name}", self.version)
 
     def _source(self, ctx: Context[W]) -> FileSource:
         def make() -> FileSource:
@@ -48,7 +48,7 @@ class WarehouseStream(DeclaredStream[W]):
                 ctx.place,
                 settle_s=ctx.settings.settle_s,
                 snapshot=self.mode == "snapshot",
-                readers=[peer.reader(ctx) for peer in self.peers],
+                stream_ids=[peer.stream_id(ctx) for peer in self.peers],
                 wait=self.wait,
             )
 

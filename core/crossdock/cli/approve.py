@@ -11,7 +11,7 @@ from crossdock.cli.shared_options import MOST, as_json, config_option, counted, 
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.state import Removal, Transaction
+    from crossdock.state import PendingRemoval, Transaction
 
 
 @click.command(epilog=example("crossdock approve", "crossdock approve wms.products 150"))
@@ -32,7 +32,7 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     loaded = project.load(config)
     if stream is None or number is None:
         with loaded.look() as tx:
-            waiting = tx.removals.listed()
+            waiting = tx.snapshots.listed()
         if as_json:
             terminal_output.print_json([_facts(each) for each in waiting])
         else:
@@ -46,19 +46,19 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         say(f"approved: {_told(approved)}; 'crossdock sync {stream}' does it")
 
 
-def _approve(tx: Transaction, stream: str, number: int) -> Removal:
+def _approve(tx: Transaction, stream: str, number: int) -> PendingRemoval:
     from crossdock.clock import SystemClock
 
-    waits = tx.removals.get(stream)
+    waits = tx.snapshots.get(stream)
     if waits is None:
         raise ConfigError(f"nothing of {stream} waits for approval", hint="'crossdock approve' lists what does")
     if waits.number != number:
         raise ConfigError(f"what waits for approval is to {_told(waits)}, and not {number:,}")
-    tx.removals.approve(waits, at=SystemClock().now())
-    return tx.removals.get(stream) or waits
+    tx.snapshots.approve(waits, at=SystemClock().now())
+    return tx.snapshots.get(stream) or waits
 
 
-def _show(waiting: list[Removal]) -> None:
+def _show(waiting: list[PendingRemoval]) -> None:
     from crossdock.cli import terminal_output
 
     rows = [
@@ -73,11 +73,11 @@ def _show(waiting: list[Removal]) -> None:
         console.print("no removal waits for approval")
 
 
-def _told(removal: Removal) -> str:
+def _told(removal: PendingRemoval) -> str:
     return f"{removal.what}: {counted(removal.number, 'record')}"
 
 
-def _facts(removal: Removal) -> dict[str, Any]:
+def _facts(removal: PendingRemoval) -> dict[str, Any]:
     return {
         "stream": removal.stream,
         "number": removal.number,

@@ -43,7 +43,7 @@ def import_(file: Path, config: Path, *, as_json: bool) -> None:
 
     at = SystemClock().now()
     with project.load(config).alone() as state:
-        number = state.apply(lambda tx: binding_import.take_over(tx, file, at=at))
+        number = state.apply(lambda tx: binding_import.import_bindings(tx, file, at=at))
     if as_json:
         terminal_output.print_json({"bound": number})
     else:

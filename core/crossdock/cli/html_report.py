@@ -13,8 +13,8 @@ from crossdock.cli.timing_lines import span
 from crossdock.errors import ConfigError
 from crossdock.local_files import replace_file
 from crossdock.printable import printable
-from crossdock.state import Run
-from crossdock.state.tables.run_details import Delivery, Reason, Reporting, Row
+from crossdock.state import RunRecord
+from crossdock.state.tables.run_details import Delivery, Reason, Row, RunDetails
 
 LISTED = 200  # records of each reason, and of each other kind
 _OPENED = 20  # records of a list that is open at first
@@ -57,15 +57,15 @@ def write(path: Path, page: str) -> None:
         raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
 
 
-def page(state: Reporting, run: Run, *, at: datetime) -> str:
+def page(state: RunDetails, run: RunRecord, *, at: datetime) -> str:
     """The report of *run* as it is known now, *at*; at most 5 MB of it."""
-    told = (*_head(run), *_accounts(run), *_course(run))
+    told = (*_head(run), *_accounts(run), *_timings(run))
     parts = [*told, _deliveries(state.deliveries(run)), *_left(state, run, at)]
     title = f"{_text(run.status)}: run {run.id}, {_text(run.business_date)}"
     return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
 
 
-def _head(run: Run) -> Iterator[str]:
+def _head(run: RunRecord) -> Iterator[str]:
     streams = (run.tally or {}).values()
     told = {
         "job": run.job or "started by hand",
@@ -87,7 +87,7 @@ def _head(run: Run) -> Iterator[str]:
         yield f'<p class="bad">It ended with: {lines}</p>'
 
 
-def _accounts(run: Run) -> Iterator[str]:
+def _accounts(run: RunRecord) -> Iterator[str]:
     if run.tally is None:
         yield '<p class="bad">It has no accounts.</p>'
         return
@@ -109,7 +109,7 @@ def _deliveries(found: Sequence[Delivery]) -> str:
     return f"<h2>Deliveries, slowest first</h2>{table}" if found else ""
 
 
-def _left(state: Reporting, run: Run, at: datetime) -> Iterator[str]:
+def _left(state: RunDetails, run: RunRecord, at: datetime) -> Iterator[str]:
     """What did not get through."""
     reasons = state.reasons(run.id)
     room = _ROOM // (len(reasons) + 2)
@@ -127,11 +127,11 @@ def _left(state: Reporting, run: Run, at: datetime) -> Iterator[str]:
     yield _said(number, "waiting for others", "That passes by itself once those are delivered.")
     yield _listing("Longest first", _WAITING, map(_waiting, waiting), number, room, state="waiting")
 
-    number, doubtful = state.in_doubt(limit=LISTED)
+    number, unsettled = state.in_doubt(limit=LISTED)
     yield "<h2>In doubt</h2>"
     cure = "Look whether they are on the platform, then <code>crossdock records resolve</code>."
     yield _said(number, "delivered or not: nobody knows", cure)
-    yield _listing("Oldest first", _DOUBTFUL, map(_doubtful, doubtful), number, room, state="in-doubt")
+    yield _listing("Oldest first", _DOUBTFUL, map(_unsettled, unsettled), number, room, state="in-doubt")
     if unsent := state.unsent():
         yield f"<p>Begun and not settled: {counted(unsent, 'operation')}. The next run sends them.</p>"
     yield f'<p class="soft end">Rejected, waiting and in doubt: as the state knew it at {_instant(at)}.</p>'
@@ -157,7 +157,7 @@ def _waiting(row: Row) -> str:
     return _row((row["stream"], row["key"], parents, row["source"], str(row["line"]), _instant(row["since"])))
 
 
-def _doubtful(row: Row) -> str:
+def _unsettled(row: Row) -> str:
     sent = _instant(row["first_sent_at"]) or "before the state was restored"
     place = (row["source"], str(row["line"]))
     return _row((row["stream"], row["key"], row["operation"], row["attempts"], sent, *place))
@@ -207,7 +207,7 @@ def _instant(at: datetime | None) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}Z" if at else ""
 
 
-def _course(run: Run) -> Iterator[str]:
+def _timings(run: RunRecord) -> Iterator[str]:
     if steps := timing_lines.slowest(run):
         rows = (_row((step.name, span(step.lasted), f"{step.share:.0f} %")) for step in steps)
         yield f"<h2>Slowest steps</h2>{_table(('step', 'lasted', 'of the run'), rows, kind='numbers named')}"

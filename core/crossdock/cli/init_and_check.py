@@ -58,9 +58,7 @@ def check(config: Path, *, as_json: bool) -> int:
         for subject, item in findings:
             terminal_output.print_lines(console, f"{'ok  ' if item.ok else 'FAIL'}  {subject}: {item.text}")
         console.print()
-        console.print(
-            terminal_output.table("Assumptions (not documented)", ("what", "value"), assumptions.items())
-        )
+        console.print(terminal_output.table("Assumptions (not documented)", ("what", "value"), assumptions.items()))
     return 0 if all(item.ok for _, item in findings) else 3
 
 
@@ -102,12 +100,12 @@ def _connection(connection: Connection) -> Iterator[Finding]:
     from crossdock.connector import Context, Finding
     from crossdock.progress import Silent
     from crossdock.runs.intake_logs import NoIntake
-    from crossdock.sources.source_context import Workplace
+    from crossdock.sources.source_context import SourceContext
 
     if connection.connector.check is None:
         return
     with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
-        place = Workplace(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
+        place = SourceContext(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
         try:
             yield from connection.connector.check(Context(connection.settings, connection.name, place))
         except CrossdockError as error:

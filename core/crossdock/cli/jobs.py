@@ -26,7 +26,7 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
 
     loaded = project.load(config)
     with loaded.look() as tx:
-        nights, paused = tx.nights.listed(limit=limit), tx.nights.paused()
+        scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused()
     rows = [
         {
             "job": night.job,
@@ -37,7 +37,7 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
             "attempts": night.attempts,
             "note": night.note,
         }
-        for night in nights
+        for night in scheduled_runs
     ]
     if as_json:
         terminal_output.print_json({"paused": sorted(paused), "nights": rows})
@@ -73,5 +73,5 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     if job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}")
     with closing(loaded.open_state()) as state, state.begin() as tx:
-        tx.nights.pause(job, SystemClock().now(), paused=paused)
+        tx.scheduled_runs.pause(job, SystemClock().now(), paused=paused)
     say(f"{job}: {'paused' if paused else 'goes on'}")

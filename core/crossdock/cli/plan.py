@@ -53,16 +53,16 @@ def plan(
 
     loaded = project.load(config)
     listing = _Listing(limit, loaded.masks, removals.verb)
-    sink = dry_run.Sink(
+    listener = dry_run.PlanListener(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
     )
     with terminal_output.progress(wanted=not as_json) as progress:
         if out is None:
-            planned, kept = dry_run.plan(loaded, list(streams), sink, clock=SystemClock(), progress=progress), None
+            planned, kept = dry_run.plan(loaded, list(streams), listener, clock=SystemClock(), progress=progress), None
         else:
             from crossdock.runs import plan_file
 
-            planned, kept = plan_file.plan(loaded, streams, sink, clock=SystemClock(), progress=progress)
+            planned, kept = plan_file.plan(loaded, streams, listener, clock=SystemClock(), progress=progress)
     terminal_output.print_errors(planned.errors)
     if as_json:
         document = {
@@ -108,9 +108,13 @@ class _Listing:
     def withheld(self, operation: Operation) -> None:
         self._add("hold", operation.stream, operation.record.key, lambda: {"removal": self._verb(operation)})
 
-    def refused(self, letter: DeadLetter) -> None:
-        detail = {"code": letter.code, "at": f"{letter.source}:{letter.line}", "pointer": letter.pointer}
-        self._add("reject", letter.stream, letter.key, lambda: {**detail, "message": letter.message})
+    def refused(self, dead_letter: DeadLetter) -> None:
+        detail = {
+            "code": dead_letter.code,
+            "at": f"{dead_letter.source}:{dead_letter.line}",
+            "pointer": dead_letter.pointer,
+        }
+        self._add("reject", dead_letter.stream, dead_letter.key, lambda: {**detail, "message": dead_letter.message})
 
     def waiting(self, record: WaitingRecord) -> None:
         self._add("wait", record.stream, record.key, lambda: {"waits_for": record.waits_for})
@@ -140,8 +144,8 @@ class _Listing:
             console.print(f"... and {hidden:,} more (--limit)")
         counts = ", ".join(f"{number:,} {label}" for label, number in self._counts.items())
         if unread:
-            left_out = counted(unread, "stream")
-            console.print(f"plan incomplete: {left_out} could not be read; {counts or 'nothing else to do'}")
+            skipped = counted(unread, "stream")
+            console.print(f"plan incomplete: {skipped} could not be read; {counts or 'nothing else to do'}")
         else:
             console.print(f"plan: {counts or 'nothing to do'}")
         console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}", soft_wrap=True)
@@ -166,7 +170,6 @@ _NOTES = {
 
 
 def _details(item: dict[str, Any]) -> list[str]:
-    from crossdock import exact_json
 
     if item["do"] in {"create", "delete"}:
         return []
@@ -176,7 +179,7 @@ def _details(item: dict[str, Any]) -> list[str]:
         return [
             f"{name}: changed (personal)"
             if change is PERSONAL
-            else f"{name}: {exact_json.dumps(change['before']).decode()} -> {exact_json.dumps(change['after']).decode()}"
+            else f"{name}: {_json(change['before'])} -> {_json(change['after'])}"
             for name, change in item["changes"].items()
         ]
     if item["do"] == "wait":
@@ -184,3 +187,10 @@ def _details(item: dict[str, Any]) -> list[str]:
     if item["do"] == "reject":
         return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
     return [f"under the same idempotency key {item['idempotency_key']}"]
+
+
+def _json(value: Any) -> str:
+    from crossdock import exact_json
+
+    text = exact_json.dumps(value)
+    return text.decode()

@@ -14,7 +14,7 @@ from crossdock.cli.shared_options import MOST, as_json, config_option, counted, 
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.state import Choice, Intent, Transaction
+    from crossdock.state import DeadLetterFilter, Intent, Transaction
 
 State = click.Choice(["rejected", "waiting", "in-doubt"])
 SHOWN = ("rejected", "waiting", "in-doubt", "dropped")
@@ -164,24 +164,24 @@ def drop_(stream: str, key: str | None, reason: str | None, state: str | None, c
     choice = _choice(stream, key, reason, None)
 
     def drop(tx: Transaction, at: datetime) -> int:
-        letters = tx.refused.chosen(choice) if state in {None, "rejected"} else []
-        waiting = tx.waiting.chosen(choice) if state in {None, "waiting"} and reason is None else []
+        dead_letters = tx.dead_letters.chosen(choice) if state in {None, "rejected"} else []
+        waiting = tx.waiting_records.chosen(choice) if state in {None, "waiting"} and reason is None else []
         intents = operator_actions.in_doubt(tx, choice) if state in {None, "in-doubt"} and reason is None else []
-        operator_actions.drop(tx, letters, waiting, intents, at=at)
-        return len(letters) + len(waiting) + len(intents)
+        operator_actions.drop(tx, dead_letters, waiting, intents, at=at)
+        return len(dead_letters) + len(waiting) + len(intents)
 
     _mend(config, drop, "dropped", as_json=as_json)
 
 
-def _choice(stream: str | None, key: str | None, reason: str | None, since: datetime | None) -> Choice:
+def _choice(stream: str | None, key: str | None, reason: str | None, since: datetime | None) -> DeadLetterFilter:
     from crossdock.records import REASONS, key_text
-    from crossdock.state import Choice
+    from crossdock.state import DeadLetterFilter
 
     if reason is not None and reason not in REASONS:
         raise ConfigError(f"there is no reason {reason!r}; there are {', '.join(sorted(REASONS))}")
     if key is not None and not {"%", "|"} & set(key):
         key = key_text([key])  # as it stands in the source; else it was copied from a list
-    return Choice(stream, key, reason, since.replace(tzinfo=UTC) if since else None)
+    return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None)
 
 
 def _mend(config: Path, work: Callable[[Transaction, datetime], int], done: str, *, as_json: bool) -> None:
@@ -217,7 +217,7 @@ def _rejected(tx: Transaction, limit: int, state: str = "rejected") -> list[dict
     status = "dropped" if state == "dropped" else "refused"
     return [
         item | {"state": state, "why": f"{item['code']}: {item['message']}", "since": item["refused_at"]}
-        for item in tx.refused.listed(limit=limit, status=status)
+        for item in tx.dead_letters.listed(limit=limit, status=status)
     ]
 
 
@@ -226,7 +226,7 @@ def _waiting(tx: Transaction, limit: int) -> list[dict[str, Any]]:
         names = [f"{parent['resource']} {parent['namespace']}:{parent['key']}" for parent in item["waits_for"]]
         return f"waits for {', '.join(names)}"
 
-    return [item | {"state": "waiting", "why": why(item)} for item in tx.waiting.listed(limit=limit)]
+    return [item | {"state": "waiting", "why": why(item)} for item in tx.waiting_records.listed(limit=limit)]
 
 
 def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from crossdock.cli.shared_options import MOST, as_json, config_option, example, 
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.state import Run
+    from crossdock.state import RunRecord
 
 
 @click.command(epilog=example("crossdock runs", "crossdock runs --limit 5 --json"))
@@ -66,7 +66,7 @@ def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
         _tell(found)
 
 
-def _tell(run: Run) -> None:
+def _tell(run: RunRecord) -> None:
     from crossdock.cli import tally_lines, terminal_output
 
     if run.tally is None:
@@ -78,7 +78,7 @@ def _tell(run: Run) -> None:
     _tell_course(run)
 
 
-def _tell_course(run: Run) -> None:
+def _tell_course(run: RunRecord) -> None:
     from crossdock.cli import terminal_output, timing_lines
 
     if steps := timing_lines.slowest(run):
@@ -90,5 +90,5 @@ def _tell_course(run: Run) -> None:
         say(f"allowance: {spent}")
 
 
-def _lasted(run: Run) -> str:
+def _lasted(run: RunRecord) -> str:
     return "" if run.finished_at is None else f"{(run.finished_at - run.started_at).total_seconds():.1f} s"

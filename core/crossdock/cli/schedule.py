@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from crossdock.clock import Clock
     from crossdock.notifications.notifier import Notifier
     from crossdock.project.project import Project
-    from crossdock.runs.timings import Course
+    from crossdock.runs.timings import Timings
     from crossdock.scheduler.run_log import LogFormat
-    from crossdock.state import Occasion
+    from crossdock.state import DueRun
 
 
 @click.command(
@@ -94,13 +94,13 @@ def schedule(
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
     from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
-    from crossdock.scheduler.due_jobs import Agenda
+    from crossdock.scheduler.due_jobs import DueJobs
 
     now = SystemClock().now()
     rows = []
     with loaded.look() as tx:
-        expected = {name: tx.nights.expected(name) for name in loaded.jobs}
-    for name, due in Agenda(loaded.jobs).preview(now, now + timedelta(days=days)):
+        expected = {name: tx.scheduled_runs.expected(name) for name in loaded.jobs}
+    for name, due in DueJobs(loaded.jobs).preview(now, now + timedelta(days=days)):
         zone = loaded.jobs[name].schedule.zone
         seconds, requests = expected[name] or (None, None)
         ends = None if seconds is None else (due.instant + timedelta(seconds=seconds)).astimezone(zone)
@@ -129,7 +129,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     from crossdock.platform.access_check import check_clock
     from crossdock.scheduler import run_log
     from crossdock.scheduling.due_times import due
-    from crossdock.state import Occasion
+    from crossdock.state import DueRun
 
     try:
         day = date.fromisoformat(text)
@@ -145,33 +145,33 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
         for name in [job] if job else loaded.jobs:
             found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
             for one in (each for each in found if each.business_date == day):
-                occasion = Occasion(name, one.instant, one.business_date)
-                codes.append(_night(loaded, occasion, trace, log_format, as_json=as_json))
+                due_run = DueRun(name, one.instant, one.business_date)
+                codes.append(_night(loaded, due_run, trace, log_format, as_json=as_json))
     return max(codes)
 
 
 def _night(
-    loaded: Project, occasion: Occasion, trace: Callable[[Course], None], log_format: LogFormat, *, as_json: bool
+    loaded: Project, due_run: DueRun, trace: Callable[[Timings], None], log_format: LogFormat, *, as_json: bool
 ) -> int:
     """Run a night and show it; its exit code."""
     from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
     from crossdock.errors import CrossdockError
     from crossdock.runs import runner, session
-    from crossdock.runs.timings import Course
-    from crossdock.scheduler.run_log import NightLog
+    from crossdock.runs.timings import Timings
+    from crossdock.scheduler.run_log import RunLog
 
     clock, logged = SystemClock(), log_format == "json"
-    log = NightLog(occasion.job, occasion.business_date)
+    log = RunLog(due_run.job, due_run.business_date)
     with ExitStack() as stack:
         if logged:
-            course = log.course(clock)
+            timings = log.timings(clock)
         else:
-            course = Course(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
+            timings = Timings(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
         interrupt = stack.enter_context(_ending(log_format))
         try:
             with session.opened(loaded, clock) as held:
-                report = runner.night(held, occasion, progress=course, interrupt=interrupt)
+                report = runner.night(held, due_run, progress=timings, interrupt=interrupt)
             _keep_up(loaded, clock, interrupt)
         except CrossdockError as error:
             if not logged:
@@ -179,13 +179,13 @@ def _night(
             log.ended(None, str(error))
             raise SystemExit(error.exit_code) from error
         finally:
-            trace(course)
+            trace(timings)
     if report is None:
-        said = _why_not(loaded, occasion)
+        said = _why_not(loaded, due_run)
         if logged:
             log.say(said)
         else:
-            say(f"{occasion.job} for {occasion.business_date}: {said}", err=True)
+            say(f"{due_run.job} for {due_run.business_date}: {said}", err=True)
         return 0
     if logged:
         log.ended(report)
@@ -199,16 +199,16 @@ def _night(
 
 
 def _keep_up(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
-    from crossdock.scheduler.retention_task import Upkeep
+    from crossdock.scheduler.retention_task import RetentionTask
 
-    upkeep = Upkeep(clock)
+    upkeep = RetentionTask(clock)
     while not interrupt.is_set() and upkeep.turn(loaded):
         """There is more."""
 
 
-def _why_not(loaded: Project, occasion: Occasion) -> str:
+def _why_not(loaded: Project, due_run: DueRun) -> str:
     with loaded.look() as tx:
-        night = tx.nights.get(occasion.job, occasion.due, occasion.business_date)
+        night = tx.scheduled_runs.get(due_run.job, due_run.due, due_run.business_date)
     return "is not run: it is longer ago than 'retention' keeps nights" if night is None else "has been run already"
 
 
@@ -225,22 +225,22 @@ def _forever(
     from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
     from crossdock.observability.health import serve
-    from crossdock.observability.metrics import Vitals
+    from crossdock.observability.metrics import Metrics
     from crossdock.scheduler import run_log
     from crossdock.scheduler.service import Service
 
     clock, log = SystemClock(), run_log.LOGGER
-    vitals, notifier = Vitals(clock), _notifier(config)
+    metrics, notifier = Metrics(clock), _notifier(config)
     with run_log.shown(log_format), traced(run_log.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(_ending(log_format))
         if health is not None:
-            base_url = stack.enter_context(serve(vitals, port=health, allowed_hosts=allowed_hosts))
+            base_url = stack.enter_context(serve(metrics, port=health, allowed_hosts=allowed_hosts))
             log.info("serving %s", base_url)
         reloaded = stack.enter_context(_hangups(config))
         log.info("watching %s", ", ".join(loaded.jobs))
         threads = ThreadPoolExecutor(at_once, "night")
         service = Service(
-            loaded, clock, interrupt, vitals, notifier=notifier, trace=trace, executor=threads, at_once=at_once
+            loaded, clock, interrupt, metrics, notifier=notifier, trace=trace, executor=threads, at_once=at_once
         )
         try:
             service.run(reloaded)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from crossdock.project.project import Project
     from crossdock.state.tables.expiry import Ages
-    from crossdock.state.tables.retention import Purged
+    from crossdock.state.tables.retention import PurgeResult
     from crossdock.state.tables.state_size import Contents
 
 _PREFIXES = "KMGTP"
@@ -176,19 +176,19 @@ def _summary(contents: Contents) -> str:
     return "\n".join([*parts, f"oldest unsettled operation: of {oldest.stream}, {status}, since {since}"])
 
 
-def _count(loaded: Project, ages: Ages) -> Purged:
+def _count(loaded: Project, ages: Ages) -> PurgeResult:
     with loaded.look() as tx:
         return tx.retention.count(ages)
 
 
-def _purge(loaded: Project, ages: Ages) -> Purged:
+def _purge(loaded: Project, ages: Ages) -> PurgeResult:
     from crossdock.state.upkeep import purge
 
     with closing(loaded.open_state()) as opened:
         return purge.purge(opened, loaded.state_url, ages)
 
 
-def _told(done: Purged, before: datetime, were: str) -> str:
+def _told(done: PurgeResult, before: datetime, were: str) -> str:
     return (
         f"ended before {before:%Y-%m-%d %H:%M}Z:\n"
         f"{done.operations_removed:,} settled operations {were} removed, {done.operations_emptied:,} emptied of data\n"

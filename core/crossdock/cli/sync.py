@@ -31,25 +31,25 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
     from crossdock.clock import SystemClock
     from crossdock.project import project
     from crossdock.runs import runner
-    from crossdock.runs.timings import Course
+    from crossdock.runs.timings import Timings
     from crossdock.sources.source_context import Patience
 
     loaded, clock = project.load(config), SystemClock()
     with traced() as trace:
         with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-            course = Course(clock, progress)
+            timings = Timings(clock, progress)
             try:
                 report = runner.sync(
                     loaded,
                     list(streams),
                     clock=clock,
-                    progress=course,
+                    progress=timings,
                     interrupt=interrupt,
-                    lane="live" if live else "batch",
+                    priority="live" if live else "batch",
                     patience=Patience(clock.now()) if wait else None,
                 )
             finally:
-                trace(course)
+                trace(timings)
         return told(report, as_json=as_json)
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from crossdock.tally import IN, OUT
 
 if TYPE_CHECKING:
-    from crossdock.state import Run
+    from crossdock.state import RunRecord
 
 Line = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class TallyTable:
     """One line a stream, one column a term that any stream has; the first column names the stream."""
 
     title: str
@@ -23,7 +23,7 @@ class Account:
     lines: list[Line]
 
 
-def of(streams: Mapping[str, Any]) -> tuple[Account, Account]:
+def of(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
     """The rows' and the records' account of the *streams* of `facts`; terms that are zero are left out."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
@@ -33,7 +33,7 @@ def of(streams: Mapping[str, Any]) -> tuple[Account, Account]:
     )
 
 
-def facts(run: Run) -> dict[str, Any]:
+def facts(run: RunRecord) -> dict[str, Any]:
     """What is known of a run, as ``--json`` prints it."""
     tally = run.tally or {}
     ended = run.finished_at or run.started_at
@@ -51,11 +51,11 @@ def facts(run: Run) -> dict[str, Any]:
     }
 
 
-def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> Account:
+def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> TallyTable:
     terms = dict.fromkeys(term for account in accounts.values() for term in account)
     shown = [term for term in terms if term in always or any(account.get(term) for account in accounts.values())]
     lines: list[Line] = [(name, *(account.get(term, 0) for term in shown)) for name, account in accounts.items()]
-    return Account(title, ("stream", *shown), lines)
+    return TallyTable(title, ("stream", *shown), lines)
 
 
 def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:

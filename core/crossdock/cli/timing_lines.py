@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.state import Run
+    from crossdock.state import RunRecord
 
 SLOWEST = 10  # steps that are shown
 _SHORT = timedelta(milliseconds=50)  # what would be shown as 0.0 s
@@ -26,7 +26,7 @@ class Slow:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class AllowanceSummary:
     """What could have been sent.
 
     Attributes:
@@ -46,9 +46,9 @@ class Allowance:
         return f"lowest {self.lowest:,} tokens, after {span(self.lowest_at)}; highest {self.highest:,}; {quarter}"
 
 
-def facts(run: Run) -> dict[str, Any]:
+def facts(run: RunRecord) -> dict[str, Any]:
     """What ``--json`` prints of it; nothing if nobody kept it."""
-    if run.course is None:
+    if run.timings is None:
         return {}
     steps = [{"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest(run)]
     spent = allowance(run)
@@ -60,22 +60,22 @@ def facts(run: Run) -> dict[str, Any]:
     return {"slowest_steps": steps, "allowance": told}
 
 
-def slowest(run: Run) -> list[Slow]:
+def slowest(run: RunRecord) -> list[Slow]:
     """The steps that took longest, at most `SLOWEST`; without those too short to be shown."""
     sums: dict[str, timedelta] = {}
-    for name, _, lasted in (run.course or {}).get("steps", ()):
+    for name, _, lasted in (run.timings or {}).get("steps", ()):
         sums[name] = sums.get(name, timedelta()) + timedelta(milliseconds=lasted)
     whole = sum(sums.values(), timedelta())
     ordered = sorted(sums.items(), key=lambda item: item[1], reverse=True)
     return [Slow(name, lasted, 100 * (lasted / whole)) for name, lasted in ordered[:SLOWEST] if lasted >= _SHORT]
 
 
-def samples(run: Run) -> list[Sample]:
+def samples(run: RunRecord) -> list[Sample]:
     """The allowance in the course of time."""
-    return [(at / 1000, tokens) for at, tokens in (run.course or {}).get("samples", ())]
+    return [(at / 1000, tokens) for at, tokens in (run.timings or {}).get("samples", ())]
 
 
-def allowance(run: Run) -> Allowance | None:
+def allowance(run: RunRecord) -> AllowanceSummary | None:
     """Its sum; None where nobody knew it."""
     told = samples(run)
     if not told:
@@ -83,7 +83,7 @@ def allowance(run: Run) -> Allowance | None:
     at, lowest = min(told, key=lambda sample: sample[1])
     highest = max(tokens for _, tokens in told)
     short = sum(later - at for (at, before), (later, after) in pairwise(told) if 4 * max(before, after) < highest)
-    return Allowance(lowest, timedelta(seconds=at), highest, timedelta(seconds=short))
+    return AllowanceSummary(lowest, timedelta(seconds=at), highest, timedelta(seconds=short))
 
 
 def span(lasted: timedelta) -> str:

@@ -67,7 +67,7 @@ def _story(tx: Transaction, key_hash: int) -> dict[str, Any]:
     return {
         "bindings": [_plain(row) for row in tx.tracing.binding(key_hash)],
         "operations": [_plain(row) for row in tx.tracing.operations(key_hash)],
-        "rejected": [_plain(row) for row in tx.tracing.letters(key_hash)],
+        "rejected": [_plain(row) for row in tx.tracing.dead_letters(key_hash)],
         "waiting": [_plain(row) for row in tx.tracing.waits(key_hash)],
     }
 

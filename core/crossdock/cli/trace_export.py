@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from crossdock.cli.shared_options import warn
 
 if TYPE_CHECKING:
-    from crossdock.runs.timings import Course
+    from crossdock.runs.timings import Timings
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 @contextmanager
-def traced(warn: Callable[[str], None] = warn) -> Iterator[Callable[[Course], None]]:
+def traced(warn: Callable[[str], None] = warn) -> Iterator[Callable[[Timings], None]]:
     """Gives what is to be told of each run that ended; nothing of OpenTelemetry is imported unless it is asked for.
 
     No failure here is the run's: it is told as a warning.
@@ -49,5 +49,5 @@ def asked(environment: Mapping[str, str]) -> str | None:
     return None if off or others else next((name for name in _ENDPOINTS if environment.get(name)), None)
 
 
-def _ignore(_: Course) -> None:
+def _ignore(_: Timings) -> None:
     """Nobody asked."""

@@ -12,7 +12,7 @@ OPENS_AT = 16  # failures among them: an outage fails nearly all, and what fails
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0  # between two probes; half of it is certain: fewer than one a second
 
 
-class Breaker:
+class CircuitBreaker:
     """Says how many requests may be on their way; a value with a memory, on its caller's clock.
 
     Closed: *limit*. After `OPENS_AT` failures among the last `WATCHED` outcomes open: none, but for one probe after

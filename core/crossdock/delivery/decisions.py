@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.senders import Errand
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.senders import SendTask
+from crossdock.delivery.settlement import Settlement
 from crossdock.state import Attempt, Intent
 from crossdock.state.tables.intents import Status
 
 
 @dataclass(slots=True)
-class Verdicts:
+class Decisions:
     """What one turn decided, to be written in one transaction.
 
     Attributes:
@@ -23,7 +23,7 @@ class Verdicts:
         attempts: How sendings ended that are worth telling.
     """
 
-    settled: list[Settled] = field(default_factory=list)
+    settled: list[Settlement] = field(default_factory=list)
     moved: list[Intent] = field(default_factory=list)
     successors: list[Intent] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
@@ -34,11 +34,11 @@ class Verdicts:
     def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
         """Settle *intent*, with which the run is done."""
         intent.status = status
-        self.settled.append(Settled(intent, outcome, untouched=untouched))
+        self.settled.append(Settlement(intent, outcome, untouched=untouched))
 
-    def note(self, errand: Errand, outcome: Outcome, *, at: datetime) -> None:
+    def note(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
         """Keep how a sending ended, unless it was delivered at the first go, which its intent tells."""
-        intent = errand.intent
-        if errand.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
+        intent = task.intent
+        if task.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)
             self.attempts.append(attempt)

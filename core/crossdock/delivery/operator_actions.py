@@ -9,10 +9,10 @@ from datetime import datetime
 from crossdock.delivery import settlement
 from crossdock.delivery.operations import payload_after
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError
 from crossdock.field_types import is_platform_id
-from crossdock.state import Choice, DeadLetter, Intent, Transaction, WaitingRecord
+from crossdock.state import DeadLetter, DeadLetterFilter, Intent, Transaction, WaitingRecord
 
 
 def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | None, *, at: datetime) -> None:
@@ -35,7 +35,7 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
     for intent in intents:
         intent.status = "delivered"
     outcome = Outcome("delivered", platform_id=platform_id)
-    settlement.write(tx, [Settled(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
+    settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this one on the platform"
         raise ConfigError("this id belongs to another record", where=platform_id, hint=hint)
@@ -50,29 +50,29 @@ def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -
 
 def drop(
     tx: Transaction,
-    letters: Sequence[DeadLetter],
+    dead_letters: Sequence[DeadLetter],
     waiting: Sequence[WaitingRecord],
     intents: Sequence[Intent],
     *,
     at: datetime,
 ) -> None:
     """Give records up as they read now: they come to nothing until their source changes them."""
-    if not (letters or waiting or intents):
+    if not (dead_letters or waiting or intents):
         return
-    unsent = _unsent_of(tx, [*letters, *waiting])
+    unsent = _unsent_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
     tx.intents.move([*intents, *unsent], at=at)
     # of a record that waits for its second step while the first is in doubt, the whole one counts: it comes last
     given_up = [_of_intent(intent) for intent in intents] + [_of_waiting(record) for record in waiting]
-    tx.refused.put(given_up, run_id=_last_run(tx), at=at)
-    for stream in {each.stream for each in (*letters, *given_up)}:
-        hashes = [each.key_hash for each in (*letters, *given_up) if each.stream == stream]
-        tx.refused.drop(stream, hashes)
-        tx.waiting.clear(stream, hashes)
+    tx.dead_letters.put(given_up, run_id=_last_run(tx), at=at)
+    for stream in {each.stream for each in (*dead_letters, *given_up)}:
+        hashes = [each.key_hash for each in (*dead_letters, *given_up) if each.stream == stream]
+        tx.dead_letters.drop(stream, hashes)
+        tx.waiting_records.clear(stream, hashes)
 
 
-def in_doubt(tx: Transaction, choice: Choice) -> list[Intent]:
+def in_doubt(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
     """The chosen operations that are in doubt, oldest first."""
     found = [each for each in tx.intents.unsettled() if each.status == "in_doubt"]
     return [each for each in found if choice.stream in {None, each.stream} and choice.key in {None, each.key}]
@@ -109,5 +109,7 @@ def _of_waiting(record: WaitingRecord) -> DeadLetter:
 
 
 def _of_intent(intent: Intent) -> DeadLetter:
-    letter = settlement.letter(Settled(intent, Outcome("rejected", "a person gave it up while it was in doubt")))
-    return replace(letter, code="in_doubt", mapped=payload_after(intent))
+    dead_letter = settlement.dead_letter(
+        Settlement(intent, Outcome("rejected", "a person gave it up while it was in doubt"))
+    )
+    return replace(dead_letter, code="in_doubt", mapped=payload_after(intent))

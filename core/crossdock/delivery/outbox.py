@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from crossdock.clock import Clock
-from crossdock.delivery.circuit_breaker import Breaker
-from crossdock.delivery.retry_budget import Budget
-from crossdock.delivery.senders import Errand
+from crossdock.delivery.circuit_breaker import CircuitBreaker
+from crossdock.delivery.retry_budget import RetryBudget
+from crossdock.delivery.senders import SendTask
 
 DELAYED = 20  # a bound on memory
 
@@ -21,7 +21,7 @@ DELAYED = 20  # a bound on memory
 class _Delayed:
     ready_at: float
     number: int
-    errand: Errand = field(compare=False)
+    task: SendTask = field(compare=False)
     free: bool = field(compare=False)
 
 
@@ -29,50 +29,50 @@ class Outbox:
     """Errands in the order in which they leave.
 
     Attributes:
-        breaker: Says how many may be on their way.
+        circuit_breaker: Says how many may be on their way.
     """
 
     def __init__(self, clock: Clock, limit: int, rng: random.Random) -> None:
         self._clock, self._limit = clock, limit
-        self._ready: deque[Errand] = deque()
+        self._ready: deque[SendTask] = deque()
         self._delayed: list[_Delayed] = []
-        self._held: list[Errand] = []
+        self._held: list[SendTask] = []
         self._numbers = count()
-        self._budget = Budget(clock.monotonic())
-        self.breaker = Breaker(limit, rng)
+        self._budget = RetryBudget(clock.monotonic())
+        self.circuit_breaker = CircuitBreaker(limit, rng)
 
-    def put(self, errand: Errand, *, first: bool = False) -> None:
+    def put(self, task: SendTask, *, first: bool = False) -> None:
         """To leave when its turn comes; *first* before all others."""
         if first:
-            self._ready.appendleft(errand)
+            self._ready.appendleft(task)
         else:
-            self._ready.append(errand)
+            self._ready.append(task)
 
-    def delay(self, errand: Errand, seconds: float, *, free: bool = False) -> None:
+    def delay(self, task: SendTask, seconds: float, *, free: bool = False) -> None:
         """To leave after *seconds*, when the budget of retries allows; one that is *free* costs it nothing."""
         ready_at = self._clock.monotonic() + seconds
-        heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), errand, free))
+        heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), task, free))
 
-    def hold(self, errand: Errand) -> None:
+    def hold(self, task: SendTask) -> None:
         """To leave once it is released."""
-        self._held.append(errand)
+        self._held.append(task)
 
     def release(self, but: AbstractSet[str] = frozenset()) -> None:
         """Let what was held leave, except for what is of the streams *but*."""
-        self._ready.extend(errand for errand in self._held if errand.intent.stream not in but)
-        self._held = [errand for errand in self._held if errand.intent.stream in but]
+        self._ready.extend(task for task in self._held if task.intent.stream not in but)
+        self._held = [task for task in self._held if task.intent.stream in but]
 
-    def take(self, number: int) -> list[Errand]:
+    def take(self, number: int) -> list[SendTask]:
         """The next errands; first attempts earn retries."""
         taken = [self._ready.popleft() for _ in range(number)]
-        self._budget.first(sum(errand.purpose == "send" and errand.intent.attempts == 0 for errand in taken))
-        for errand in taken:
-            errand.probe = self.breaker.is_open
+        self._budget.first(sum(task.purpose == "send" and task.intent.attempts == 0 for task in taken))
+        for task in taken:
+            task.probe = self.circuit_breaker.is_open
         return taken
 
-    def clear(self) -> list[Errand]:
+    def clear(self) -> list[SendTask]:
         """Everything that did not leave; nothing is left."""
-        left = [*(delayed.errand for delayed in self._delayed), *self._ready, *self._held]
+        left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
         for each in (self._delayed, self._ready, self._held):
             each.clear()
         return left
@@ -87,7 +87,7 @@ class Outbox:
         What fails again and again waits here and must not keep back the rest, so `DELAYED` times the limit may wait.
         """
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
-        return not many and not (self and self.breaker.is_open)
+        return not many and not (self and self.circuit_breaker.is_open)
 
     def due(self) -> int:
         """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""
@@ -95,7 +95,7 @@ class Outbox:
         while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
             delayed = heapq.heappop(self._delayed)
             self._budget.spend(0 if delayed.free else 1)
-            self._ready.appendleft(delayed.errand)
+            self._ready.appendleft(delayed.task)
         return len(self._ready)
 
     def next_s(self, now: float) -> float:

@@ -59,7 +59,7 @@ def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) 
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ExpectedRecord:
     """The record that a request is about.
 
     Attributes:
@@ -73,7 +73,7 @@ class Subject:
     name: str | None = None
 
 
-def of_answer(answer: Answer, subject: Subject) -> Outcome:
+def of_answer(answer: Answer, subject: ExpectedRecord) -> Outcome:
     """The outcome that *answer* to a write describes.
 
     Only answers that say so mean "not done": a 500, 502, 504 or 408 may come from a gateway after the work was done,
@@ -98,7 +98,7 @@ def of_answer(answer: Answer, subject: Subject) -> Outcome:
     return Outcome(kind, problem.message, status, wait)
 
 
-def of_look_up(answer: Answer, subject: Subject) -> Outcome:
+def of_look_up(answer: Answer, subject: ExpectedRecord) -> Outcome:
     """The outcome of asking for a record by its id, or by its name where the id is not known.
 
     A platform that ignores the parameter answers with records of others, which must never be taken for ours. So an
@@ -124,7 +124,7 @@ def of_look_up(answer: Answer, subject: Subject) -> Outcome:
     return Outcome("found", status=200, platform_id=listed[0]["id"], etag=etag, held=listed[0])
 
 
-def _is_of(body: object, subject: Subject) -> bool:
+def _is_of(body: object, subject: ExpectedRecord) -> bool:
     """True if *body* is a record with a usable id, and nothing in it contradicts *subject*."""
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not is_platform_id(body["id"]):
         return False
@@ -141,7 +141,7 @@ def _is_running(problem: Problem, wait_s: float | None) -> bool:
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
 
-def _success(answer: Answer, subject: Subject) -> Outcome:
+def _success(answer: Answer, subject: ExpectedRecord) -> Outcome:
     try:
         body = exact_json.loads(answer.body) if answer.body else {}
     except ValueError:

@@ -15,7 +15,7 @@ def pause_s(attempt: int, *, base_s: float, cap_s: float, rng: random.Random) ->
     return rng.uniform(0.0, min(cap_s, base_s * 2.0 ** min(attempt - 1, DOUBLINGS)))
 
 
-class Budget:
+class RetryBudget:
     """How many retries a run may afford: a tenth of its first attempts (Google SRE book, chapter 21) and some a second.
 
     Without it every record of an outage is sent several times, and the platform that comes back meets a multiple of

@@ -15,10 +15,10 @@ from uuid import uuid4
 
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
-from crossdock.delivery.outcomes import Outcome, Subject
+from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.pacing import rate_headers
-from crossdock.pacing.allowance import Ticket
-from crossdock.pacing.rate_headers import Told
+from crossdock.pacing.allowance import Token
+from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.platform.platform_target import PlatformTarget, Request, external_id
 from crossdock.resources import RESOURCES, ResourceName
 from crossdock.state import Intent
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Trouble:
+class RetryState:
     """The story of an intent that did not get through at once.
 
     Attributes:
@@ -47,26 +47,26 @@ class Trouble:
 
 
 @dataclass(slots=True)
-class Errand:
+class SendTask:
     """One request on behalf of an intent.
 
     Attributes:
         purpose: To ``send`` it, to ``look_up`` what became of it, or to ``ping`` the platform, which seems to fail.
         probe: It leaves while the platform seems to be down.
-        ticket: The token that it took when it left.
+        token: The token that it took when it left.
         may_leave: Whether the permission to send it, which its intent's transaction gave, is still valid.
     """
 
     intent: Intent
     purpose: Literal["send", "look_up", "ping"] = "send"
     probe: bool = False
-    ticket: Ticket | None = None
-    trouble: Trouble = field(default_factory=Trouble)
+    token: Token | None = None
+    retry_state: RetryState = field(default_factory=RetryState)
     may_leave: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class SendResult:
     """An errand that ended.
 
     Attributes:
@@ -75,24 +75,24 @@ class Returned:
         told: What it told of the rate limit.
     """
 
-    errand: Errand
+    task: SendTask
     outcome: Outcome | None
     error: Exception | None = None
     answered: bool = False
-    told: Told | None = None
+    told: RateHeaders | None = None
 
 
-def _outcome(errand: Errand, answer: Answer) -> Outcome:
-    """What *answer* means for *errand*."""
-    intent = errand.intent
+def _outcome(task: SendTask, answer: Answer) -> Outcome:
+    """What *answer* means for *task*."""
+    intent = task.intent
     name = external_id(intent.namespace, intent.key) if RESOURCES[intent.resource].has_external_id else None
-    match errand.purpose:
+    match task.purpose:
         case "send":
-            return outcomes.of_answer(answer, Subject(intent.path, intent.platform_id, name))
+            return outcomes.of_answer(answer, ExpectedRecord(intent.path, intent.platform_id, name))
         case "look_up":
             if intent.before is not None:  # of a record that was taken over, the platform may not know our name
                 name = intent.before.get("externalId")
-            return outcomes.of_look_up(answer, Subject(platform_id=intent.platform_id, name=name))
+            return outcomes.of_look_up(answer, ExpectedRecord(platform_id=intent.platform_id, name=name))
         case "ping":
             return outcomes.of_ping(answer)
 
@@ -104,54 +104,54 @@ class Senders:
         self._target = target
         self._masks = masks or Masks({})
         self._limit = limit
-        self._work: queue.SimpleQueue[Errand | None] = queue.SimpleQueue()
-        self.results: queue.SimpleQueue[Returned] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[SendTask | None] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[SendResult] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._filtered: set[ResourceName] = set()  # resources whose look-ups by name were tried in this run
         self._trying = threading.Lock()
 
-    def put(self, errands: Sequence[Errand], in_flight: int) -> None:
-        """Send *errands*; *in_flight* counts them and all others on their way."""
+    def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
+        """Send *tasks*; *in_flight* counts them and all others on their way."""
         while len(self._threads) < min(in_flight, self._limit):
             name, client = f"sender-{len(self._threads)}", self._target.client()
             thread = threading.Thread(target=self._serve, args=(client,), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
-        for errand in errands:
-            self._work.put(errand)
+        for task in tasks:
+            self._work.put(task)
 
     def _serve(self, client: HttpClient) -> None:
         try:
-            while (errand := self._work.get()) is not None:
-                self.results.put(self._run(client, errand))
+            while (task := self._work.get()) is not None:
+                self.results.put(self._run(client, task))
         finally:
             client.close()
 
-    def _run(self, client: HttpClient, errand: Errand) -> Returned:
+    def _run(self, client: HttpClient, task: SendTask) -> SendResult:
         try:
-            answer, outcome = self._exchange(client, errand)
+            answer, outcome = self._exchange(client, task)
             told = rate_headers.read(answer.headers, time.time())
-            return Returned(errand, self._masks.applied(errand.intent, outcome), answered=True, told=told)
+            return SendResult(task, self._masks.applied(task.intent, outcome), answered=True, told=told)
         except (NotSentError, AmbiguousError) as error:
-            return Returned(errand, outcomes.of_failure(error, harmless=errand.purpose != "send"))
+            return SendResult(task, outcomes.of_failure(error, harmless=task.purpose != "send"))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
-            return Returned(errand, None, error)
+            return SendResult(task, None, error)
 
-    def _exchange(self, client: HttpClient, errand: Errand) -> tuple[Answer, Outcome]:
-        intent = errand.intent
-        if errand.purpose == "look_up" and intent.platform_id is None:
+    def _exchange(self, client: HttpClient, task: SendTask) -> tuple[Answer, Outcome]:
+        intent = task.intent
+        if task.purpose == "look_up" and intent.platform_id is None:
             with self._trying:
                 failed = None if intent.resource in self._filtered else self._try_filter(client, intent.resource)
             if failed is not None:
                 return failed
-        answer = self._ask(client, errand)
-        return answer, _outcome(errand, answer)
+        answer = self._ask(client, task)
+        return answer, _outcome(task, answer)
 
     def _try_filter(self, client: HttpClient, resource: ResourceName) -> tuple[Answer, Outcome] | None:
         """Ask for a name that does not exist; None if the platform answers that there is no such record."""
         key = uuid4().hex
         answer = self._target.send(client, self._target.look_up(resource, "crossdock", key, None))
-        outcome = outcomes.of_look_up(answer, Subject(name=external_id("crossdock", key)))
+        outcome = outcomes.of_look_up(answer, ExpectedRecord(name=external_id("crossdock", key)))
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None
@@ -161,12 +161,12 @@ class Senders:
             outcome = Outcome("unavailable", told, 200)
         return answer, outcome
 
-    def _ask(self, client: HttpClient, errand: Errand) -> Answer:
-        intent, target = errand.intent, self._target
-        match errand.purpose:
+    def _ask(self, client: HttpClient, task: SendTask) -> Answer:
+        intent, target = task.intent, self._target
+        match task.purpose:
             case "send":
                 request = Request(intent.method, intent.path, intent.body)
-                return target.send(client, request, intent.idempotency_key, intent.if_match, errand.may_leave)
+                return target.send(client, request, intent.idempotency_key, intent.if_match, task.may_leave)
             case "look_up":
                 request = target.look_up(intent.resource, intent.namespace, intent.key, intent.platform_id)
                 return target.send(client, request)

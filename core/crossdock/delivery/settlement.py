@@ -13,7 +13,7 @@ from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transa
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Settlement:
     """An intent and what became of it for this run.
 
     Attributes:
@@ -25,7 +25,7 @@ class Settled:
     untouched: bool = False
 
 
-def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datetime) -> None:
+def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: datetime) -> None:
     """Move the intents, and bind, or make dead letters of, their records."""
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
@@ -35,19 +35,19 @@ def write(tx: Transaction, settled: Sequence[Settled], *, run_id: int, at: datet
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at)
-    refused = (_whole(tx, letter(item)) for item in settled if item.intent.status == "rejected")
-    letters = [each for each in refused if each is not None]
-    tx.refused.put(letters, run_id=run_id, at=at)
+    refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
+    dead_letters = [each for each in refused if each is not None]
+    tx.dead_letters.put(dead_letters, run_id=run_id, at=at)
     through = _by_stream(
         item.intent for item in delivered if item.intent.record_fp != PARTIAL
     )  # else a step is to come
     for stream, key_hashes in through.items():
-        tx.refused.clear(stream, key_hashes)
-    for stream, key_hashes in (*through.items(), *_by_stream(letters).items()):
-        tx.waiting.clear(stream, key_hashes)
+        tx.dead_letters.clear(stream, key_hashes)
+    for stream, key_hashes in (*through.items(), *_by_stream(dead_letters).items()):
+        tx.waiting_records.clear(stream, key_hashes)
 
 
-def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settled], *, at: datetime) -> None:
+def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
     """Put in doubt what the target says to hold under the id of another record: one of the two is not there."""
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:
@@ -70,15 +70,15 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settled], *, at: datetim
                 tx.intents.note([Attempt(intent.id, intent.attempts, at, "in_doubt", None, told)])
 
 
-def _whole(tx: Transaction, letter: DeadLetter) -> DeadLetter | None:
+def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
     """Of a record whose first of two steps was refused: the letter of the whole record, if it waits until now."""
-    if letter.record_fp != PARTIAL:
-        return letter
-    whole = tx.waiting.fingerprint(letter.stream, letter.key_hash)
-    return None if whole is None else replace(letter, record_fp=whole)
+    if dead_letter.record_fp != PARTIAL:
+        return dead_letter
+    whole = tx.waiting_records.fingerprint(dead_letter.stream, dead_letter.key_hash)
+    return None if whole is None else replace(dead_letter, record_fp=whole)
 
 
-def _bind(tx: Transaction, delivered: Sequence[Settled], *, run_id: int, at: datetime) -> None:
+def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: datetime) -> None:
     gone: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "delete":
@@ -89,7 +89,7 @@ def _bind(tx: Transaction, delivered: Sequence[Settled], *, run_id: int, at: dat
         tx.bindings.bury(scope, key_hashes, at=at)
 
 
-def _accepted(item: Settled) -> Accepted:
+def _accepted(item: Settlement) -> Accepted:
     intent, canonical = item.intent, bytes_after(item.intent)
     assert intent.platform_id is not None
     return Accepted(
@@ -109,7 +109,7 @@ def _accepted(item: Settled) -> Accepted:
     )
 
 
-def letter(item: Settled) -> DeadLetter:
+def dead_letter(item: Settlement) -> DeadLetter:
     """The dead letter of a record that the target refused."""
     intent, outcome = item.intent, item.outcome
     return DeadLetter(

@@ -22,7 +22,7 @@ class Delta:
     """A census sorted by what is to be done.
 
     Attributes:
-        changed: New and changed records, and those that waited; columns as in `Census.winners`.
+        changed: New and changed records, and those that waited; columns as in `Scan.latest`.
         gone: Of a snapshot: key hashes of what the state knows and the census has not.
         cured: Key hashes of dead letters whose records are unchanged, where no newer reading is a dead letter.
         replaced: Key hashes of waiting records that a newer reading displaces.
@@ -49,53 +49,53 @@ class Delta:
 
 
 def compare(
-    winners: pl.DataFrame,
+    latest: pl.DataFrame,
     known: pl.DataFrame,
     *,
-    letters: Sequence[tuple[int, int, str, str | None]] = (),
+    dead_letters: Sequence[tuple[int, int, str, str | None]] = (),
     waiting: list[WaitingRecord],
-    doubtful: list[Intent],
+    unsettled: list[Intent],
     snapshot: bool,
 ) -> Delta:
-    """Compare *winners* with the *known* bindings of their scope, and with their stream's own unfinished business.
+    """Compare *latest* with the *known* bindings of their scope, and with their stream's own unfinished business.
 
     Args:
-        letters: Key hash, record fingerprint, status and position of each dead letter.
+        dead_letters: Key hash, record fingerprint, status and position of each dead letter.
         snapshot: What is known and was not read is gone.
     """
-    refused = [(key, fp, position) for key, fp, status, position in letters if status == "refused"]
-    dropped = [(key, fp, None) for key, fp, status, _ in letters if status == "dropped"]
+    refused = [(key, fp, position) for key, fp, status, position in dead_letters if status == "refused"]
+    dropped = [(key, fp, None) for key, fp, status, _ in dead_letters if status == "dropped"]
     beside = [
         _frame(refused, _REFUSED, _LETTER),
         _frame(dropped, _DROPPED, "__"),
-        _frame([(item.key_hash, item.record_fp, None) for item in doubtful], _DOUBT, "___"),
+        _frame([(item.key_hash, item.record_fp, None) for item in unsettled], _DOUBT, "___"),
         _frame([(item.key_hash, 0, item.position or "") for item in waiting], "____", _WAIT),
     ]
     beside = [other for other in beside if other.height]
-    sought = _to_look_up(winners, beside)
+    sought = _to_look_up(latest, beside)
     asked = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
     found = _added([_sorted_out(some, theirs, beside) for some, theirs in in_parts(sought, asked)])
-    same = winners.height - sought.height
+    same = latest.height - sought.height
     found.unchanged += same
     found.known += same
     if snapshot and found.known < known.height:  # both name a key once
-        parts = in_parts(winners[KEY_HASH].to_frame(), known[KEY_HASH].to_frame())
+        parts = in_parts(latest[KEY_HASH].to_frame(), known[KEY_HASH].to_frame())
         found.gone = pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
     return found
 
 
-def _to_look_up(winners: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def _to_look_up(latest: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Those that are not `SAME`, or have something *beside*; all of them where that would save little but a copy."""
-    if int(winners[SAME].sum()) * 2 < winners.height:
-        return winners
-    others = (among(winners, other[KEY_HASH]) for other in beside)
-    return pl.concat([where(winners, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
+    if int(latest[SAME].sum()) * 2 < latest.height:
+        return latest
+    others = (among(latest, other[KEY_HASH]) for other in beside)
+    return pl.concat([where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
-def _sorted_out(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> Delta:
+def _sorted_out(latest: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> Delta:
     """The delta of some keys, but for what is gone; what is not *beside* is not looked for."""
-    rest = _but_for_same(winners, known, beside)
-    same = winners.height - rest.height
+    rest = _but_for_same(latest, known, beside)
+    same = latest.height - rest.height
     frame = rest.join(known.join(rest, on=KEY_HASH, how="semi"), on=KEY_HASH, how="left", maintain_order="left")
     for other in beside:
         frame = frame.join(other, on=KEY_HASH, how="left", maintain_order="left")
@@ -137,8 +137,8 @@ def _sorted_out(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.
     )
 
 
-def _but_for_same(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """*winners* without those that are as they are known and have nothing *beside*: mostly nearly all.
+def _but_for_same(latest: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """*latest* without those that are as they are known and have nothing *beside*: mostly nearly all.
 
     One number stands for key hash and fingerprint, which is the same for two different pairs of them once in 2**128:
     looking it up takes half the time of a join that brings the known fingerprints.
@@ -147,7 +147,7 @@ def _but_for_same(winners: pl.DataFrame, known: pl.DataFrame, beside: Sequence[p
         known = known.join(other, on=KEY_HASH, how="anti")
     pairs = known.select((pl.col(KEY_HASH) ^ pl.col(KNOWN_FP).cast(fingerprint.HASH)).alias(_PAIR))
     pair = pl.col(KEY_HASH) ^ pl.col(FP).cast(fingerprint.HASH)
-    return winners.join(pairs, left_on=pair, right_on=_PAIR, how="anti", maintain_order="left")
+    return latest.join(pairs, left_on=pair, right_on=_PAIR, how="anti", maintain_order="left")
 
 
 def _added(parts: list[Delta]) -> Delta:

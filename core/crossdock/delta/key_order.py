@@ -12,7 +12,7 @@ _PATIENCE, _EARNED = 100, 1_000  # steps at first, and rows found for each one m
 _SEARCH = 10  # steps that looking through all that is known counts for
 
 
-class Alignment:
+class KeyOrder:
     """Walks through what is known while rows are read.
 
     Args:

@@ -17,17 +17,17 @@ MAX_HELD_BYTES = 32 << 20
 _LETTER_BYTES, _CELL_BYTES = 1_000, 64  # of each dead letter and of each cell in it, beside the text
 
 
-class Keyless:
+class RowsWithoutKey:
     """Those of one stream in one run.
 
     Attributes:
-        letters: A dead letter for each row.
+        dead_letters: A dead letter for each row.
     """
 
     def __init__(self, stream: Stream[Any], name: str) -> None:
         self._stream, self._name = stream, name
         self._bytes = 0
-        self.letters: list[DeadLetter] = []
+        self.dead_letters: list[DeadLetter] = []
 
     def take(self, source: str, rows: pl.DataFrame) -> None:
         """Add *rows* of *source*.
@@ -39,13 +39,13 @@ class Keyless:
         self._bytes += int(text) + rows.height * (_LETTER_BYTES + _CELL_BYTES * rows.width)
         if self._bytes > MAX_HELD_BYTES:
             raise RefusedError(
-                f"row after row has no key, {len(self.letters) + rows.height:,} so far",
+                f"row after row has no key, {len(self.dead_letters) + rows.height:,} so far",
                 where=f"{source}:{rows[LINE][-1]}",
                 hint="is `key` the right column? So many rows are not kept as dead letters",
             )
-        self.letters += [self._letter(source, row) for row in rows.iter_rows(named=True)]
+        self.dead_letters += [self._dead_letter(source, row) for row in rows.iter_rows(named=True)]
 
-    def _letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
+    def _dead_letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
         missing = next((name for name in self._stream.key if not row[name]), None)
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
         why = "is empty" if missing else f"has more than {MAX_KEY_BYTES:,} bytes"

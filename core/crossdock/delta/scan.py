@@ -17,7 +17,7 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
-from crossdock.delta.key_order import Alignment
+from crossdock.delta.key_order import KeyOrder
 from crossdock.delta.keyed_rows import (
     FP,
     KEY,
@@ -32,7 +32,7 @@ from crossdock.delta.keyed_rows import (
     named,
     prepare,
 )
-from crossdock.delta.rows_without_key import Keyless
+from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.errors import InternalError, RefusedError
 from crossdock.local_files import create_private
 from crossdock.records import LINE, Again, RawBatch, Record, kept
@@ -48,7 +48,7 @@ _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
 
 
 @dataclass(slots=True)
-class Read:
+class KeyedRecord:
     """A record to decide on, with its hashes."""
 
     record: Record
@@ -87,15 +87,15 @@ class _Unit:
             yield from found.iter_slices(_AT_ONCE)
 
 
-class Census:
+class Scan:
     """What one stream read in a run.
 
     Attributes:
-        winners: One row a record: `KEY_HASH`, `FP`, `SAME` (as it is known; others may be so, too), `LINE` (its first),
+        latest: One row a record: `KEY_HASH`, `FP`, `SAME` (as it is known; others may be so, too), `LINE` (its first),
             `UNIT` (index of what it was read from); `POSITION` and `TIE` with ``order_by``, `ROWS` (how many) where
             rows are grouped.
         cursor: Of the last batch that had one.
-        alignment: Of the rows with what is known, if it was given and rows are not grouped.
+        key_order: Of the rows with what is known, if it was given and rows are not grouped.
     """
 
     def __init__(self, stream: Stream[Any], name: str, work: Path) -> None:
@@ -104,14 +104,14 @@ class Census:
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # of the unit under way, where rows are grouped
         self._room = _HELD_BYTES
-        self.alignment: Alignment | None = None
+        self.key_order: KeyOrder | None = None
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **_PLACE, **ordered, **grouped}
-        self.winners = pl.DataFrame(schema=self._schema)
+        self.latest = pl.DataFrame(schema=self._schema)
         self.cursor: str | None = None
-        self._keyless = Keyless(stream, name)
+        self._without_key = RowsWithoutKey(stream, name)
 
     def take(
         self,
@@ -135,12 +135,12 @@ class Census:
         for number, batch in enumerate(batches):
             self.cursor = batch.cursor or self.cursor
             if known and not number and not self._stream.group_by and (frame := known()) is not None:
-                self.alignment = Alignment(frame)
+                self.key_order = KeyOrder(frame)
             self._place(number, batch)
             self._add(self._narrow(batch, tally, read))
         self._end_group()
         self._compete(tally)
-        tally.count("read", self.winners.height)
+        tally.count("read", self.latest.height)
 
     def _narrow(self, batch: RawBatch, tally: Tally, read: Callable[[int], None]) -> pl.DataFrame:
         frame = prepare(self._stream, batch.source, batch.load())
@@ -153,7 +153,7 @@ class Census:
         if frame[KEY].null_count():
             keyless = frame.filter(pl.col(KEY).is_null())
             tally.rows_rejected += keyless.height
-            self._keyless.take(batch.source, keyless)
+            self._without_key.take(batch.source, keyless)
             frame = frame.filter(pl.col(KEY).is_not_null())
         return frame
 
@@ -164,7 +164,7 @@ class Census:
         goes_on = self._stream.group_by if again is None else last and last.again is again  # two files may share a name
         if last is None or last.source != batch.source or not goes_on:
             self._end_group()
-            last = _Unit(batch.source, again, [], held=[] if self.alignment and self._room > 0 else None)
+            last = _Unit(batch.source, again, [], held=[] if self.key_order and self._room > 0 else None)
             self._units.append(last)
         if again is None:
             last.kept.append(self._kept(number, batch.rows))
@@ -182,8 +182,8 @@ class Census:
         if self._stream.group_by:
             columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
             self._group.append(rows.select(columns))
-        elif self.alignment:
-            same = self.alignment.same(rows)
+        elif self.key_order:
+            same = self.key_order.same(rows)
             self._parts.append(self._placed(rows, same))
             self._hold(self._units[-1], rows, same)
         else:
@@ -218,16 +218,16 @@ class Census:
             return
         candidates = pl.concat(self._parts, rechunk=False)
         self._parts = []
-        if _differ(candidates, once=self.alignment is not None and self.alignment.once):
-            self.winners = candidates
+        if _differ(candidates, once=self.key_order is not None and self.key_order.once):
+            self.latest = candidates
         else:
             several = pl.col(KEY_HASH).is_duplicated()
             competing = candidates.filter(several)
             self._refuse_duplicates(competing)
             order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
             competing = competing.sort(order, maintain_order=True).filter(pl.col(KEY_HASH).is_last_distinct())
-            self.winners = pl.concat([candidates.filter(~several), competing], rechunk=False)
-        won = self._rows(self.winners)
+            self.latest = pl.concat([candidates.filter(~several), competing], rechunk=False)
+        won = self._rows(self.latest)
         tally.rows_in_records += won
         tally.rows_superseded += self._rows(candidates) - won
 
@@ -254,7 +254,7 @@ class Census:
     @property
     def keyless(self) -> list[DeadLetter]:
         """Rows without a key, as dead letters."""
-        return self._keyless.letters
+        return self._without_key.dead_letters
 
     @property
     def sources(self) -> list[str]:
@@ -263,7 +263,7 @@ class Census:
 
     def forget(self) -> None:
         """Hold no hashes any longer: they are compared."""
-        self.winners, self.alignment = self.winners.clear(), None
+        self.latest, self.key_order = self.latest.clear(), None
 
     def filtered(self, keys: pl.Series) -> tuple[pl.Series, int]:
         """Of the rows that a filter left out: which of *keys* (hashes) they hold, and how many have no key at all.
@@ -273,19 +273,19 @@ class Census:
         sought, found, keyless = keys.to_frame(KEY_HASH), [keys.clear()], 0
         for unit in self._units:
             for frame in unit.rows():
-                left_out = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
-                found.append(left_out.join(sought, on=KEY_HASH, how="semi")[KEY_HASH])
-                keyless += left_out[KEY].null_count()
+                skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
+                found.append(skipped.join(sought, on=KEY_HASH, how="semi")[KEY_HASH])
+                keyless += skipped[KEY].null_count()
         return pl.concat(found), keyless
 
-    def records(self, chosen: pl.DataFrame) -> Iterator[Read]:
-        """Second pass: the records of *chosen*, some of `winners`, in source order."""
+    def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
+        """Second pass: the records of *chosen*, some of `latest`, in source order."""
         find = self._groups if self._stream.group_by else self._singles
         for (number,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
             assert isinstance(number, int)
             yield from find(self._units[number], wanted)
 
-    def _singles(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[Read]:
+    def _singles(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
         """Records of one row, which a line tells: column by column, since there may be many."""
         done, other = 0, f"other rows stand in {unit.source} than before"
         for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
@@ -301,11 +301,11 @@ class Census:
             cells = zip(*(found[name].to_list() for name in text), strict=True)
             for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
                 record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
-                yield Read(record, key_hash, fp, position)
+                yield KeyedRecord(record, key_hash, fp, position)
         if done != wanted.height:
             raise InternalError(other, hint="a source that is read again gives the rows at all lines it is asked for")
 
-    def _groups(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[Read]:
+    def _groups(self, unit: _Unit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
         """Records of several rows, which a key tells."""
         facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
         found = pl.concat([self._of_keys(unit, frame, wanted) for frame in unit.rows()]).sort(LINE)
@@ -315,7 +315,7 @@ class Census:
             rows[row[KEY_HASH]].append(row)
         for key_hash, group in rows.items():
             fact = facts[key_hash]
-            yield Read(_record(unit.source, group, text), key_hash, fact[FP], fact.get(POSITION))
+            yield KeyedRecord(_record(unit.source, group, text), key_hash, fact[FP], fact.get(POSITION))
 
     def _of_keys(self, unit: _Unit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         rows = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null())

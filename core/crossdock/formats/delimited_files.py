@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from crossdock.errors import RefusedError
 from crossdock.formats.compression import Openable, Readable, open_stream
 from crossdock.formats.polars_parser import LINE, MAX_CELLS, Columns, Shape
-from crossdock.formats.prefetch import worked_ahead
-from crossdock.formats.strict_parser import MAX_COLUMNS, Referee
+from crossdock.formats.prefetch import prefetched
+from crossdock.formats.strict_parser import MAX_COLUMNS, StrictParser
 from crossdock.formats.text_decoding import (
     NotText,
     Piece,
@@ -196,11 +196,11 @@ class _File:
     """One file on its way through: its columns, and how many rows it had so far."""
 
     def __init__(self, layout: DelimitedFormat, name: str, first: Piece) -> None:
-        self._referee = Referee(name, layout.delimiter, layout.quote)
+        self._strict_parser = StrictParser(name, layout.delimiter, layout.quote)
         self._trailer = layout.trailer
         self._trailer_cells = layout.trailer.prefix.split(layout.delimiter) if layout.trailer else None
         self._crlf = first.data.endswith(b"\r\n")
-        _, cells = next(self._referee.records(self._text(first), first.line))
+        _, cells = next(self._strict_parser.records(self._text(first), first.line))
         self._names = self._header(cells, layout.names) if layout.header else layout.names or ()
         self._columns = Columns(Shape(self._names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells))
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
@@ -209,7 +209,7 @@ class _File:
 
     def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
         """All rows; the last record is taken apart where it must be a trailer."""
-        for frame in worked_ahead(self._frame, self._bodies(rest)):
+        for frame in prefetched(self._frame, self._bodies(rest)):
             self.rows += frame.height
             yield frame
         if self._trailer and self._tail:
@@ -222,7 +222,7 @@ class _File:
         for piece in rest:
             body: Piece | None = piece
             if self._trailer and piece.last:
-                body, self._tail = split_last_record(piece, self._referee.quote)
+                body, self._tail = split_last_record(piece, self._strict_parser.quote)
             if body:
                 yield from self._slim(body)
 
@@ -232,7 +232,7 @@ class _File:
         if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
             yield body
             return
-        for part in parts(body, self._referee.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
+        for part in parts(body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
             yield from self._slim(part) if len(part.data) < size else (part,)
 
     def picked(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
@@ -261,7 +261,7 @@ class _File:
         frame = self._columns.frame(piece)
         if frame is not None:
             return frame
-        text, fault = as_text(piece, self._referee.quote)
+        text, fault = as_text(piece, self._strict_parser.quote)
         rows, frames = self._judged(text, piece.line), [pl.DataFrame(schema=self.schema)]
         while some := list(islice(rows, _JUDGED_AT_ONCE // len(self.schema) + 1)):
             frames.append(pl.DataFrame(some, schema=self.schema, orient="row"))
@@ -270,45 +270,45 @@ class _File:
         return pl.concat(frames)
 
     def _text(self, record: Piece) -> str:
-        text, fault = as_text(record, self._referee.quote)
+        text, fault = as_text(record, self._strict_parser.quote)
         if fault:
             self._refuse_bytes(fault)
         return text
 
     def _refuse_bytes(self, fault: NotText) -> NoReturn:
         hint = "Files from Windows are often in another one: declare encoding: cp1252"
-        self._referee.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=hint)
+        self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=hint)
 
     def _judged(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
         """The rows of *text* as the referee reads them."""
         width = len(self._names)
-        for start, cells in self._referee.records(text, line, crlf=self._crlf):
+        for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):
                 hint = "Files joined together look so. If it is a row, declare a longer prefix, with the delimiter."
-                self._referee.refuse("a trailer, but the file goes on after it", start, hint=hint)
+                self._strict_parser.refuse("a trailer, but the file goes on after it", start, hint=hint)
             if cells == list(self._names):
                 hint = "Files joined together look so: have them sent apart."
-                self._referee.refuse("a header line among the rows", start, hint=hint)
+                self._strict_parser.refuse("a header line among the rows", start, hint=hint)
             if len(cells) != width:
                 few = "a short line is a cut one, or a trailer that is not declared"
                 many = "a delimiter inside a field needs quotes"
                 hint = f"Is the delimiter the declared one? If so, {few if len(cells) < width else many}."
-                self._referee.refuse(f"{_fields(len(cells))} instead of {width}", start, hint=hint)
+                self._strict_parser.refuse(f"{_fields(len(cells))} instead of {width}", start, hint=hint)
             yield *cells, start
 
     def _header(self, cells: list[str], names: Sequence[str] | None) -> Sequence[str]:
         if self._is_trailer(cells):
             hint = "The file begins with its trailer: was it cut? If it never has a header, declare header: false."
-            self._referee.refuse("the header is missing", 1, hint=hint)
+            self._strict_parser.refuse("the header is missing", 1, hint=hint)
         try:
             _column_names(cells)
         except ValueError as error:
             hint = "If the file has no header, declare header: false and names; else have the sender mend it."
-            self._referee.refuse(f"header: {error}", 1, hint=hint)
+            self._strict_parser.refuse(f"header: {error}", 1, hint=hint)
         if names is not None and tuple(cells) != tuple(names):
             missing = ", ".join(name for name in names if name not in cells) or "nothing"
             hint = "If the sender changed the layout, change names; the order counts too."
-            self._referee.refuse(f"the header is not the declared one; missing: {missing}", 1, hint=hint)
+            self._strict_parser.refuse(f"the header is not the declared one; missing: {missing}", 1, hint=hint)
         return cells
 
     def _is_trailer(self, cells: Sequence[str]) -> bool:
@@ -319,21 +319,21 @@ class _File:
 
     def _check_trailer(self, trailer: Trailer, tail: Piece) -> None:
         line = tail.line
-        _, cells = next(self._referee.records(self._text(tail), line, crlf=self._crlf))
+        _, cells = next(self._strict_parser.records(self._text(tail), line, crlf=self._crlf))
         if not self._is_trailer(cells):
             self._refuse_missing_trailer(line)
         told = cells[trailer.count].strip(" ") if trailer.count < len(cells) else ""
         if not _COUNT.fullmatch(told):
             hint = "trailer.count is the field with the number of rows, counted from 0."
-            self._referee.refuse(f"field {trailer.count} of the trailer is no count", line, hint=hint)
+            self._strict_parser.refuse(f"field {trailer.count} of the trailer is no count", line, hint=hint)
         counted = self.rows + trailer.count_includes
         if int(told) != counted:
             hint = "The file was cut, or the count includes header or trailer: then declare count_includes."
-            self._referee.refuse(f"the trailer counts {int(told)}, the file has {counted}", line, hint=hint)
+            self._strict_parser.refuse(f"the trailer counts {int(told)}, the file has {counted}", line, hint=hint)
 
     def _refuse_missing_trailer(self, line: int) -> NoReturn:
         hint = "The file was cut or is still being written: fetch it again."
-        self._referee.refuse("the last line is not the trailer", line, hint=hint)
+        self._strict_parser.refuse("the last line is not the trailer", line, hint=hint)
 
 
 def _fields(count: int) -> str:

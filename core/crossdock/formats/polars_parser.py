@@ -24,7 +24,7 @@ from threading import Lock
 import polars as pl
 from polars.exceptions import PolarsError
 
-from crossdock.formats.round_trip import Writer
+from crossdock.formats.round_trip import RoundTrip
 from crossdock.formats.strict_parser import MAX_COLUMNS
 from crossdock.formats.text_decoding import Piece, count
 
@@ -76,7 +76,7 @@ class Columns:
         self._crlf = shape.crlf
         self._end = b"\r\n" if shape.crlf else b"\n"
         self._writer = (
-            Writer(self._names, shape.delimiter, shape.quote, self._end.decode())
+            RoundTrip(self._names, shape.delimiter, shape.quote, self._end.decode())
             if shape.quote and len(delimiter) == 1 and len(self._names) > 1
             else None
         )
@@ -175,16 +175,16 @@ class Columns:
 
     def _written_again(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if what polars makes of them is *data*."""
-        writer = self._writer
-        if writer is None or self._failures > 0 or writer.quote.encode() not in data:
+        round_trip = self._writer
+        if round_trip is None or self._failures > 0 or round_trip.quote.encode() not in data:
             return None
-        frame = self._read(data, writer.quote, nulls=True)
+        frame = self._read(data, round_trip.quote, nulls=True)
         if frame is None:
             self._failures += 1
             return None
         if self._always is None:
-            self._always = writer.seen_in_quotes(data, frame)
-        same = writer.gives(data, frame, self._always)
+            self._always = round_trip.seen_in_quotes(data, frame)
+        same = round_trip.gives(data, frame, self._always)
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
             return None

@@ -14,7 +14,7 @@ R = TypeVar("R")
 _AT_ONCE = 2  # each is worked on by more than one core at times; more of them cost memory
 
 
-def worked_ahead(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
+def prefetched(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
     """What *work* makes of each of *items*, in their order; what it or they raise is raised in its turn.
 
     Threads work on some items that come next, while the caller is busy with what it was given.

@@ -29,7 +29,7 @@ class _Comparing(BytesIO):
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class RoundTrip:
     """Writes the rows of one file.
 
     Attributes:

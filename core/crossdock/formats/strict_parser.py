@@ -20,7 +20,7 @@ _DOUBLE = "A quote inside a quoted field must be doubled; if quotes are ordinary
 
 
 @dataclass(frozen=True)
-class Referee:
+class StrictParser:
     """Parses whole records.
 
     Attributes:

@@ -25,7 +25,7 @@ _MARKS = {
 }
 
 
-class _FaultError(Exception):
+class _DecodingError(Exception):
     """Something that ends the reading behind what was read so far."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -167,8 +167,8 @@ def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Pi
             if len(rest) > MAX_RECORD_BYTES:
                 yield Piece(line, rest, rest.count(b"\n"))
                 message = f"a record of more than {MAX_RECORD_BYTES:,} bytes ends here or never"
-                raise _FaultError(message, "Are quote and encoding the declared ones, and is it text?")
-    except _FaultError as error:
+                raise _DecodingError(message, "Are quote and encoding the declared ones, and is it text?")
+    except _DecodingError as error:
         line += rest.count(b"\n")
         raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint) from error
     if rest := rest.removesuffix(_DOS_END):
@@ -234,7 +234,7 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
             yield from _blocks(decoder.decode(raw[: max(0, start)]), chunk)
             message = f"byte {offset + start} of the file (from 0) is not {encoding}"
             hint = "Ask the sender for the encoding and declare it; utf-8 is the most common."
-            raise _FaultError(message, hint) from error
+            raise _DecodingError(message, hint) from error
         yield from _blocks(text, chunk)
         offset += len(raw)
         raw = b""

@@ -22,7 +22,7 @@ _ENDED = {"done": "is done", "incomplete": "did not finish", "failed": "failed",
 
 
 @dataclass(frozen=True, slots=True)
-class NightEnded:
+class ScheduledRunEnded:
     """A run of a job has ended, or was skipped.
 
     Attributes:
@@ -47,7 +47,7 @@ class NightEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class RunOverdue:
     """A night is expected to end after the time that it is wanted by; both aware, and shown in their own zones."""
 
     job: str
@@ -56,7 +56,7 @@ class Late:
     done_by: datetime
 
 
-Event = NightEnded | Late
+Event = ScheduledRunEnded | RunOverdue
 
 
 def kinds(event: Event) -> set[Kind]:
@@ -64,7 +64,7 @@ def kinds(event: Event) -> set[Kind]:
 
     A run that did not finish counts as failed. A skipped one is what the schedule asked for, and nothing.
     """
-    if isinstance(event, Late):
+    if isinstance(event, RunOverdue):
         return {"late"}
     if event.status in _UNWELL:
         return {"failed"}
@@ -77,7 +77,7 @@ def kinds(event: Event) -> set[Kind]:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class Message:
     """One notification, in words for people and as data for programs.
 
     Attributes:
@@ -95,25 +95,25 @@ class Notice:
     payload: dict[str, Any]
 
 
-def notice(event: Event, wanted: Collection[Kind], at: datetime) -> Notice:
+def notice(event: Event, wanted: Collection[Kind], at: datetime) -> Message:
     """What to tell of *event*, which is of the *wanted* kinds."""
     told = [kind for kind in GRAVEST_FIRST if kind in wanted]
     job, what = _cut(printable(event.job), _LONGEST_JOB), _verdict(event)
     lines = (f"{job} of {event.business_date} {what}.", *_facts(event))
     data = {"kinds": told, "job": printable(event.job), "business_date": event.business_date, **_data(event)}
     payload = {"type": f"night.{told[0]}", "timestamp": at, "text": "\n".join(lines), "data": data}
-    return Notice(f"msg_{uuid4().hex}", at, f"{job} {what}, {event.business_date}", lines, payload)
+    return Message(f"msg_{uuid4().hex}", at, f"{job} {what}, {event.business_date}", lines, payload)
 
 
 def _verdict(event: Event) -> str:
-    if isinstance(event, Late):
+    if isinstance(event, RunOverdue):
         return "will be late"
     verdict = "is well again" if "recovered" in kinds(event) else _ENDED[event.status]
     return f"{verdict}, with open records" if "degraded" in kinds(event) else verdict
 
 
 def _facts(event: Event) -> Iterator[str]:
-    if isinstance(event, Late):
+    if isinstance(event, RunOverdue):
         yield f"Expected end: {_moment(event.expected_end)}"
         yield f"Wanted by: {_moment(event.done_by)}"
         return
@@ -129,7 +129,7 @@ def _facts(event: Event) -> Iterator[str]:
 
 
 def _data(event: Event) -> dict[str, Any]:
-    if isinstance(event, Late):
+    if isinstance(event, RunOverdue):
         return {"expected_end": event.expected_end, "done_by": event.done_by}
     return {
         "due": event.due,

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.addresses import HostName, is_loopback, mailbox
 from crossdock.config_file import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.notifications.events import Notice
+from crossdock.notifications.events import Message
 from crossdock.transport.http_client import trust
 
 MAX_REPLIES_BYTES = 1024 * 1024  # of one session; RFC 5321 section 4.5.3.1.5 bounds a line, but not their number
@@ -76,7 +76,7 @@ class MailChannel:
         """
         self._password()
 
-    def send(self, told: Notice, *, at: datetime, within_s: float) -> None:
+    def send(self, told: Message, *, at: datetime, within_s: float) -> None:
         """Mail once. An attempt that broke off at its very end may have been one mail already.
 
         Args:
@@ -106,7 +106,7 @@ class MailChannel:
             raise ConfigError(f"{secret.reference} holds characters that no log-in of SMTP can carry")
         return password
 
-    def _message(self, told: Notice, at: datetime) -> EmailMessage:
+    def _message(self, told: Message, at: datetime) -> EmailMessage:
         message = EmailMessage()
         message["Subject"] = told.subject
         message["From"] = Address("crossdock", addr_spec=self._email.sender)

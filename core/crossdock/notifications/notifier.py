@@ -12,11 +12,11 @@ from pydantic import Field, model_validator
 from crossdock.clock import Clock
 from crossdock.config_file import ConfigModel, Document
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
-from crossdock.notifications.events import Event, Late, NightEnded, Notice, kinds, notice
+from crossdock.notifications.events import Event, Message, RunOverdue, ScheduledRunEnded, kinds, notice
 from crossdock.notifications.mail import Email, MailChannel
 from crossdock.notifications.webhook import Webhook, WebhookChannel
 
-__all__ = ["Event", "Late", "NightEnded", "Notifier", "NotifyConfig", "kinds", "notify_config"]
+__all__ = ["Event", "Notifier", "NotifyConfig", "RunOverdue", "ScheduledRunEnded", "kinds", "notify_config"]
 
 Channel = WebhookChannel | MailChannel
 ATTEMPT_S = 10.0
@@ -85,7 +85,7 @@ class Notifier:
             return []
         told = notice(event, wanted, self._clock.now())
         ends = time.monotonic() + 2.5 * self._attempt_s
-        tellings = [_Telling(channel, told, self._clock, self._attempt_s, ends) for channel in self._channels]
+        tellings = [_Delivery(channel, told, self._clock, self._attempt_s, ends) for channel in self._channels]
         for telling in tellings:
             telling.start()
         for telling in tellings:
@@ -93,14 +93,14 @@ class Notifier:
         return [failure for telling in tellings if (failure := telling.failure)]
 
 
-class _Telling(threading.Thread):
+class _Delivery(threading.Thread):
     """One notice on its way over one channel; a thread, since nothing else bounds a look-up in the DNS.
 
     Attributes:
         failure: A sentence; None once the notice is delivered.
     """
 
-    def __init__(self, channel: Channel, told: Notice, clock: Clock, attempt_s: float, ends: float) -> None:
+    def __init__(self, channel: Channel, told: Message, clock: Clock, attempt_s: float, ends: float) -> None:
         super().__init__(name="notification", daemon=True)
         self._channel, self._told, self._clock = channel, told, clock
         self._attempt_s, self._ends = attempt_s, ends

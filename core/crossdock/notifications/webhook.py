@@ -18,7 +18,7 @@ from crossdock import exact_json
 from crossdock.addresses import asks_with_secret, web_address
 from crossdock.config_file import ConfigModel, Secret, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.notifications.events import Notice
+from crossdock.notifications.events import Message
 from crossdock.transport.http_client import HttpClient
 
 _MAY_PASS = {408, 425, 429}
@@ -73,7 +73,7 @@ class WebhookChannel:
         self._address()
         self._key()
 
-    def send(self, told: Notice, *, at: datetime, within_s: float) -> None:
+    def send(self, told: Message, *, at: datetime, within_s: float) -> None:
         """Post once.
 
         Args:

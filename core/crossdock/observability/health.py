@@ -17,10 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from crossdock import serving
 from crossdock.errors import ConfigError
 from crossdock.observability.exposition import MEDIA_TYPE, exposition
-from crossdock.observability.metrics import Vitals
+from crossdock.observability.metrics import Metrics
 from crossdock.serving import ConnectionLimits, ServerNames, problem
 
-__all__ = ["Vitals", "app", "serve"]
+__all__ = ["Metrics", "app", "serve"]
 
 _STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 1
 # Its connections are open files of the scheduler's process, which a run may need under a low `ulimit -n`. asyncio
@@ -29,7 +29,7 @@ _LIMITS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=1
 _ACCEPTED_AT_ONCE, _QUEUED = 8, 128
 
 
-def app(vitals: Vitals) -> Starlette:
+def app(metrics: Metrics) -> Starlette:
     """``/healthz``, ``/readyz`` and ``/metrics``, to be read and nothing else."""
 
     def sentence(ask: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
@@ -39,14 +39,14 @@ def app(vitals: Vitals) -> Starlette:
 
         return answer
 
-    async def metrics(_: Request) -> Response:
-        return _answer(exposition(vitals.families()), 200, MEDIA_TYPE)
+    async def exposed(_: Request) -> Response:
+        return _answer(exposition(metrics.families()), 200, MEDIA_TYPE)
 
     served = Starlette(
         routes=[
-            Route("/healthz", sentence(vitals.alive), methods=["GET"]),
-            Route("/readyz", sentence(vitals.ready), methods=["GET"]),
-            Route("/metrics", metrics, methods=["GET"]),
+            Route("/healthz", sentence(metrics.alive), methods=["GET"]),
+            Route("/readyz", sentence(metrics.ready), methods=["GET"]),
+            Route("/metrics", exposed, methods=["GET"]),
         ]
     )
     served.router.redirect_slashes = False
@@ -60,7 +60,7 @@ def _answer(body: bytes, status: int, media_type: str) -> Response:
 
 @contextmanager
 def serve(
-    vitals: Vitals, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
+    metrics: Metrics, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
 ) -> Iterator[str]:
     """Answer in a thread while the block lasts; gives the base address.
 
@@ -76,7 +76,7 @@ def serve(
     """
     names = ServerNames(allowed_hosts, "crossdock schedule")
     with _listener(host, port) as listener:
-        server = _Server(_named(app(vitals), names))
+        server = _Server(_named(app(metrics), names))
         thread = threading.Thread(target=server.run, args=([listener],), name="health", daemon=True)
         thread.start()
         try:

@@ -19,7 +19,7 @@ STALLED_AFTER_S = 60.0
 _STATUSES: tuple[Status, ...] = ("done", "incomplete", "failed", "skipped")
 
 
-class Vitals:
+class Metrics:
     """What the scheduler tells of itself while it works. Thread safe; every call is quick.
 
     Args:
@@ -113,9 +113,9 @@ class Vitals:
     def families(self) -> list[Family]:
         """All metrics, as of one moment."""
         with self._lock:
-            nights = {(job, status): self._nights[job, status] for job in self._running for status in _STATUSES}
+            scheduled_runs = {(job, status): self._nights[job, status] for job in self._running for status in _STATUSES}
             return [
-                _counter("nights_total", "Nights that ended.", _labelled(nights, "job", "status")),
+                _counter("nights_total", "Nights that ended.", _labelled(scheduled_runs, "job", "status")),
                 _gauge("night_seconds", "How long the last night took.", _by_job(self._seconds)),
                 _gauge("started_timestamp_seconds", "When the last night began.", _by_job(self._began)),
                 _gauge("last_success_timestamp_seconds", "When a night was last done.", _by_job(self._succeeded)),

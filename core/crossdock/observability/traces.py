@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import StatusCode, set_span_in_context
 
-from crossdock.runs.timings import Course
+from crossdock.runs.timings import Timings
 
 CLOSES_WITHIN_S = 3.0
 _LIBRARY = logging.getLogger("opentelemetry")
@@ -47,14 +47,14 @@ class Traces:
         except Exception as error:  # noqa: BLE001  of a wrong variable, for example; its text may quote a secret
             self._warn(f"no traces are sent: their settings cannot be used ({type(error).__name__})")
 
-    def tell(self, course: Course) -> None:
+    def tell(self, timings: Timings) -> None:
         """Send the trace of a run that has ended, soon; nothing of one that never began."""
-        report = course.report
+        report = timings.report
         if report is None or self._provider is None:
             return
         facts = {
             "crossdock.run": report.run,
-            "crossdock.job": course.job,
+            "crossdock.job": timings.job,
             "crossdock.business_date": report.business_date,
             "crossdock.status": report.status,
             "crossdock.requests": report.counters.requests,
@@ -62,15 +62,15 @@ class Traces:
         }
         known = {name: value for name, value in facts.items() if value is not None}
         tracer = self._provider.get_tracer("crossdock", version("crossdock"))
-        name = f"run {course.job}" if course.job else "run"
-        run = tracer.start_span(name, Context(), attributes=known, start_time=_ns(course.began, timedelta()))
+        name = f"run {timings.job}" if timings.job else "run"
+        run = tracer.start_span(name, Context(), attributes=known, start_time=_ns(timings.began, timedelta()))
         if report.status != "done":
             run.set_status(StatusCode.ERROR)
         within = set_span_in_context(run, Context())
-        for step in course.steps:
-            span = tracer.start_span(step.name, within, start_time=_ns(course.began, step.began))
-            span.end(_ns(course.began, step.began + step.lasted))
-        run.end(_ns(course.began, timedelta(seconds=report.seconds)))
+        for step in timings.steps:
+            span = tracer.start_span(step.name, within, start_time=_ns(timings.began, step.began))
+            span.end(_ns(timings.began, step.began + step.lasted))
+        run.end(_ns(timings.began, timedelta(seconds=report.seconds)))
 
     def close(self) -> None:
         """Send what is left, for at most `CLOSES_WITHIN_S`."""

@@ -7,7 +7,7 @@ from crossdock.pacing.rate_estimator import Anchor
 STEP_S = 0.2
 
 
-class Opening:
+class BurstEstimator:
     """The time from the first request of a run until its bucket is empty for the first time.
 
     Args:

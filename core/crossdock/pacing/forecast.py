@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crossdock.pacing.bucket_store import Purse
+from crossdock.pacing.bucket_store import BucketState
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Forecast:
     seconds: float | None
 
 
-def forecast(purse: Purse, requests: int, now: float) -> Forecast:
-    """What *requests* need from *now* on, in seconds on the clock of *purse*."""
-    known = purse.known
+def forecast(bucket_state: BucketState, requests: int, now: float) -> Forecast:
+    """What *requests* need from *now* on, in seconds on the clock of *bucket_state*."""
+    known = bucket_state.known
     if known.burst is None or known.rate_per_s is None:
         return Forecast(requests, None, known.rate_per_s, None)
-    level = purse.bucket.level(now)
-    wait_s = max(0.0, purse.frozen_until - now) if requests else 0.0
+    level = bucket_state.bucket.level(now)
+    wait_s = max(0.0, bucket_state.frozen_until - now) if requests else 0.0
     seconds = max(wait_s, (requests - level) / known.rate_per_s, 0.0)
     return Forecast(requests, min(requests, max(0, int(level))), known.rate_per_s, seconds)
 
@@ -44,7 +44,7 @@ class Slot:
     in_time: bool
 
 
-def timetable(purse: Purse, works: Sequence[tuple[str, int]], now: float, within_s: float) -> list[Slot]:
+def timetable(bucket_state: BucketState, works: Sequence[tuple[str, int]], now: float, within_s: float) -> list[Slot]:
     """Which *works*, of so many requests each, are done within *within_s* seconds, one after the other.
 
     The most important first: one that does not fit is left out, and can wait, and a smaller one after it may still fit.
@@ -52,7 +52,7 @@ def timetable(purse: Purse, works: Sequence[tuple[str, int]], now: float, within
     """
     slots, requests = [], 0
     for name, size in works:
-        needed = forecast(purse, requests + size, now).seconds
+        needed = forecast(bucket_state, requests + size, now).seconds
         in_time = needed is None or needed <= within_s
         requests += size if in_time else 0
         slots.append(Slot(name, needed, in_time))

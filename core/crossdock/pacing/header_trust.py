@@ -14,7 +14,7 @@ NOTHING_LEFT = 30  # readings of nothing left, one after the other without one r
 BAN_S = 60.0  # the first time; twice as long each time after
 
 
-class Readings:
+class HeaderTrust:
     """Levels that one bucket's answers tell, on a monotonic clock."""
 
     def __init__(self) -> None:

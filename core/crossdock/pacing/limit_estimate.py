@@ -15,7 +15,7 @@ FIRST_GUESS_PER_S = 10_000 / 60  # until anything is known; only a refused reque
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LimitEstimate:
     """A rate and a burst.
 
     Attributes:
@@ -41,11 +41,11 @@ class Known:
         rate_per_s = FIRST_GUESS_PER_S if self.rate_per_s is None else self.rate_per_s
         Bucket(rate_per_s, 1 if self.burst is None else self.burst)
 
-    def with_rate(self, rate_per_s: float, origin: Origin, agreed: int = 0) -> Known:
+    def with_rate(self, rate_per_s: float, origin: Origin, agreed: int = 0) -> LimitEstimate:
         """The same with another rate, as far as a person allows it."""
         return replace(self, rate_per_s=min(rate_per_s, self.most_per_s), rate_from=origin, agreed=agreed)
 
-    def with_burst(self, burst: int, origin: Origin) -> Known:
+    def with_burst(self, burst: int, origin: Origin) -> LimitEstimate:
         """The same with another burst, at least 1, as far as a person allows it."""
         return replace(self, burst=max(1, min(burst, self.most_at_once)), burst_from=origin)
 

@@ -35,7 +35,7 @@ class Anchor:
         return max(gained / (self.at - earlier.at), LOWEST_PER_S)
 
 
-class Learner:
+class RateEstimator:
     """Estimates the rate of one bucket.
 
     Attributes:

@@ -27,7 +27,7 @@ _is_decimal = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,20})?").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RateHeaders:
     """What one answer tells; None where it is silent.
 
     Attributes:
@@ -48,7 +48,7 @@ class Told:
     full_in_s: float | None = None
 
 
-def read(headers: Mapping[str, str], now_s: float) -> Told | None:
+def read(headers: Mapping[str, str], now_s: float) -> RateHeaders | None:
     """What *headers* tell; None if nothing. Of two dialects the newer standard counts.
 
     Args:
@@ -65,7 +65,7 @@ def read(headers: Mapping[str, str], now_s: float) -> Told | None:
     return None
 
 
-def read_cost(body: object) -> Told | None:
+def read_cost(body: object) -> RateHeaders | None:
     """What a GraphQL answer of a shop tells in ``extensions.cost.throttleStatus``; None if nothing."""
     for name in ("extensions", "cost", "throttleStatus"):
         if not isinstance(body, dict):
@@ -84,7 +84,7 @@ class _Policy(NamedTuple):
     of_requests: bool
 
 
-def _ratelimit(headers: Mapping[str, str], _now_s: float) -> Told | None:
+def _ratelimit(headers: Mapping[str, str], _now_s: float) -> RateHeaders | None:
     """The field ``RateLimit``: a dictionary up to draft 07, a list since."""
     text = _field(headers, "ratelimit")
     if not text:
@@ -95,7 +95,7 @@ def _ratelimit(headers: Mapping[str, str], _now_s: float) -> Told | None:
     return _draft10(text, policies)
 
 
-def _draft10(text: str, policies: tuple[_Policy, ...]) -> Told | None:
+def _draft10(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
     """The limit with the least left in proportion to its policy's quota."""
     by_name = {policy.name: policy for policy in reversed(policies)}
     limits = []
@@ -115,13 +115,13 @@ def _draft10(text: str, policies: tuple[_Policy, ...]) -> Told | None:
     return _told("draft10", left, policy.quota, policy.rate_per_s, more_in_s=more_in_s)
 
 
-def _draft07(text: str, policies: tuple[_Policy, ...]) -> Told | None:
+def _draft07(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
     members = _parsed(text, "dictionary") or {}
     limit, left, reset = (_number(members.get(name, (None,))[0]) for name in ("limit", "remaining", "reset"))
     return _window("draft07", limit, left, reset, policies)
 
 
-def _triple(dialect: str, prefix: str, headers: Mapping[str, str], now_s: float) -> Told | None:
+def _triple(dialect: str, prefix: str, headers: Mapping[str, str], now_s: float) -> RateHeaders | None:
     """Three fields; the limit may be followed by the policies it comes from (``100, 100;w=10``)."""
     if not (prefix + "limit" in headers or prefix + "remaining" in headers or prefix + "reset" in headers):
         return None  # a short way for most answers
@@ -134,7 +134,7 @@ def _triple(dialect: str, prefix: str, headers: Mapping[str, str], now_s: float)
 
 def _window(
     dialect: str, limit: float | None, left: float | None, reset: float | None, policies: tuple[_Policy, ...]
-) -> Told | None:
+) -> RateHeaders | None:
     """One limit, at the rate of the policy that has it as quota, or else of the first that has a rate."""
     if limit is left is reset is None:
         return None
@@ -144,32 +144,32 @@ def _window(
     return _told(dialect, left, limit, rate, full_in_s=reset)
 
 
-def _policy_alone(headers: Mapping[str, str], _now_s: float) -> Told | None:
+def _policy_alone(headers: Mapping[str, str], _now_s: float) -> RateHeaders | None:
     for policy in _policies(_field(headers, "ratelimit-policy")):
         if policy.of_requests:
             return _told("draft07" if policy.name is None else "draft10", None, policy.quota, policy.rate_per_s)
     return None
 
 
-def _shopify(headers: Mapping[str, str], _now_s: float) -> Told | None:
+def _shopify(headers: Mapping[str, str], _now_s: float) -> RateHeaders | None:
     used, _, capacity = _field(headers, "x-shopify-shop-api-call-limit").partition("/")
     spent, most = _number(_decimal(used)), _number(_decimal(capacity))
     left = None if spent is None or most is None else max(0.0, most - spent)
     return _told("shopify", left, most)
 
 
-def _bigcommerce(headers: Mapping[str, str], _now_s: float) -> Told | None:
+def _bigcommerce(headers: Mapping[str, str], _now_s: float) -> RateHeaders | None:
     names = ("requests-left", "requests-quota", "time-window-ms", "time-reset-ms")
     left, quota, window, reset = (_number_in(headers, f"x-rate-limit-{name}") for name in names)
     rate = quota / window * 1000 if quota and window else None
     return _told("bigcommerce", left, quota, rate, full_in_s=None if reset is None else reset / 1000)
 
 
-def _amazon(headers: Mapping[str, str], _now_s: float) -> Told | None:
+def _amazon(headers: Mapping[str, str], _now_s: float) -> RateHeaders | None:
     return _told("amazon", rate_per_s=_number_in(headers, "x-amzn-ratelimit-limit"))
 
 
-_READERS: tuple[Callable[[Mapping[str, str], float], Told | None], ...] = (
+_READERS: tuple[Callable[[Mapping[str, str], float], RateHeaders | None], ...] = (
     _ratelimit,
     partial(_triple, "triple", "ratelimit-"),
     partial(_triple, "x-ratelimit", "x-ratelimit-"),
@@ -189,8 +189,8 @@ def _told(
     *,
     more_in_s: float | None = None,
     full_in_s: float | None = None,
-) -> Told | None:
-    """What is left of it within the bounds that `Told` promises; None if nothing."""
+) -> RateHeaders | None:
+    """What is left of it within the bounds that `RateHeaders` promises; None if nothing."""
     if burst is not None and burst < 1:
         burst = None  # no request would ever pass; some say 0 for "no limit"
     if remaining is not None and burst is not None and remaining > burst:
@@ -200,7 +200,7 @@ def _told(
     more_in_s, full_in_s = (None if wait is None else min(wait, MAX_WAIT_S) for wait in (more_in_s, full_in_s))
     if remaining is burst is rate_per_s is more_in_s is full_in_s is None:
         return None
-    return Told(dialect, remaining, burst, rate_per_s, more_in_s, full_in_s)
+    return RateHeaders(dialect, remaining, burst, rate_per_s, more_in_s, full_in_s)
 
 
 @lru_cache(maxsize=64)  # a server says the same in every answer

@@ -16,7 +16,7 @@ USUAL = 200  # one dismissed refusal in so many answers
 REMEMBERED = 4_000  # answers
 
 
-class Suspicion:
+class Unexpected429s:
     """What speaks for an empty bucket."""
 
     def __init__(self) -> None:

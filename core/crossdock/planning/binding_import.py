@@ -32,7 +32,7 @@ def export(tx: Transaction, out: TextIO) -> int:
     return number
 
 
-def take_over(tx: Transaction, path: Path, *, at: datetime) -> int:
+def import_bindings(tx: Transaction, path: Path, *, at: datetime) -> int:
     """Bind the records of a CSV file with `COLUMNS`; keys in text form, as 'bindings export' writes them.
 
     What the platform holds of them is not known: the next sync sends every field of a record that may be changed,

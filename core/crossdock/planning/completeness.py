@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from crossdock.delta.scan import Census
+from crossdock.delta.scan import Scan
 from crossdock.project.project import BoundStream
 from crossdock.records import Proof, RawBatch
-from crossdock.state import Intent, Past, Transaction, WaitingRecord
-from crossdock.state.tables.snapshot_history import NIGHTS
+from crossdock.state import Intent, PastSnapshot, Transaction, WaitingRecord
+from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
 from crossdock.tally import Tally
 
 
-class Evidence:
+class Completeness:
     """What the source itself says of a snapshot's wholeness; noted while its batches pass."""
 
     def __init__(self) -> None:
@@ -39,27 +39,27 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SnapshotFacts:
     """What a run has read of a snapshot, and what it knows beside it.
 
     Attributes:
         rows: The rows' account.
-        doubtful: Operations of the stream's records that are not settled.
+        unsettled: Operations of the stream's records that are not settled.
     """
 
-    census: Census
-    evidence: Evidence
+    scan: Scan
+    completeness: Completeness
     rows: Tally
     waiting: Sequence[WaitingRecord]
-    doubtful: Sequence[Intent]
+    unsettled: Sequence[Intent]
 
     @property
     def source(self) -> str:
-        return self.census.sources[0]
+        return self.scan.sources[0]
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
+class Blocker:
     """Why a snapshot does not show that a record is gone."""
 
     message: str
@@ -67,39 +67,44 @@ class Objection:
     is_grave: bool = True
 
 
-def objection(tx: Transaction, bound: BoundStream, found: Found, nameless: int) -> Objection | None:
+def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, nameless: int) -> Blocker | None:
     """Why what was found does not show that a record is gone; None if it does.
 
     Args:
         nameless: Rows without a key that a filter left out.
     """
-    evidence, keyless = found.evidence, found.rows.rows_rejected + nameless
-    if found.census.winners.is_empty():
-        return Objection("no record is left in the snapshot", "an empty list is no evidence")
+    completeness, keyless = found.completeness, found.rows.rows_rejected + nameless
+    if found.scan.latest.is_empty():
+        return Blocker("no record is left in the snapshot", "an empty list is no evidence")
     if keyless:
         rows = "1 row has" if keyless == 1 else f"{keyless:,} rows have"
-        return Objection(f"{rows} no key, and may be theirs", "have the sender mend them")
-    content = evidence.content()
-    if content is not None and tx.removals.knows(bound.name, content):
+        return Blocker(f"{rows} no key, and may be theirs", "have the sender mend them")
+    content = completeness.content()
+    if content is not None and tx.snapshots.knows(bound.name, content):
         said = "the same bytes were worked through on an earlier day"
-        return Objection(said, "ask the sender whether it is tonight's")
-    latest = tx.removals.latest(bound.name, NIGHTS)
+        return Blocker(said, "ask the sender whether it is tonight's")
+    latest = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
     if not latest or latest[0].present is None:
-        return Objection("it is the first snapshot that may, and there is nothing to compare it with", is_grave=False)
-    return None if evidence.counted else _doubt_without_count(bound, found, latest)
+        return Blocker("it is the first snapshot that may, and there is nothing to compare it with", is_grave=False)
+    return None if completeness.counted else _doubt_without_count(bound, found, latest)
 
 
-def _doubt_without_count(bound: BoundStream, found: Found, latest: Sequence[Past]) -> Objection | None:
+def _doubt_without_count(bound: BoundStream, found: SnapshotFacts, latest: Sequence[PastSnapshot]) -> Blocker | None:
     """Why a snapshot whose source does not count its rows may not be whole."""
-    if found.evidence.cut:
+    if found.completeness.cut:
         hint = "a trailer with the number of rows proves what is whole"
-        return Objection("the last line does not end, as if it was cut", hint)
-    if len(latest) < NIGHTS:
-        said = f"no trailer shows that it is whole, and {len(latest)} of {NIGHTS} earlier snapshots are known"
-        return Objection(said, is_grave=False)
+        return Blocker("the last line does not end, as if it was cut", hint)
+    if len(latest) < COMPARED_SNAPSHOTS:
+        said = (
+            f"no trailer shows that it is whole, and {len(latest)} of {COMPARED_SNAPSHOTS} earlier snapshots are known"
+        )
+        return Blocker(said, is_grave=False)
     rows, within = found.rows.rows_read, bound.stream.gone.rows_within_percent
     if any(abs(rows - past.rows) * 100 > within * past.rows for past in latest):
         earlier = ", ".join(f"{past.rows:,}" for past in latest)
-        hint = f"more than gone.rows_within_percent ({within:g}) off; in {NIGHTS} such nights it is the usual number"
-        return Objection(f"it has {rows:,} rows, and the latest ones had {earlier}", hint)
+        hint = (
+            f"the difference exceeds gone.rows_within_percent ({within:g});"
+            f" after {COMPARED_SNAPSHOTS} snapshots of this size it is accepted"
+        )
+        return Blocker(f"it has {rows:,} rows, and the latest ones had {earlier}", hint)
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 
-def openers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
+def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
     """One record of each circle, to be created before what it waits for.
 
     Args:

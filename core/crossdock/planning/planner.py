@@ -10,14 +10,14 @@ from typing import Any
 
 from crossdock.delivery.operations import PARTIAL, Operation, payload_fp
 from crossdock.delta.record_chunks import in_chunks
-from crossdock.delta.scan import Read
+from crossdock.delta.scan import KeyedRecord
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.planning import cycles
 from crossdock.planning.drafts import drafted
 from crossdock.planning.references import References, found_in, key_hashes
-from crossdock.planning.removals import Gone, removal
+from crossdock.planning.removals import Removals, removal
 from crossdock.platform.platform_target import PlatformTarget, difference
-from crossdock.project.connector_errors import Failing
+from crossdock.project.connector_errors import FailureCount
 from crossdock.project.project import BoundStream
 from crossdock.resources import RESOURCES, Reference
 from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
@@ -28,7 +28,7 @@ CHUNK = 200  # records decided on together: their look-ups share statements, wha
 
 
 @dataclass(slots=True)
-class Held:
+class HeldRecord:
     """A record that waits for others of its own kind.
 
     Attributes:
@@ -36,7 +36,7 @@ class Held:
         opened: That was tried; until it has come to something the record must not be created again.
     """
 
-    read: Read
+    read: KeyedRecord
     members: dict[str, Any]
     missing: list[Reference]
     can_open: bool
@@ -44,31 +44,33 @@ class Held:
 
 
 @dataclass(slots=True)
-class Decided:
+class PlannedChunk:
     """A chunk of decisions, and what they leave in the state besides operations."""
 
     bound: BoundStream
     run_id: int
     at: datetime
     operations: list[Operation] = field(default_factory=list)
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
     waits: list[WaitingRecord] = field(default_factory=list)
     suppressed: list[Binding] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """How many records were decided on."""
-        return len(self.operations) + len(self.letters) + len(self.waits) + len(self.suppressed)
+        return len(self.operations) + len(self.dead_letters) + len(self.waits) + len(self.suppressed)
 
     def write(self, tx: Transaction) -> None:
-        tx.refused.put(self.letters, run_id=self.run_id, at=self.at)
-        tx.waiting.put(self.waits, run_id=self.run_id, at=self.at)
+        tx.dead_letters.put(self.dead_letters, run_id=self.run_id, at=self.at)
+        tx.waiting_records.put(self.waits, run_id=self.run_id, at=self.at)
         tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
         through = [binding.key_hash for binding in self.suppressed]
-        tx.refused.clear(self.bound.name, [*through, *(record.key_hash for record in self.waits)])
-        tx.waiting.clear(self.bound.name, [*through, *(letter.key_hash for letter in self.letters)])
+        tx.dead_letters.clear(self.bound.name, [*through, *(record.key_hash for record in self.waits)])
+        tx.waiting_records.clear(
+            self.bound.name, [*through, *(dead_letter.key_hash for dead_letter in self.dead_letters)]
+        )
         whole = [operation.key_hash for operation in self.operations if operation.record_fp != PARTIAL]
-        tx.waiting.clear(self.bound.name, whole)  # from here on their intents keep them
+        tx.waiting_records.clear(self.bound.name, whole)  # from here on their intents keep them
 
 
 class Planner:
@@ -92,8 +94,8 @@ class Planner:
         *,
         run_id: int,
         target: PlatformTarget,
-        gone: Gone,
-        failing: Failing,
+        gone: Removals,
+        failing: FailureCount,
         at_once: int = CHUNK,
     ) -> None:
         self.stopped: CrossdockError | None = None
@@ -102,16 +104,16 @@ class Planner:
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target, self._at_once = run_id, target, at_once
         self._clock = bound.context.place.clock
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, HeldRecord] = {}
 
-    def decide(self, reads: Iterator[Read]) -> Iterator[Decided]:
+    def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Decisions on *reads*, in their order; looks into the state as it stands when a chunk is asked for."""
         for chunk in in_chunks(self._given(reads), self._at_once):
             yield self._decide(chunk)
             if self.stopped is not None:
                 return
 
-    def _given(self, reads: Iterator[Read]) -> Iterator[Read]:
+    def _given(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """*reads* until their source fails, which has counted those that it does not give any more."""
         try:
             for read in reads:  # noqa: UP028  `yield from` closes them with this; they may yet be passed over
@@ -119,12 +121,12 @@ class Planner:
         except CrossdockError as error:
             self.stopped = self.stopped or error
 
-    def pass_over(self, reads: Iterator[Read]) -> None:
+    def pass_over(self, reads: Iterator[KeyedRecord]) -> None:
         """Count what is left of *reads*, when it is not decided on any more: the next run reads it again."""
         for _ in self._given(reads):
             self._tally.count("carried_on")
 
-    def next_round(self) -> Iterator[Decided] | None:
+    def next_round(self) -> Iterator[PlannedChunk] | None:
         """Decisions on records that waited for others of their own kind, now that those are delivered.
 
         Where such records wait for each other in a circle, one of them is created without the reference that closes
@@ -135,7 +137,7 @@ class Planner:
             return None
         return self._waited() or (self._removals() if self._removed else None)
 
-    def _waited(self) -> Iterator[Decided] | None:
+    def _waited(self) -> Iterator[PlannedChunk] | None:
         if not self._held:
             return None
         with self._state.look() as tx:
@@ -150,16 +152,18 @@ class Planner:
         if ready:
             return self.decide(self._held.pop(key_hash).read for key_hash in ready)
         waits_for = self._waits_for()
-        openers = cycles.openers(waits_for, [key_hash for key_hash, held in self._held.items() if held.can_open])
-        return self._first_steps(openers) if openers else None
+        cycle_breakers = cycles.cycle_breakers(
+            waits_for, [key_hash for key_hash, held in self._held.items() if held.can_open]
+        )
+        return self._first_steps(cycle_breakers) if cycle_breakers else None
 
-    def _removals(self) -> Iterator[Decided]:
+    def _removals(self) -> Iterator[PlannedChunk]:
         while self._removed:
             chunk = [self._removed.popleft() for _ in range(min(CHUNK, len(self._removed)))]
             with self._state.look() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # a replayed letter of what is gone from there too
-            decided = Decided(self._bound, self._run_id, self._clock.now())
+            decided = PlannedChunk(self._bound, self._run_id, self._clock.now())
             for binding in bindings:
                 operation = removal(self._bound, binding, self._listing)
                 if operation.kind == "delete" or operation.changes:
@@ -184,10 +188,10 @@ class Planner:
         opened = [key_hash for key_hash, held in self._held.items() if held.opened]
         if self._references.plans:
             return  # nothing was sent, so what is a dead letter is one of an earlier night
-        for key_hash in tx.refused.among(self._bound.name, opened):
+        for key_hash in tx.dead_letters.among(self._bound.name, opened):
             del self._held[key_hash]
 
-    def _waits(self, held: Held) -> bool:
+    def _waits(self, held: HeldRecord) -> bool:
         return bool(self._references.unknown(held.missing, self._bound.namespace))
 
     def _waits_for(self) -> dict[int, list[int]]:
@@ -202,11 +206,11 @@ class Planner:
             key_hash: [hashes[key] if scope == own else 0 for scope, key in each] for key_hash, each in places.items()
         }
 
-    def _first_steps(self, openers: Sequence[int]) -> Iterator[Decided]:
+    def _first_steps(self, cycle_breakers: Sequence[int]) -> Iterator[PlannedChunk]:
         """Creations without what closes a circle; the records go on waiting until they are whole."""
-        for start in range(0, len(openers), CHUNK):
-            decided = Decided(self._bound, self._run_id, self._clock.now())
-            for held in (self._held[key_hash] for key_hash in openers[start : start + CHUNK]):
+        for start in range(0, len(cycle_breakers), CHUNK):
+            decided = PlannedChunk(self._bound, self._run_id, self._clock.now())
+            for held in (self._held[key_hash] for key_hash in cycle_breakers[start : start + CHUNK]):
                 held.can_open, held.opened = False, True
                 members = {name: value for name, value in held.members.items() if not self._missing(value)}
                 first = replace(held.read, record_fp=PARTIAL)
@@ -214,9 +218,9 @@ class Planner:
                 self._references.plan_first_step(decided.operations[-1])
             yield decided
 
-    def _decide(self, chunk: Sequence[Read]) -> Decided:
-        decided = Decided(self._bound, self._run_id, self._clock.now())
-        drafts: list[tuple[Read, dict[str, Any], list[Reference]]] = []
+    def _decide(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
+        decided = PlannedChunk(self._bound, self._run_id, self._clock.now())
+        drafts: list[tuple[KeyedRecord, dict[str, Any], list[Reference]]] = []
         for number, read in enumerate(chunk, 1):
             try:
                 drafts.append((read, *drafted(self._bound, read.record)))
@@ -239,8 +243,8 @@ class Planner:
 
     def _decide_one(
         self,
-        decided: Decided,
-        read: Read,
+        decided: PlannedChunk,
+        read: KeyedRecord,
         members: dict[str, Any],
         missing: list[dict[str, str]],
         binding: Binding | None,
@@ -271,7 +275,9 @@ class Planner:
         else:
             decided.operations.append(self._operation(read, after, binding))
 
-    def _hold(self, read: Read, members: dict[str, Any], missing: list[dict[str, str]], *, is_bound: bool) -> None:
+    def _hold(
+        self, read: KeyedRecord, members: dict[str, Any], missing: list[dict[str, str]], *, is_bound: bool
+    ) -> None:
         """Keep a record that waits for one of its own kind until the next round; any other is carried on."""
         scope = self._bound.scope
         if all((each["resource"], each["namespace"]) != (scope.resource, scope.namespace) for each in missing):
@@ -281,17 +287,17 @@ class Planner:
         fields = RESOURCES[scope.resource].draft.model_fields.items()
         needed = [members.get(field.alias or name) for name, field in fields if field.is_required()]
         can_open = not is_bound and not any(self._missing(value) for value in needed)
-        self._held[read.key_hash] = Held(read, members, references, can_open)
+        self._held[read.key_hash] = HeldRecord(read, members, references, can_open)
 
     def _missing(self, value: Any) -> list[dict[str, str]]:
         return self._references.missing(found_in(value), self._bound.namespace)
 
-    def _after(self, read: Read, members: dict[str, Any]) -> dict[str, Any]:
+    def _after(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
         resolved = self._references.resolved(members, bound.namespace)
         return self._target.payload(bound.stream.resource, bound.namespace, read.record.key, resolved)
 
-    def _operation(self, read: Read, after: dict[str, Any], binding: Binding | None) -> Operation:
+    def _operation(self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None) -> Operation:
         stream = self._bound.stream
         changes = after if binding is None else difference(binding.payload, after)
         return Operation(
@@ -310,11 +316,11 @@ class Planner:
         )
 
     def _refuse(
-        self, decided: Decided, read: Read, stage: str, error: RecordError, mapped: dict[str, Any] | None
+        self, decided: PlannedChunk, read: KeyedRecord, stage: str, error: RecordError, mapped: dict[str, Any] | None
     ) -> None:
         self._tally.count("rejected")
         record = read.record
-        decided.letters.append(
+        decided.dead_letters.append(
             DeadLetter(
                 stream=self._bound.name,
                 key_hash=read.key_hash,
@@ -333,7 +339,7 @@ class Planner:
         )
 
 
-def _waiting(stream: str, read: Read, missing: list[dict[str, str]]) -> WaitingRecord:
+def _waiting(stream: str, read: KeyedRecord, missing: list[dict[str, str]]) -> WaitingRecord:
     record = read.record
     return WaitingRecord(
         stream,

@@ -17,10 +17,10 @@ from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
 from crossdock.delta.keyed_rows import KEY_HASH
 from crossdock.errors import RefusedError
-from crossdock.planning.completeness import Found, objection
+from crossdock.planning.completeness import SnapshotFacts, blocker
 from crossdock.project.project import BoundStream
 from crossdock.records import Record
-from crossdock.state import Binding, Removal, State, Transaction
+from crossdock.state import Binding, PendingRemoval, State, Transaction
 from crossdock.state.tables.bindings import UNKNOWN_FP
 from crossdock.state.tables.snapshot_history import GONE_FP, packed
 from crossdock.tally import Term
@@ -31,7 +31,7 @@ _RECORD_FP, _PAYLOAD_FP = "_record_fp", "_payload_fp"
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Removals:
     """What becomes of the records that a snapshot no longer lists.
 
     Attributes:
@@ -44,29 +44,29 @@ class Gone:
     """
 
     removed: tuple[int, ...] = ()
-    withheld: Removal | None = None
+    withheld: PendingRemoval | None = None
     refusal: RefusedError | None = None
     warning: str | None = None
     source: str = ""
     terms: Counter[Term] = field(default_factory=Counter)
 
 
-def decide(state: State, bound: BoundStream, lost: pl.Series, found: Found, *, at: datetime) -> Gone:
+def decide(state: State, bound: BoundStream, lost: pl.Series, found: SnapshotFacts, *, at: datetime) -> Removals:
     """Decide about *lost*, the key hashes of records that the state knows and the snapshot does not list.
 
     Args:
         at: Now.
     """
     if bound.stream.on_gone == "nothing" or lost.is_empty():
-        return Gone(terms=Counter({"gone": len(lost), "ignored": len(lost)}))
+        return Removals(terms=Counter({"gone": len(lost), "ignored": len(lost)}))
     with state.look() as tx:
         removable, terms = _removable(tx, bound, lost, found)
     nameless = 0
     if not removable.is_empty() and any(found.rows.rows_filtered.values()):
-        hidden, nameless = found.census.filtered(removable)  # takes its time, and holds no transaction open
+        hidden, nameless = found.scan.filtered(removable)  # takes its time, and holds no transaction open
         removable = _without(removable, hidden, terms, "ignored")
     if removable.is_empty():
-        return Gone(terms=terms)
+        return Removals(terms=terms)
     with state.begin() as tx:
         return _judged(tx, bound, removable, terms, found, nameless, at)
 
@@ -76,26 +76,26 @@ def _judged(
     bound: BoundStream,
     removable: pl.Series,
     terms: Counter[Term],
-    found: Found,
+    found: SnapshotFacts,
     nameless: int,
     at: datetime,
-) -> Gone:
+) -> Removals:
     number = len(removable)
-    reason = objection(tx, bound, found, nameless)
+    reason = blocker(tx, bound, found, nameless)
     if reason is not None:
         terms["ignored"] += number
         told = f"{_are_gone(number)} and not removed: {reason.message}"
         if not reason.is_grave:
-            return Gone(warning=f"{bound.name}: {found.source}: {told}", source=found.source, terms=terms)
+            return Removals(warning=f"{bound.name}: {found.source}: {told}", source=found.source, terms=terms)
         refusal = RefusedError(told, where=found.source, hint=reason.hint)
-        return Gone(refusal=refusal, source=found.source, terms=terms)
+        return Removals(refusal=refusal, source=found.source, terms=terms)
     wanted = _wanted(bound, removable, at)
     exceeded = _exceeded(tx, bound, number)
     if exceeded is None or _is_approved(tx, bound, wanted, found):
-        return Gone(removed=tuple(removable.sort().to_list()), source=found.source, terms=terms)
+        return Removals(removed=tuple(removable.sort().to_list()), source=found.source, terms=terms)
     terms["ignored"] += number
     refusal = _stopped(tx, bound, wanted, exceeded, found)
-    return Gone(withheld=wanted, refusal=refusal, source=found.source, terms=terms)
+    return Removals(withheld=wanted, refusal=refusal, source=found.source, terms=terms)
 
 
 def removal(bound: BoundStream, binding: Binding, source: str) -> Operation:
@@ -126,7 +126,9 @@ def verb(operation: Operation) -> str:
 # ---- which records may be removed
 
 
-def _removable(tx: Transaction, bound: BoundStream, lost: pl.Series, found: Found) -> tuple[pl.Series, Counter[Term]]:
+def _removable(
+    tx: Transaction, bound: BoundStream, lost: pl.Series, found: SnapshotFacts
+) -> tuple[pl.Series, Counter[Term]]:
     """Those of *lost* that we delivered and of which nothing is open, and how all others are counted.
 
     What was archived when it went is gone no more than what was deleted: it is not counted again.
@@ -137,18 +139,18 @@ def _removable(tx: Transaction, bound: BoundStream, lost: pl.Series, found: Foun
     terms: Counter[Term] = Counter({"gone": facts.height})
     ours = facts.filter(pl.col(_PAYLOAD_FP) != UNKNOWN_FP)[KEY_HASH]
     terms["ignored"] += facts.height - len(ours)
-    letters = [(key, status) for key, fp, status, _ in tx.refused.fingerprints(bound.name) if fp == GONE_FP]
-    under_way = [*(each.key_hash for each in found.waiting), *(each.key_hash for each in found.doubtful)]
+    dead_letters = [(key, status) for key, fp, status, _ in tx.dead_letters.fingerprints(bound.name) if fp == GONE_FP]
+    under_way = [*(each.key_hash for each in found.waiting), *(each.key_hash for each in found.unsettled)]
     ours = _without(ours, _keys(under_way), terms, "ignored")
-    ours = _without(ours, _keys(key for key, status in letters if status == "refused"), terms, "rejected")
-    ours = _without(ours, _keys(key for key, status in letters if status == "dropped"), terms, "dropped")
+    ours = _without(ours, _keys(key for key, status in dead_letters if status == "refused"), terms, "rejected")
+    ours = _without(ours, _keys(key for key, status in dead_letters if status == "dropped"), terms, "dropped")
     return ours, terms
 
 
 def _facts(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
     schema = {KEY_HASH: fingerprint.HASH, _RECORD_FP: fingerprint.HASH, _PAYLOAD_FP: fingerprint.HASH}
     return pl.concat(  # in parts: as many Python tuples as a whole table has records would not fit
-        pl.DataFrame(list(tx.removals.facts(bound.scope, part[KEY_HASH].to_list())), schema=schema, orient="row")
+        pl.DataFrame(list(tx.snapshots.facts(bound.scope, part[KEY_HASH].to_list())), schema=schema, orient="row")
         for part in keys.to_frame(KEY_HASH).iter_slices(PART)
     )
 
@@ -169,7 +171,7 @@ def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Ter
 
 def _exceeded(tx: Transaction, bound: BoundStream, number: int) -> str | None:
     """The limit that *number* exceeds."""
-    limits, (before, *_) = bound.stream.gone, tx.removals.latest(bound.name, 1)
+    limits, (before, *_) = bound.stream.gone, tx.snapshots.latest(bound.name, 1)
     present = before.present or 0  # as it was before tonight, however often tonight is read
     if number > limits.at_most:
         return f"more than gone.at_most ({limits.at_most:,})"
@@ -178,26 +180,28 @@ def _exceeded(tx: Transaction, bound: BoundStream, number: int) -> str | None:
     return None
 
 
-def _wanted(bound: BoundStream, keys: pl.Series, at: datetime) -> Removal:
+def _wanted(bound: BoundStream, keys: pl.Series, at: datetime) -> PendingRemoval:
     what = f"{bound.stream.on_gone} {bound.stream.resource} in {bound.namespace}"
-    return Removal(bound.name, what, packed(keys.to_list()), at)
+    return PendingRemoval(bound.name, what, packed(keys.to_list()), at)
 
 
-def _is_approved(tx: Transaction, bound: BoundStream, wanted: Removal, found: Found) -> bool:
+def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingRemoval, found: SnapshotFacts) -> bool:
     """True if a person has approved exactly this, or more of which the rest has been done by a run that was stopped."""
-    approved = tx.removals.get(bound.name)
+    approved = tx.snapshots.get(bound.name)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False
     all_of_it, rest = set(approved.key_hashes), set(wanted.key_hashes)
     if not rest <= all_of_it:
         return False
-    still_there = {key for key, fp, _ in tx.removals.facts(bound.scope, sorted(all_of_it - rest)) if fp != GONE_FP}
-    under_way = {intent.key_hash for intent in found.doubtful if intent.record_fp == GONE_FP}
-    refused = {key for key, fp, _, _ in tx.refused.fingerprints(bound.name) if fp == GONE_FP}
+    still_there = {key for key, fp, _ in tx.snapshots.facts(bound.scope, sorted(all_of_it - rest)) if fp != GONE_FP}
+    under_way = {intent.key_hash for intent in found.unsettled if intent.record_fp == GONE_FP}
+    refused = {key for key, fp, _, _ in tx.dead_letters.fingerprints(bound.name) if fp == GONE_FP}
     return still_there <= under_way | refused
 
 
-def _stopped(tx: Transaction, bound: BoundStream, wanted: Removal, exceeded: str, found: Found) -> RefusedError:
+def _stopped(
+    tx: Transaction, bound: BoundStream, wanted: PendingRemoval, exceeded: str, found: SnapshotFacts
+) -> RefusedError:
     some = wanted.key_hashes[:TOLD]
     names = ", ".join(binding.key for binding in tx.bindings.get(bound.scope, some).values())
     more = ", ..." if wanted.number > TOLD else ""

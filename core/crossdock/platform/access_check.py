@@ -9,7 +9,7 @@ from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_headers import http_date
 from crossdock.platform import error_answers
-from crossdock.platform.credentials import Grant
+from crossdock.platform.credentials import GrantedToken
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 
@@ -77,6 +77,6 @@ def check_clock(profile: Profile, clock: Clock) -> bool:
     return True
 
 
-def _told(grant: Grant) -> str:
+def _told(grant: GrantedToken) -> str:
     text = f", with a token for {grant.life_s:.0f} s; scopes: {' '.join(grant.scopes) or 'not told'}"
     return f"{text}; wider than asked by: {' '.join(grant.unasked)}" if grant.unasked else text

@@ -40,7 +40,7 @@ _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class GrantedToken:
     """What a token may do, and how long.
 
     Attributes:
@@ -76,7 +76,7 @@ class Credential(Protocol):
         """Take note that *authorization* was answered 401; True if asking for a new one makes sense."""
 
     @property
-    def grant(self) -> Grant | None:
+    def grant(self) -> GrantedToken | None:
         """Of the present token; None without one."""
 
 
@@ -111,7 +111,7 @@ class _Token:
     """*renew_at* and *expires_at* are on the monotonic clock."""
 
     authorization: str = field(repr=False)
-    grant: Grant
+    grant: GrantedToken
     renew_at: float
     expires_at: float
 
@@ -139,7 +139,7 @@ class TokenCredential:
         self._secret = secret
 
     @property
-    def grant(self) -> Grant | None:
+    def grant(self) -> GrantedToken | None:
         token = self._token
         return token.grant if token else None
 
@@ -247,10 +247,10 @@ class TokenCredential:
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
         return UnauthorizedError(f"refuses us a token: {told}", where=self._url, hint=hint)
 
-    def _granted(self, life_s: float, scope: object) -> Grant:
+    def _granted(self, life_s: float, scope: object) -> GrantedToken:
         asked = self._rule.scopes
         if scope is None:
-            return Grant(life_s, asked, ())
+            return GrantedToken(life_s, asked, ())
         if not (isinstance(scope, str) and _SCOPES.fullmatch(scope)):
             raise UnavailableError("answers with scopes that are none")
         granted = tuple(scope.split())
@@ -260,7 +260,7 @@ class TokenCredential:
                 where=self._url,
                 hint="have them granted to the client, or take them off platform.auth.scopes",
             )
-        return Grant(life_s, granted, tuple(name for name in granted if asked and name not in asked))
+        return GrantedToken(life_s, granted, tuple(name for name in granted if asked and name not in asked))
 
 
 def _members(body: bytes) -> Mapping[str, Any]:

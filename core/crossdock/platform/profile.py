@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.addresses import endpoint
 from crossdock.config_file import MAX_S, ConfigModel, ConfigPath, SecretRef
-from crossdock.pacing.limit_estimate import UNLIMITED, Known
+from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.resources import RESOURCES, ResourceName
 
 PATHS: Mapping[ResourceName, str] = {
@@ -71,11 +71,11 @@ class Rate(ConfigModel):
     """Where processes or hosts that use the same credential share the bucket: ``sqlite:///FILE`` or
     ``postgresql://user@host/database``. Without it this state's runs have it for themselves."""
 
-    def known(self, earlier: Known | None = None) -> Known:
+    def known(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
         """What is known before the first answer: *earlier* answers count, as far as nothing is set here."""
         rate, burst = self.per_minute, self.burst
         most_per_s = rate / 60 if isinstance(rate, int) else math.inf
-        known = Known(most_per_s=most_per_s, most_at_once=burst or UNLIMITED)
+        known = LimitEstimate(most_per_s=most_per_s, most_at_once=burst or UNLIMITED)
         if burst is not None:
             known = known.with_burst(burst, "set")
         if rate != "learn":

@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 
 from crossdock.connector import Settings
 from crossdock.declared import StreamConfig
-from crossdock.json_schema import Documented, field_docstrings
+from crossdock.json_schema import DocumentedModel, field_docstrings
 from crossdock.project.project import ConfigFile
 from crossdock.resources import RESOURCES, ResourceType
 
@@ -19,7 +19,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"
 
 
-class _Described(Documented):
+class _Described(DocumentedModel):
     """Adds to a declared stream which members the map of each resource may have, and which it must."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:

@@ -78,7 +78,7 @@ def connector_code(bound: BoundStream, method: str, after: Callable[[], str | No
         ) from error
 
 
-class Failing:
+class FailureCount:
     """Counts the records of a run that a stream's mapping fails at, and says when they are too many.
 
     Args:

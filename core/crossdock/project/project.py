@@ -19,12 +19,12 @@ from crossdock.config_file import NAME_FORM, ConfigModel, ConfigPath, Document, 
 from crossdock.connector import Connector, Context, Settings, Stream, no_removal
 from crossdock.delivery.masking import Masks
 from crossdock.errors import ConfigError
-from crossdock.pacing.bucket_store import BucketStore, MemoryStore, Purse
+from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.profile import Profile
 from crossdock.resources import RESOURCES
 from crossdock.scheduling.job_config import JobConfig, ordered
 from crossdock.scheduling.times_and_durations import is_duration, span
-from crossdock.sources.source_context import Workplace
+from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.tables.expiry import MAX_AGE, Ages
 from crossdock.yaml_reader import Place
@@ -150,7 +150,7 @@ class Project:
             yield tx
 
     @contextmanager
-    def bucket(self, clock: Clock, earlier: Purse | None) -> Iterator[BucketStore]:
+    def bucket(self, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
         """The platform's token bucket: of this process, or the one that the config says to share.
 
         Args:
@@ -163,15 +163,15 @@ class Project:
         rate = self.platform.rate
         if rate.shared is None:
             known = rate.known(earlier.known if earlier else None)
-            purse = earlier.filled(clock.now().timestamp(), known) if earlier else Purse.of(known)
-            yield MemoryStore(clock, purse)
+            bucket_state = earlier.filled(clock.now().timestamp(), known) if earlier else BucketState.of(known)
+            yield MemoryStore(clock, bucket_state)
             return
         url = parse_url(rate.shared, self.path.parent, where="platform.rate.shared")
         name = f"{self.platform.tenant} at {self.platform.base_url}"
         with closing(SharedBucket(url, clock, name, rate.known)) as store:
             yield store
 
-    def bind(self, wanted: set[str], *, target: str, place: Workplace) -> list[BoundStream]:
+    def bind(self, wanted: set[str], *, target: str, place: SourceContext) -> list[BoundStream]:
         """The streams of these names, parents first."""
         bound = []
         for connection in self.connections:

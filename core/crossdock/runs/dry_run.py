@@ -12,19 +12,19 @@ from crossdock.clock import Clock
 from crossdock.delivery.in_doubt_rules import rule_for
 from crossdock.delivery.operations import PARTIAL, Kind, Operation
 from crossdock.errors import CrossdockError
-from crossdock.pacing.bucket_store import Purse
+from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
-from crossdock.planning.planner import Decided, Planner
+from crossdock.planning.planner import PlannedChunk, Planner
 from crossdock.planning.references import References
-from crossdock.planning.removals import Gone, verb
+from crossdock.planning.removals import Removals, verb
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
-from crossdock.project.connector_errors import Failing
+from crossdock.project.connector_errors import FailureCount
 from crossdock.project.project import BoundStream, Project
 from crossdock.runs.intake_logs import PlanIntake
-from crossdock.runs.run_folder import work_folder
-from crossdock.runs.stream_input import Reading
-from crossdock.sources.source_context import Workplace
+from crossdock.runs.run_folder import run_folder
+from crossdock.runs.stream_input import StreamInput
+from crossdock.sources.source_context import SourceContext
 from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
 from crossdock.tally import Tally, Term
 
@@ -34,7 +34,7 @@ _TERMS: Mapping[Kind, Term] = {"create": "created", "update": "updated", "delete
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class PlanListener:
     """Where a plan's decisions go, one call each."""
 
     operation: Callable[[Operation], None]
@@ -74,26 +74,26 @@ class Planned:
 def plan(
     project: Project,
     selection: list[str],
-    sink: Sink,
+    listener: PlanListener,
     *,
     clock: Clock,
     progress: Progress,
     summed: bool = False,
 ) -> Planned:
-    """Tell *sink* what `crossdock.runs.runner.sync` would do.
+    """Tell *listener* what `crossdock.runs.runner.sync` would do.
 
     Raises:
         CrossdockError: If the state cannot be read. What fails at a source is in the result.
     """
     with closing(project.open_state(read_only=True)) as state:
-        return look_ahead(project, state, selection, sink, clock, progress, summed=summed)
+        return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
 
 
 def look_ahead(
     project: Project,
     state: State,
     selection: list[str],
-    sink: Sink,
+    listener: PlanListener,
     clock: Clock,
     progress: Progress,
     *,
@@ -101,18 +101,18 @@ def look_ahead(
 ) -> Planned:
     """Plan on an open state, which is only read; *summed* asks for the hashes of the sources."""
     with ExitStack() as stack:
-        work = work_folder(stack, None)
-        place = Workplace(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
+        work = run_folder(stack, None)
+        place = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
         streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
-        preview = _Preview(project, state, sink, clock.now())
+        preview = _Preview(project, state, listener, clock.now())
         for bound in streams:
             preview.stream(bound, summed=summed)
         return preview.finished()
 
 
 class _Preview:
-    def __init__(self, project: Project, state: State, sink: Sink, now: datetime) -> None:
-        self._state, self._sink, self._now, self._rate = state, sink, now, project.platform.rate
+    def __init__(self, project: Project, state: State, listener: PlanListener, now: datetime) -> None:
+        self._state, self._sink, self._now, self._rate = state, listener, now, project.platform.rate
         self._known: set[tuple[Scope, int]] = set()
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name, self._known)
@@ -122,10 +122,10 @@ class _Preview:
         self.result = Planned(self._forecast(0))
         for intent in self._unsettled:
             if intent.first_sent_at and rule_for(intent, project.platform, now) == "park":
-                sink.in_doubt(intent)
+                listener.in_doubt(intent)
             else:
                 self._remember("resend", intent.scope, intent.key_hash)
-                sink.resend(intent)
+                listener.resend(intent)
 
     def finished(self) -> Planned:
         self.result.forecast = self._forecast(self.result.operations.total())
@@ -134,14 +134,14 @@ class _Preview:
     def _forecast(self, requests: int) -> Forecast:
         now, earlier = self._now.timestamp(), self._earlier
         known = self._rate.known(earlier.known if earlier else None)
-        return forecast(earlier.filled(now, known) if earlier else Purse.of(known), requests, now)
+        return forecast(earlier.filled(now, known) if earlier else BucketState.of(known), requests, now)
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())
-        reading = Reading(bound, self._state, tally, 0, digested=summed)
+        reading = StreamInput(bound, self._state, tally, 0, digested=summed)
         try:
-            doubtful = [intent for intent in self._unsettled if intent.scope == bound.scope]
-            reading.read(doubtful, bound.context.place.progress.advance)
+            unsettled = [intent for intent in self._unsettled if intent.scope == bound.scope]
+            reading.read(unsettled, bound.context.place.progress.advance)
         except CrossdockError as error:
             self.result.errors[bound.name] = error
             self.result.unread += 1
@@ -149,7 +149,7 @@ class _Preview:
         if summed:
             self.result.sources[bound.name] = reading.digest
         planner, reads = self._planner(bound, tally, reading.gone, reading.failing()), reading.records()
-        chunks: Iterator[Decided] | None = planner.decide(reads)
+        chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
         while chunks is not None:
             for decided in chunks:
                 self._pour(decided)
@@ -163,7 +163,7 @@ class _Preview:
             self.result.errors[bound.name] = reading.gone.refusal
             self._show_withheld(bound, reading.gone)
 
-    def _planner(self, bound: BoundStream, tally: Tally, gone: Gone, failing: Failing) -> Planner:
+    def _planner(self, bound: BoundStream, tally: Tally, gone: Removals, failing: FailureCount) -> Planner:
         return Planner(
             bound,
             self._state,
@@ -176,23 +176,23 @@ class _Preview:
             at_once=_AT_ONCE,
         )
 
-    def _show_withheld(self, bound: BoundStream, gone: Gone) -> None:
+    def _show_withheld(self, bound: BoundStream, gone: Removals) -> None:
         if gone.withheld is None:
             return
         held = replace(gone, removed=tuple(gone.withheld.key_hashes))
-        planner = self._planner(bound, Tally(), held, Failing(bound, None))
+        planner = self._planner(bound, Tally(), held, FailureCount(bound, None))
         for decided in planner.next_round() or ():
             for operation in decided.operations:
                 self._sink.withheld(operation)
 
-    def _pour(self, decided: Decided) -> None:
+    def _pour(self, decided: PlannedChunk) -> None:
         for operation in decided.operations:
             self._remember(verb(operation), operation.scope, operation.key_hash)
             if operation.record_fp != PARTIAL:
                 self.result.tallies[decided.bound.name].count(_TERMS[operation.kind])
             self._sink.operation(operation)
-        for letter in decided.letters:
-            self._sink.refused(letter)
+        for dead_letter in decided.dead_letters:
+            self._sink.refused(dead_letter)
         for record in decided.waits:
             self._sink.waiting(record)
 

@@ -21,11 +21,11 @@ from crossdock.local_files import read_regular, replace_file
 from crossdock.progress import Progress, Silent
 from crossdock.project.project import BoundStream, Project
 from crossdock.runs import dry_run
-from crossdock.runs.dry_run import Planned, Sink
+from crossdock.runs.dry_run import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.runs.runner import Run
 from crossdock.runs.session import opened
-from crossdock.runs.stream_input import Reading
+from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, WaitingRecord
 from crossdock.tally import Tally
 
@@ -79,49 +79,51 @@ class PlanFile(ConfigModel):
 class Digest:
     """A sink that hashes every decision before it hands it on."""
 
-    sink: Sink
+    listener: PlanListener
     sum: Any
 
     @classmethod
-    def over(cls, sink: Sink) -> Digest:
-        return cls(sink, hashlib.sha256())
+    def over(cls, listener: PlanListener) -> Digest:
+        return cls(listener, hashlib.sha256())
 
-    def as_sink(self) -> Sink:
-        return Sink(self._operation, self._refused, self._waiting, self._resend, self._in_doubt, self.sink.withheld)
+    def as_sink(self) -> PlanListener:
+        return PlanListener(
+            self._operation, self._refused, self._waiting, self._resend, self._in_doubt, self.listener.withheld
+        )
 
     def _operation(self, operation: Operation) -> None:
         self._add(operation.kind, operation.stream, operation.record.key, operation.changes)
-        self.sink.operation(operation)
+        self.listener.operation(operation)
 
-    def _refused(self, letter: DeadLetter) -> None:
-        self._add("refuse", letter.stream, letter.key, letter.code)
-        self.sink.refused(letter)
+    def _refused(self, dead_letter: DeadLetter) -> None:
+        self._add("refuse", dead_letter.stream, dead_letter.key, dead_letter.code)
+        self.listener.refused(dead_letter)
 
     def _waiting(self, record: WaitingRecord) -> None:
         self._add("wait", record.stream, record.key, record.waits_for)
-        self.sink.waiting(record)
+        self.listener.waiting(record)
 
     def _resend(self, intent: Intent) -> None:
         self._add("resend", intent.stream, intent.key, intent.idempotency_key)
-        self.sink.resend(intent)
+        self.listener.resend(intent)
 
     def _in_doubt(self, intent: Intent) -> None:
         self._add("in doubt", intent.stream, intent.key, intent.idempotency_key)
-        self.sink.in_doubt(intent)
+        self.listener.in_doubt(intent)
 
     def _add(self, *facts: object) -> None:
         self.sum.update(exact_json.dumps(list(facts)))
 
 
 def plan(
-    project: Project, selection: Sequence[str], sink: Sink, *, clock: Clock, progress: Progress
+    project: Project, selection: Sequence[str], listener: PlanListener, *, clock: Clock, progress: Progress
 ) -> tuple[Planned, PlanFile]:
     """Plan, as `crossdock.runs.dry_run.plan` does, and sum it up.
 
     Raises:
         CrossdockError: If the state cannot be read.
     """
-    digest = Digest.over(sink)
+    digest = Digest.over(listener)
     planned = dry_run.plan(project, list(selection), digest.as_sink(), clock=clock, progress=progress, summed=True)
     return planned, _summed(project, selection, planned, digest)
 
@@ -138,9 +140,9 @@ def apply(
         RefusedError: If the source, the state or the config has changed since.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project, clock) as shift:
-        state = shift.state
-        digest = Digest.over(Sink(*[_ignore] * 6))
+    with opened(project, clock) as session:
+        state = session.state
+        digest = Digest.over(PlanListener(*[_ignore] * 6))
         planned = dry_run.look_ahead(
             project, state, list(approved.selection), digest.as_sink(), clock, Silent(), summed=True
         )
@@ -155,15 +157,15 @@ def apply(
                 "this is no longer what would be done: the source, the state or the config has changed",
                 hint="look at a new plan: crossdock plan -o PLAN",
             )
-        run = Run(shift, progress, interrupt)
+        run = Run(session, progress, interrupt)
 
-        def source(bound: BoundStream, tally: Tally) -> Reading:
+        def source(bound: BoundStream, tally: Tally) -> StreamInput:
             return _Approved(bound, state, tally, run.id, approved.sources[bound.name])
 
         return run.execute(project.selected(approved.selection), source)
 
 
-class _Approved(Reading):
+class _Approved(StreamInput):
     """A reading that must be the one that was approved."""
 
     def __init__(self, bound: BoundStream, state: Any, tally: Tally, run_id: int, expected: str) -> None:

@@ -12,7 +12,7 @@ from crossdock.local_files import private_folder
 from crossdock.sources.source_context import writing
 
 
-def work_folder(stack: ExitStack, spool: Path | None) -> Path:
+def run_folder(stack: ExitStack, spool: Path | None) -> Path:
     """A new private folder, inside *spool* or else where temporary files go; removed when *stack* unwinds."""
     with writing(spool or Path(tempfile.gettempdir())):
         if spool is not None:

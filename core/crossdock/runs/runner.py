@@ -11,10 +11,10 @@ from crossdock.clock import Clock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import PARTIAL
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError, CrossdockError, InternalError, StateError, StoppedError
-from crossdock.pacing.allowance import Allowance, Lane
-from crossdock.planning.planner import Decided, Planner
+from crossdock.pacing.allowance import Allowance, Priority
+from crossdock.planning.planner import PlannedChunk, Planner
 from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
@@ -22,16 +22,16 @@ from crossdock.project.project import BoundStream, Project, this_process
 from crossdock.resources import RESOURCES
 from crossdock.runs.intake_logs import StateIntake
 from crossdock.runs.record_source import Source
-from crossdock.runs.replay import Replaying
-from crossdock.runs.run_folder import work_folder
+from crossdock.runs.replay import Replay
+from crossdock.runs.run_folder import run_folder
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Shift, opened
-from crossdock.runs.stream_input import Reading
-from crossdock.runs.stream_order import Turns
-from crossdock.runs.timings import Course
+from crossdock.runs.session import Session, opened
+from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.stream_order import StreamOrder
+from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
-from crossdock.sources.source_context import Patience, Workplace
-from crossdock.state import Choice, Occasion, Transaction
+from crossdock.sources.source_context import Patience, SourceContext
+from crossdock.state import DeadLetterFilter, DueRun, Transaction
 from crossdock.tally import Tally, Term
 
 
@@ -42,52 +42,54 @@ def sync(
     clock: Clock,
     progress: Progress,
     interrupt: threading.Event,
-    lane: Lane = "batch",
+    priority: Priority = "batch",
     patience: Patience | None = None,
 ) -> Report:
     """Bring the selected streams to the platform.
 
     Args:
-        lane: ``live`` takes its tokens before the batches that share the bucket.
+        priority: ``live`` takes its tokens before the batches that share the bucket.
         patience: To wait for late files as the streams say; without it, what is there is all there is.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project, clock) as shift:
-        run = Run(shift, progress, interrupt, lane, patience)
+    with opened(project, clock) as session:
+        run = Run(session, progress, interrupt, priority, patience)
         return run.execute(project.selected(selection))
 
 
-def night(shift: Shift, occasion: Occasion, *, progress: Progress, interrupt: threading.Event) -> Report | None:
-    """Run the night of *occasion*, once: None if it has been run already.
+def night(session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event) -> Report | None:
+    """Run the night of *due_run*, once: None if it has been run already.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    job = shift.project.jobs[occasion.job]
-    patience = Patience(occasion.due, job.schedule.zone)
-    run = Run(shift, progress, interrupt, patience=patience, occasion=occasion)
-    names = shift.project.selected(job.streams)
+    job = session.project.jobs[due_run.job]
+    patience = Patience(due_run.due, job.schedule.zone)
+    run = Run(session, progress, interrupt, patience=patience, due_run=due_run)
+    names = session.project.selected(job.streams)
     return run.execute(names) if run.begin() else None
 
 
-def replay(project: Project, choice: Choice, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
+def replay(
+    project: Project, choice: DeadLetterFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
     """Map the chosen dead letters again, as the mapping is today, and deliver them; no source is read.
 
     Raises:
         ConfigError: If a stream or a record is chosen that is not there.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project, clock) as shift:
+    with opened(project, clock) as session:
         known = project.selected([choice.stream] if choice.stream else [])
-        with shift.state.look() as tx:
-            names = {letter.stream for letter in tx.refused.chosen(choice)} & known
+        with session.state.look() as tx:
+            names = {dead_letter.stream for dead_letter in tx.dead_letters.chosen(choice)} & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' shows what there is"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = Run(shift, progress, interrupt, "live")
-        return run.execute(names, lambda bound, tally: Replaying(bound, shift.state, tally, choice), reads=False)
+        run = Run(session, progress, interrupt, "live")
+        return run.execute(names, lambda bound, tally: Replay(bound, session.state, tally, choice), reads=False)
 
 
 class Run:
@@ -95,17 +97,17 @@ class Run:
 
     def __init__(
         self,
-        shift: Shift,
+        session: Session,
         progress: Progress,
         interrupt: threading.Event,
-        lane: Lane = "batch",
+        priority: Priority = "batch",
         patience: Patience | None = None,
-        occasion: Occasion | None = None,
+        due_run: DueRun | None = None,
     ) -> None:
-        self._shift, self._project, self._state, self._clock = shift, shift.project, shift.state, shift.clock
-        self._progress, self._interrupt, self._patience = Course.over(progress, shift.clock), interrupt, patience
-        self._lane, self._occasion = lane, occasion
-        self._target = PlatformTarget(shift.project.platform)
+        self._session, self._project, self._state, self._clock = session, session.project, session.state, session.clock
+        self._progress, self._interrupt, self._patience = Timings.over(progress, session.clock), interrupt, patience
+        self._priority, self._due_run = priority, due_run
+        self._target = PlatformTarget(session.project.platform)
         self._references = References(self._target.name)
         self._opened: set[tuple[str, int]] = set()
         self._resuming = False
@@ -113,10 +115,10 @@ class Run:
 
     def begin(self) -> bool:
         """Begin the night that this run is for; False if it has ended already."""
-        occasion, now = self._occasion, self._clock.now()
-        assert occasion is not None
+        due_run, now = self._due_run, self._clock.now()
+        assert due_run is not None
         with self._state.begin() as tx:
-            return tx.nights.begin(occasion, at=now)
+            return tx.scheduled_runs.begin(due_run, at=now)
 
     def execute(
         self,
@@ -133,7 +135,7 @@ class Run:
             reads: False if that is not the streams' own sources.
         """
         whole = reads and names == self._project.selected([])
-        self._source, now, night = source or self._reading, self._clock.now(), self._occasion
+        self._source, now, night = source or self._reading, self._clock.now(), self._due_run
         business_date = night.business_date if night else now.astimezone().date()
         date, job = business_date.isoformat(), night.job if night else None
         self._target.client().close()  # a credential that cannot be read is told before anything begins
@@ -142,13 +144,17 @@ class Run:
             restored = tx.runs.restored()
         self._report = report = Report(self.id, date)
         self._progress.start(report, job)
-        intake, spool, shift = StateIntake(self._state, self._clock, self.id), self._project.spool, self._shift
+        intake, spool, session = StateIntake(self._state, self._clock, self.id), self._project.spool, self._session
         try:
-            with ExitStack() as stack, Senders(self._target, shift.in_flight, self._project.masks) as senders:
-                work = work_folder(stack, spool)
-                place = Workplace(self._clock, self._progress, intake, spool, work, spool, self._patience, report.notes)
+            with ExitStack() as stack, Senders(self._target, session.in_flight, self._project.masks) as senders:
+                work = run_folder(stack, spool)
+                place = SourceContext(
+                    self._clock, self._progress, intake, spool, work, spool, self._patience, report.notes
+                )
                 streams = self._project.bind(names, target=self._target.name, place=place)
-                self._allowance = Allowance(self._clock, shift.bucket, ceiling=shift.in_flight, lane=self._lane)
+                self._allowance = Allowance(
+                    self._clock, session.bucket, ceiling=session.in_flight, priority=self._priority
+                )
                 self._dispatcher = Dispatcher(
                     self._state,
                     self._target,
@@ -160,7 +166,7 @@ class Run:
                     interrupt=self._interrupt,
                     warn=self._progress.warn,
                     adopting=self._project.adopting,
-                    suspicious=restored,
+                    state_restored=restored,
                 )
                 report.counters = self._dispatcher.counters
                 self._all(streams, whole=whole)
@@ -173,10 +179,10 @@ class Run:
         return report
 
     def _all(self, streams: list[BoundStream], *, whole: bool) -> None:
-        with self._shift.resuming:
+        with self._session.resuming:
             if not self._resume(streams):
                 return
-            self._shift.resumed = True
+            self._session.resumed = True
         if not (self._each(streams) and self._deliver(self._dispatcher.release)):
             self._dispatcher.put_back()
             return
@@ -187,8 +193,8 @@ class Run:
 
     def _each(self, streams: list[BoundStream]) -> bool:
         """Run one stream after the other; False if the run must end."""
-        turns = Turns(streams, self._clock, self._progress, self._interrupt)
-        for bound in turns:
+        stream_order = StreamOrder(streams, self._clock, self._progress, self._interrupt)
+        for bound in stream_order:
             if self._interrupt.is_set():
                 hint = "what was in flight is settled; run again to go on"
                 self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
@@ -199,15 +205,15 @@ class Run:
                 if not self._one(bound):
                     return False
             except LateError as late:
-                turns.put_off(bound, late)
+                stream_order.put_off(bound, late)
         return True
 
     def _reading(self, bound: BoundStream, tally: Tally) -> Source:
-        return Reading(bound, self._state, tally, self.id)
+        return StreamInput(bound, self._state, tally, self.id)
 
     def _resume(self, streams: list[BoundStream]) -> bool:
         """Deliver what earlier runs left; False if the run must end."""
-        unsettled = self._shift.left(streams)
+        unsettled = self._session.left(streams)
         for intent in unsettled:
             if intent.record_fp != PARTIAL:  # its record waits, and is counted there
                 self._tally(intent.stream).count("carried_over")
@@ -223,9 +229,9 @@ class Run:
         tally = self._tally(bound.name)
         source = self._source(bound, tally)
         with self._state.look() as tx:
-            doubtful = tx.intents.unsettled(bound.scope)
+            unsettled = tx.intents.unsettled(bound.scope)
         try:
-            source.read(doubtful, self._advance)
+            source.read(unsettled, self._advance)
         except (StateError, LateError):
             raise
         except CrossdockError as error:
@@ -244,7 +250,7 @@ class Run:
         )
         reads = source.records()
         self._progress.proceed(f"sending {bound.name}", source.expected)
-        chunks: Iterator[Decided] | None = planner.decide(reads)
+        chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
         try:
             while chunks is not None:
                 if not self._deliver(partial(self._dispatcher.deliver, self._watched(chunks))):
@@ -286,12 +292,12 @@ class Run:
             raise StoppedError("stopped while reading", hint="nothing of this source has entered; run again to go on")
         self._progress.advance(rows)
 
-    def _watched(self, chunks: Iterator[Decided]) -> Iterator[Decided]:
+    def _watched(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
         for chunk in chunks:
             self._progress.advance(chunk.size - len(chunk.operations))
             yield chunk
 
-    def _settled(self, item: Settled) -> None:
+    def _settled(self, item: Settlement) -> None:
         intent = item.intent
         if intent.record_fp == PARTIAL:  # the first of two steps: unless it was refused, its record still waits
             self._opened.add((intent.stream, intent.key_hash))
@@ -311,7 +317,7 @@ class Run:
         error = next(map(str, report.errors.values()), None)
 
         def finish(tx: Transaction) -> None:
-            report.still_refused = tx.refused.count_before(report.run)
+            report.still_refused = tx.dead_letters.count_before(report.run)
             tx.runs.finish(
                 report.run,
                 status=report.status,
@@ -319,17 +325,17 @@ class Run:
                 throttled=report.counters.throttled,
                 tally=report.accounts(),
                 error=error,
-                course=self._progress.as_json(),
+                timings=self._progress.as_json(),
                 at=self._clock.now(),
             )
             stopped = self._interrupt.is_set() and report.status != "done"
-            if self._occasion and not stopped:  # a night that was asked to end goes on with the next scheduler
-                tx.nights.finish(self._occasion, report.status, report.run, error, at=self._clock.now())
+            if self._due_run and not stopped:  # a night that was asked to end goes on with the next scheduler
+                tx.scheduled_runs.finish(self._due_run, report.status, report.run, error, at=self._clock.now())
 
         self._state.apply(finish)
 
 
-def _term(item: Settled, *, first_time: bool) -> Term:
+def _term(item: Settlement, *, first_time: bool) -> Term:
     intent = item.intent
     if intent.status != "delivered":
         return "rejected" if intent.status == "rejected" else "carried_on"

@@ -13,7 +13,7 @@ from crossdock.project.project import BoundStream, Project
 from crossdock.state import Intent, State
 
 
-class Shift:
+class Session:
     """What runs share: the state, the token bucket, and the duty to send what earlier runs left.
 
     Runs side by side must have no connection in common; each has its part of the requests that may be on their way.
@@ -38,7 +38,7 @@ class Shift:
 
 
 @contextmanager
-def opened(project: Project, clock: Clock, *, width: int = 1) -> Iterator[Shift]:
+def opened(project: Project, clock: Clock, *, width: int = 1) -> Iterator[Session]:
     """Take the state over; runs that ended without a word are known to be killed then.
 
     Raises:
@@ -50,4 +50,4 @@ def opened(project: Project, clock: Clock, *, width: int = 1) -> Iterator[Shift]
             tx.runs.abandon(at=clock.now())
             earlier = tx.buckets.get(PlatformTarget.name)
         with project.bucket(clock, earlier) as bucket:
-            yield Shift(project, state, clock, bucket, width)
+            yield Session(project, state, clock, bucket, width)

@@ -22,7 +22,7 @@ PARENTS: Mapping[ResourceName, frozenset[ResourceName]] = {
 """What a resource may refer to."""
 
 
-class Turns:
+class StreamOrder:
     """Gives the streams of a run one by one; one that is put off comes again.
 
     Args:

@@ -30,7 +30,7 @@ class Step:
     lasted: timedelta
 
 
-class Course:
+class Timings:
     """Tells *listener* what a run tells, and keeps where its time went; a few hundred facts, however long it takes.
 
     Args:
@@ -51,7 +51,7 @@ class Course:
         self._reset()
 
     @classmethod
-    def over(cls, progress: Progress, clock: Clock) -> Course:
+    def over(cls, progress: Progress, clock: Clock) -> Timings:
         """*progress*, if it is a course, as somebody gives who wants to look at it later; else a new one over it."""
         return progress if isinstance(progress, cls) else cls(clock, progress)
 

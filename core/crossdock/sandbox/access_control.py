@@ -19,7 +19,7 @@ from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 _ROUNDING = 1e-9  # so that who waits exactly long enough is not refused for the last bit of a float
 
 
-class Credential(NamedTuple):
+class Caller(NamedTuple):
     """What is kept of an API key. Requests are permitted, limited and witnessed by it."""
 
     id: str
@@ -28,7 +28,7 @@ class Credential(NamedTuple):
     scopes: str = ""  # with blanks between, as OAuth writes them
 
 
-NOBODY = Credential("", "", b"")
+NOBODY = Caller("", "", b"")
 _SCOPED: Mapping[ResourceName, str] = {
     "invoice": "invoices",
     "order": "orders",
@@ -41,14 +41,14 @@ _SCOPED: Mapping[ResourceName, str] = {
 SCOPES = tuple(f"{what}:{may}" for what in (*_SCOPED.values(), "*") for may in ("read", "write"))
 
 
-def mint(tenant: str, scopes: str) -> tuple[Credential, str]:
+def mint(tenant: str, scopes: str) -> tuple[Caller, str]:
     """Make a key; it names its credential, so that looking it up compares no secret."""
     name = secrets.token_hex(6)
     key = f"sbx_{name}_{secrets.token_hex(24)}"
-    return Credential(name, tenant, hashlib.sha256(key.encode()).digest(), scopes), key
+    return Caller(name, tenant, hashlib.sha256(key.encode()).digest(), scopes), key
 
 
-def prove(known: Mapping[str, Credential], headers: Mapping[str, str]) -> Credential:
+def prove(known: Mapping[str, Caller], headers: Mapping[str, str]) -> Caller:
     """Find out which credential a request has; 401 without a *known* key, 403 if it is none of the tenant named."""
     scheme, _, key = headers.get("authorization", "").partition(" ")
     credential = known.get(key.split("_")[1]) if key.count("_") == 2 else None
@@ -60,7 +60,7 @@ def prove(known: Mapping[str, Credential], headers: Mapping[str, str]) -> Creden
     return credential
 
 
-def permit(caller: Credential, resource: ResourceName, method: str) -> None:
+def permit(caller: Caller, resource: ResourceName, method: str) -> None:
     """Let a request pass that *caller*'s scopes allow, else 403 with what it needs (RFC 6750 section 3.1)."""
     needed = scope_of(resource, method)
     if not _allows(caller.scopes, needed):
@@ -111,10 +111,10 @@ class Limits:
 
     def __init__(self, rate_per_min: int, burst: int, dialect: Dialect = "draft10") -> None:
         self._rate, self._burst, self._dialect = rate_per_min / 60, burst, dialect
-        self._buckets: dict[Credential, TokenBucket] = {}
+        self._buckets: dict[Caller, TokenBucket] = {}
         self.policy = rate_limit_headers.policy(dialect, burst, math.ceil(burst / self._rate))
 
-    def take(self, caller: Credential, now: float) -> dict[str, str]:
+    def take(self, caller: Caller, now: float) -> dict[str, str]:
         """Take one token and tell what is left, as header fields; 429 when there is none."""
         bucket = self._buckets.setdefault(caller, TokenBucket(self._rate, self._burst, self._burst, now))
         wait_s = bucket.take(now)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import access_control, database, general_ledger, json_codec
-from crossdock.sandbox.access_control import Credential
+from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.collections import instant_text
 from crossdock.sandbox.problem_answers import ProblemError
 
@@ -39,7 +39,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         self._reader = database.connect(self._path)
         self._reader.executescript(database.SCHEMA)
         _add_missing_columns(self._reader)
-        self._version, self._known = -1, dict[str, Credential]()
+        self._version, self._known = -1, dict[str, Caller]()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -47,15 +47,15 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
     def close(self) -> None:
         self._reader.close()
 
-    def current(self) -> Mapping[str, Credential]:
+    def current(self) -> Mapping[str, Caller]:
         """The credentials in force now, by id; they are read again only when somebody has written to the file."""
         (version,) = self._reader.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             rows = self._reader.execute("SELECT id, tenant, key_hash, scopes FROM credentials")
-            self._known, self._version = {row[0]: Credential(*row) for row in rows}, version
+            self._known, self._version = {row[0]: Caller(*row) for row in rows}, version
         return self._known
 
-    def add(self, tenant: str = TENANT, scopes: Iterable[str] = ()) -> tuple[Credential, str]:
+    def add(self, tenant: str = TENANT, scopes: Iterable[str] = ()) -> tuple[Caller, str]:
         """Make a key; it is told here and never again. Without *scopes* it may read and write everything.
 
         Raises:
@@ -128,7 +128,7 @@ async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
     raise ProblemError(405, "This path has no such method.", headers={"allow": allowed})
 
 
-def _add(keyring: Keyring, wanted: Mapping[str, Any]) -> tuple[Credential, str]:
+def _add(keyring: Keyring, wanted: Mapping[str, Any]) -> tuple[Caller, str]:
     try:
         return keyring.add(**wanted)
     except ConfigError as error:

@@ -30,7 +30,7 @@ from crossdock.sandbox import (
     request_bodies,
     runtime_controls,
 )
-from crossdock.sandbox.access_control import Credential
+from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_injection import Encounter, FaultSet
 from crossdock.sandbox.problem_answers import ProblemError, make_plain
@@ -115,7 +115,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         return self._settings.connection_limits
 
     @property
-    def keys(self) -> Mapping[str, Credential]:
+    def keys(self) -> Mapping[str, Caller]:
         """The credentials in force, by id, whoever made them."""
         return self._keyring.current()
 

@@ -10,7 +10,7 @@ from iso3166 import countries_by_alpha2
 from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
-from crossdock.json_schema import Documented
+from crossdock.json_schema import DocumentedModel
 from crossdock.sandbox import text_rules
 from crossdock.sandbox.collections import COLLECTIONS, Collection, Movement
 from crossdock.sandbox.openapi_examples import EXAMPLES, MEANINGS, sample_id
@@ -63,7 +63,7 @@ def components() -> Json:
     """Every schema by its name, as the OpenAPI document has them."""
     inputs = [each.kind.wire for each in COLLECTIONS.values()]
     models = [(model, "validation") for model in (*inputs, Movement)]
-    _, written = models_json_schema(models, ref_template=_REFS + "{model}", schema_generator=Documented)  # type: ignore[arg-type]  # a wider Literal
+    _, written = models_json_schema(models, ref_template=_REFS + "{model}", schema_generator=DocumentedModel)  # type: ignore[arg-type]  # a wider Literal
     bodies = {name: _object(schema) for name, schema in written["$defs"].items()}
     bodies["Movement"]["properties"]["quantity"] |= {"exclusiveMinimum": 0}  # which the model knows and does not tell
     schemas = {**_SHARED, **bodies, "AddressPatch": _patch(bodies["Address"]), **dict(_others())}

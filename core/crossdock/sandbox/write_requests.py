@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from crossdock.sandbox import json_codec
-from crossdock.sandbox.access_control import NOBODY, Credential
+from crossdock.sandbox.access_control import NOBODY, Caller
 from crossdock.sandbox.collections import Collection, instant_text, references
 from crossdock.sandbox.problem_answers import ProblemError
 from crossdock.sandbox.read_requests import stored
@@ -28,7 +28,7 @@ class Call:
     now: float  # seconds since the epoch at which it arrived
     limits: Mapping[str, str]  # what its answer tells of the rate limit
     max_items: int  # that its body may list
-    caller: Credential = NOBODY
+    caller: Caller = NOBODY
     key: str | None = None  # the idempotency key that it holds
     id: str = field(default_factory=partial(secrets.token_hex, 8))  # in the witnesses and in its answer
     at: str = field(init=False)  # the same time as text

@@ -13,47 +13,47 @@ from typing import Literal
 from crossdock.scheduling.blackouts import free_from
 from crossdock.scheduling.due_times import Due, due, due_after, missed
 from crossdock.scheduling.job_config import JobConfig, ordered
-from crossdock.state import LeftOut, Night, Transaction
+from crossdock.state import ScheduledRun, SkippedRun, Transaction
 
 AHEAD = timedelta(days=366)  # as far as the next night is looked for
 
 
 @dataclass(slots=True)
-class Plan:
+class DueJob:
     """What *job* has to do.
 
     Attributes:
         awake_since: What is due after it is on time at the next look too: all from the first that may have to wait on.
         starts: Nights that are due and not finished, in order.
-        left_out: Those that its settings leave out.
+        skipped: Those that its settings leave out.
     """
 
     job: str
     awake_since: datetime
     starts: list[Due] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
+    skipped: list[SkippedRun] = field(default_factory=list)
 
 
-class Agenda:
+class DueJobs:
     """The jobs of a project against the nights that the state knows."""
 
     def __init__(self, jobs: Mapping[str, JobConfig]) -> None:
         self._jobs = jobs
 
-    def plans(self, tx: Transaction, now: datetime, awake_since: Mapping[str, datetime]) -> list[Plan]:
+    def plans(self, tx: Transaction, now: datetime, awake_since: Mapping[str, datetime]) -> list[DueJob]:
         """What each job has to do at *now*, those first that others come after; a paused one has nothing to do.
 
         Args:
             awake_since: By job: what was due after it is on time, though it may have had to wait; all before is
                 caught up with.
         """
-        paused = tx.nights.paused()
+        paused = tx.scheduled_runs.paused()
         return [
-            Plan(name, now) if name in paused else self._plan(tx, name, now, awake_since[name])
+            DueJob(name, now) if name in paused else self._plan(tx, name, now, awake_since[name])
             for name in ordered(self._jobs)
         ]
 
-    def may_start(self, tx: Transaction, plan: Plan, plans: list[Plan], now: datetime) -> Due | None:
+    def may_start(self, tx: Transaction, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
         """The first night of *plan*, if nothing holds it back."""
         job = self._jobs[plan.job]
         if not plan.starts or free_from(job.schedule, now) > now:
@@ -79,29 +79,31 @@ class Agenda:
 
     @staticmethod
     def _runs(tx: Transaction, job: str, day: date) -> bool:
-        return any(not night.finished for night in tx.nights.of_date(job, day))
+        return any(not night.finished for night in tx.scheduled_runs.of_date(job, day))
 
-    def _plan(self, tx: Transaction, name: str, now: datetime, awake_since: datetime) -> Plan:
+    def _plan(self, tx: Transaction, name: str, now: datetime, awake_since: datetime) -> DueJob:
         job = self._jobs[name]
-        since, last = tx.nights.counted_since(name, now), tx.nights.last_finished(name)
+        since, last = tx.scheduled_runs.counted_since(name, now), tx.scheduled_runs.last_finished(name)
         after = Due(last.due, last.business_date) if last else since
         asked = list(due_after(job.schedule, after, now))
         caught_up = set(missed(job.schedule, after, now))
         wanted = [one for one in asked if one in caught_up or one.instant > awake_since]
-        plan = Plan(name, next((one.instant - timedelta.resolution for one in asked if one.instant > awake_since), now))
+        plan = DueJob(
+            name, next((one.instant - timedelta.resolution for one in asked if one.instant > awake_since), now)
+        )
         why, late = f"catch_up: {job.schedule.catch_up}", [one for one in asked if one not in wanted]
-        plan.left_out = [LeftOut(name, one.instant, one.business_date, "skipped", why) for one in late]
+        plan.skipped = [SkippedRun(name, one.instant, one.business_date, "skipped", why) for one in late]
         for one in wanted:
             if job.overlap != "queue" and last is not None and _within(last, one):
                 note = f"due while the run for {last.business_date} was at work"
                 status: Literal["failed", "skipped"] = "failed" if job.overlap == "forbid" else "skipped"
-                plan.left_out.append(LeftOut(name, one.instant, one.business_date, status, note))
+                plan.skipped.append(SkippedRun(name, one.instant, one.business_date, status, note))
             else:
                 plan.starts.append(one)
         return plan
 
 
-def _within(last: Night, one: Due) -> bool:
+def _within(last: ScheduledRun, one: Due) -> bool:
     """True if *one* was due while *last* ran."""
     return (
         last.started_at is not None

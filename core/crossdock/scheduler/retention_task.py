@@ -16,7 +16,7 @@ AGAIN = timedelta(hours=1)  # after a failure
 BATCHES = 50  # of one turn; another scheduler's night waits for the turn at most
 
 
-class Upkeep:
+class RetentionTask:
     """Removes from a state what its config keeps no longer."""
 
     def __init__(self, clock: Clock) -> None:

@@ -14,7 +14,7 @@ from crossdock.clock import Clock
 from crossdock.printable import printable, printable_lines
 from crossdock.progress import Silent
 from crossdock.runs.run_report import Report
-from crossdock.runs.timings import Course
+from crossdock.runs.timings import Timings
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")
@@ -73,7 +73,7 @@ class _Objects(logging.Formatter):
         return json.dumps(line)
 
 
-class NightLog(Silent):
+class RunLog(Silent):
     """The log of one night, which looks on at its run.
 
     Args:
@@ -87,9 +87,9 @@ class NightLog(Silent):
         self._name, self._show = f"{job} for {business_date}", show
         self.facts: dict[str, Any] = {"job": job, "business_date": business_date.isoformat()}
 
-    def course(self, clock: Clock) -> Course:
+    def timings(self, clock: Clock) -> Timings:
         """A course for the run of this night, whose begin and warnings are logged."""
-        return Course(clock, self, self._begun)
+        return Timings(clock, self, self._begun)
 
     def _begun(self, report: Report) -> None:
         self.facts["run"] = report.run

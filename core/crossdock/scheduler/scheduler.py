@@ -14,10 +14,10 @@ from crossdock.platform.access_check import check_clock
 from crossdock.project.project import Project, this_process
 from crossdock.runs import session
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Shift
-from crossdock.scheduler.due_jobs import Agenda, Plan
+from crossdock.runs.session import Session
+from crossdock.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.scheduling.due_times import Due
-from crossdock.state import Occasion, State, Transaction
+from crossdock.state import DueRun, State, Transaction
 
 ON_TIME = timedelta(minutes=5)  # a scheduler that starts so soon after an instant has not missed it
 CLOCK_SET_S = 1.0  # a clock that is adjusted in passing does not jump by so much
@@ -25,7 +25,7 @@ LOOK_S = 30.0  # between two looks, so that what others did, and a clock that wa
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedRun:
     """A night that came to an end, or could not be run.
 
     Attributes:
@@ -58,8 +58,8 @@ class Scheduler:
         self,
         project: Project,
         clock: Clock,
-        run: Callable[[Shift, Occasion], Report | None],
-        tell: Callable[[Ended], None],
+        run: Callable[[Session, DueRun], Report | None],
+        tell: Callable[[FinishedRun], None],
         executor: Executor,
         *,
         at_once: int = 1,
@@ -71,7 +71,7 @@ class Scheduler:
         self._put_off: set[str] = set()  # jobs that could not begin at this look, so that the next one tries again
         self._told: dict[str, tuple[Due, str]] = {}  # by job: what failed last, and why
         self._running: dict[str, _Running] = {}
-        self._shift: Shift | None = None
+        self._session: Session | None = None
         self._held = ExitStack()  # what the shift holds
         self._checked_offset_s: float | None = None  # of the clock to the monotonic one, when it was compared last
 
@@ -81,7 +81,7 @@ class Scheduler:
         self._follow(project)
 
     def _follow(self, project: Project) -> None:
-        self._project, self._agenda = project, Agenda(project.jobs)
+        self._project, self._due_jobs = project, DueJobs(project.jobs)
         connections = {name for job in project.jobs for name in project.connections_of(job)}
         self._width = max(1, min(self._at_once, len(project.jobs), len(connections)))
 
@@ -132,32 +132,32 @@ class Scheduler:
             except Exception as error:  # noqa: BLE001  a defect in one night must not cost the next
                 self._failed(job, running.due, f"unforeseen: {type(error).__name__}")
             except BaseException as error:
-                self._shift = None
+                self._session = None
                 self._held.__exit__(type(error), error, error.__traceback__)
                 raise
             else:
                 self._told.pop(job, None)
                 if report is not None:
-                    self._tell(Ended(job, running.due, report))
+                    self._tell(FinishedRun(job, running.due, report))
         if not self._running:
             self._leave()
         return bool(ended)
 
     def _leave(self) -> None:
-        self._shift = None
+        self._session = None
         self._held.close()
 
-    def _look(self, state: State, now: datetime) -> tuple[list[Plan], list[tuple[Plan, Due]]]:
+    def _look(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
         """All plans, and the nights that may start together, those first that go first."""
         with state.begin() as tx:
-            plans = self._agenda.plans(tx, now, self._awake_since)
-        if any(plan.starts or plan.left_out for plan in plans):
+            plans = self._due_jobs.plans(tx, now, self._awake_since)
+        if any(plan.starts or plan.skipped for plan in plans):
             self._check_clock(now)
         with state.begin() as tx:
             ready = [(plan, start) for plan in plans if (start := self._may_start(tx, plan, plans, now))]
             ready.sort(key=lambda item: self._order(tx, *item))
         if not ready:
-            self._leave_out(state, [plan for plan in plans if plan.left_out and not plan.starts], now)
+            self._skip(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
         return plans, self._side_by_side(ready)
 
     def _check_clock(self, now: datetime) -> None:
@@ -171,15 +171,15 @@ class Scheduler:
             compared = check_clock(self._project.platform, self._clock)
             self._checked_offset_s = offset_s if compared else None
 
-    def _may_start(self, tx: Transaction, plan: Plan, plans: list[Plan], now: datetime) -> Due | None:
+    def _may_start(self, tx: Transaction, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
         if plan.job in self._running or plan.job in self._put_off:
             return None
-        return self._agenda.may_start(tx, plan, plans, now)
+        return self._due_jobs.may_start(tx, plan, plans, now)
 
-    def _side_by_side(self, ready: list[tuple[Plan, Due]]) -> list[tuple[Plan, Due]]:
+    def _side_by_side(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
         """As many as may run at once, of which no two have a connection in common."""
         busy = {name for job in self._running for name in self._project.connections_of(job)}
-        chosen: list[tuple[Plan, Due]] = []
+        chosen: list[tuple[DueJob, Due]] = []
         for plan, start in ready:
             needed = self._project.connections_of(plan.job)
             if len(self._running) + len(chosen) < self._width and not needed & busy:
@@ -202,13 +202,13 @@ class Scheduler:
             self._state = None
 
     @staticmethod
-    def _order(tx: Transaction, plan: Plan, start: Due) -> tuple[datetime, float]:
+    def _order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
         """What was due first goes first; of those that are due together, the one that took the shortest so far."""
-        seconds, _ = tx.nights.expected(plan.job) or (0.0, 0)
+        seconds, _ = tx.scheduled_runs.expected(plan.job) or (0.0, 0)
         return start.instant, seconds
 
-    def _start(self, plan: Plan, start: Due) -> bool:
-        occasion = Occasion(plan.job, start.instant, start.business_date, tuple(plan.left_out))
+    def _start(self, plan: DueJob, start: Due) -> bool:
+        due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
         try:
             taken = self._taken()
         except StateBusyError:
@@ -219,31 +219,31 @@ class Scheduler:
         except CrossdockError as error:
             self._failed(plan.job, start, str(error))
             return False
-        self._running[plan.job] = _Running(start, self._executor.submit(self._run, taken, occasion))
+        self._running[plan.job] = _Running(start, self._executor.submit(self._run, taken, due_run))
         return True
 
-    def _taken(self) -> Shift:
-        if self._shift is None:
-            self._shift = self._held.enter_context(session.opened(self._project, self._clock, width=self._width))
-        return self._shift
+    def _taken(self) -> Session:
+        if self._session is None:
+            self._session = self._held.enter_context(session.opened(self._project, self._clock, width=self._width))
+        return self._session
 
     def _failed(self, job: str, one: Due, error: str) -> None:
         """Tell of it once, however often it is tried again."""
         self._put_off.add(job)
         if self._told.get(job) != (one, error):
             self._told[job] = one, error
-            self._tell(Ended(job, one, None, error))
+            self._tell(FinishedRun(job, one, None, error))
 
-    def _leave_out(self, state: State, plans: list[Plan], now: datetime) -> None:
+    def _skip(self, state: State, plans: list[DueJob], now: datetime) -> None:
         if not plans:
             return
 
         def write(tx: Transaction) -> None:
             for plan in plans:
-                tx.nights.leave_out(plan.left_out, at=now)
+                tx.scheduled_runs.skip(plan.skipped, at=now)
 
-        if self._shift is not None:
-            self._shift.state.apply(write)
+        if self._session is not None:
+            self._session.state.apply(write)
             return
         try:
             with state.exclusive(this_process()):
@@ -253,7 +253,7 @@ class Scheduler:
 
     def next_due(self) -> dict[str, datetime]:
         """When each job is due next."""
-        return self._agenda.next_due(self._clock.now())
+        return self._due_jobs.next_due(self._clock.now())
 
     def wait_s(self, instants: Iterable[datetime]) -> float:
         """Seconds until the first of the *instants* at which something is due, 0 to `LOOK_S`."""

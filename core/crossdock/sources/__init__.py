@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crossdock.config_file import ConfigPath, Name
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
-    from crossdock.sources.file_source import FileSource, Reader
+    from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.http_source import HttpSource, Page
     from crossdock.sources.late_files import Wait
     from crossdock.transport.file_store import FileStore, split_pattern
@@ -30,7 +30,7 @@ _HOME_OF = {
     "HttpSource": "crossdock.sources.http_source",
     "Name": "crossdock.config_file",
     "Page": "crossdock.sources.http_source",
-    "Reader": "crossdock.sources.file_source",
+    "StreamId": "crossdock.sources.file_source",
     "SftpLogin": "crossdock.transport.sftp_store",
     "UnavailableError": "crossdock.errors",
     "Wait": "crossdock.sources.late_files",
@@ -48,8 +48,8 @@ __all__ = [
     "HttpSource",
     "Name",
     "Page",
-    "Reader",
     "SftpLogin",
+    "StreamId",
     "UnavailableError",
     "Wait",
     "connect",

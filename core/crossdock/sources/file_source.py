@@ -23,9 +23,9 @@ from crossdock.formats.compression import MAX_BYTES, Openable
 from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch
-from crossdock.sources.late_files import LateError, Lookout, Wait
-from crossdock.sources.source_context import Workplace, writing
-from crossdock.sources.spool import Copies
+from crossdock.sources.late_files import LateError, LateFileWatch, Wait
+from crossdock.sources.source_context import SourceContext, writing
+from crossdock.sources.spool import Spool
 from crossdock.state import FileFacts
 from crossdock.transport.file_store import FileStore, RemoteFile, split_pattern
 
@@ -39,7 +39,7 @@ OpenStore = Callable[[], FileStore]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class StreamId:
     """A stream that reads a source: its name in the state, and its version."""
 
     stream: str
@@ -70,7 +70,7 @@ class FileSource:
         place: Of this run.
         settle_s: How long a young file must keep its size and time before it is read.
         snapshot: True if each file lists everything: then only the newest counts, and it must not be empty.
-        readers: All streams that read this source.
+        stream_ids: All streams that read this source.
         wait: How long to wait for a file that none of them has worked through, in a run that waits.
     """
 
@@ -79,91 +79,91 @@ class FileSource:
         files: str,
         layout: DelimitedFormat,
         open_store: OpenStore,
-        place: Workplace,
+        place: SourceContext,
         *,
         settle_s: float,
         snapshot: bool,
-        readers: Sequence[Reader],
+        stream_ids: Sequence[StreamId],
         wait: Wait | None = None,
     ) -> None:
         self._folder, self._pattern = split_pattern(files)
         self._files_pattern = files
         self._layout, self._open_store, self._place, self._settle_s = layout, open_store, place, settle_s
-        self._snapshot, self._readers = snapshot, readers
+        self._snapshot, self._readers = snapshot, stream_ids
         self._files: list[TakenFile] | None = None
         self._failure: CrossdockError | None = None
-        self._copies = Copies(place)
+        self._spool = Spool(place)
         self._looked_at: set[RemoteFile] = set()
         patience = place.patience
-        self._lookout = Lookout(wait, files, place, patience) if wait and patience else None
+        self._late_file_watch = LateFileWatch(wait, files, place, patience) if wait and patience else None
 
-    def read(self, reader: Reader) -> Iterator[RawBatch]:
-        """The rows of all files that *reader* has not worked through, by file name.
+    def read(self, stream_id: StreamId) -> Iterator[RawBatch]:
+        """The rows of all files that *stream_id* has not worked through, by file name.
 
         Raises:
             RefusedError: If one file fails a gate; then none is taken in.
             LateError: If the run must wait for one; it may read again then.
         """
-        all_of_them = self._taken(reader)
-        taken = self._unread(reader, all_of_them)
-        if self._lookout and self._lookout.without:
-            self._place.note(reader.stream, self._lookout.without)
+        all_of_them = self._taken(stream_id)
+        taken = self._unread(stream_id, all_of_them)
+        if self._late_file_watch and self._late_file_watch.without:
+            self._place.note(stream_id.stream, self._late_file_watch.without)
         try:
             for file in taken:
                 file.proof, again = file.proof or self._proof(file.facts), self._again(file.facts)
                 for rows in file.parts or self._parsed(file):
                     yield RawBatch(file.facts.name, rows, proof=file.proof, again=again)
-            done = self._done(reader)  # a file that was forgotten, and is listed again, is on record again
+            done = self._done(stream_id)  # a file that was forgotten, and is listed again, is on record again
             listed = [file.facts for file in all_of_them if file.facts.content_hash not in done]
-            self._place.intake.accept(reader.stream, reader.version, listed)
+            self._place.intake.accept(stream_id.stream, stream_id.version, listed)
         finally:
             self._forget_unaccepted()
 
-    def finished(self, reader: Reader) -> None:
-        """Every record of *reader* is settled or kept: forget the copies that no other reader needs."""
-        self._place.intake.finish(reader.stream, reader.version)
+    def finished(self, stream_id: StreamId) -> None:
+        """Every record of *stream_id* is settled or kept: forget the copies that no other reader needs."""
+        self._place.intake.finish(stream_id.stream, stream_id.version)
         done = [self._done(other) for other in self._readers]
         for file in self._files or ():
             if all(file.facts.content_hash in files for files in done):
-                self._copies.forget(file.facts.content_hash)
+                self._spool.forget(file.facts.content_hash)
 
-    def _done(self, reader: Reader) -> dict[str, FileFacts]:
+    def _done(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """What need not be read again: every file done, but of snapshots only the last, since an older may return."""
-        done = self._place.intake.done(reader.stream, reader.version)
+        done = self._place.intake.done(stream_id.stream, stream_id.version)
         return dict(list(done.items())[-1:]) if self._snapshot else done
 
-    def _unread(self, reader: Reader, taken: list[TakenFile]) -> list[TakenFile]:
-        """What *reader* has not worked through, unless it is stale."""
-        unread = self._new_to(reader, taken)
+    def _unread(self, stream_id: StreamId, taken: list[TakenFile]) -> list[TakenFile]:
+        """What *stream_id* has not worked through, unless it is stale."""
+        unread = self._new_to(stream_id, taken)
         if self._snapshot:
-            self._refuse_stale(reader, unread)
+            self._refuse_stale(stream_id, unread)
         return unread
 
-    def _new_to(self, reader: Reader, taken: list[TakenFile]) -> list[TakenFile]:
-        done = self._done(reader)
+    def _new_to(self, stream_id: StreamId, taken: list[TakenFile]) -> list[TakenFile]:
+        done = self._done(stream_id)
         unread = [file for file in taken if file.facts.content_hash not in done]
         if self._snapshot or not unread:
             return unread
-        forgotten = self._place.intake.forgotten(reader.stream, reader.version)
+        forgotten = self._place.intake.forgotten(stream_id.stream, stream_id.version)
         return [file for file in unread if file.facts.content_hash not in forgotten]
 
     def _forget_unaccepted(self) -> None:
         """Leave no copy of a file that was refused, or that every reader has worked through."""
-        if not self._copies.lasting:
+        if not self._spool.lasting:
             return
         accepted = {facts.content_hash for facts in self._unfinished()}
-        for content_hash in self._copies.fetched - accepted:
-            done = [content_hash in self._done(reader) for reader in self._readers]
+        for content_hash in self._spool.fetched - accepted:
+            done = [content_hash in self._done(stream_id) for stream_id in self._readers]
             if not any(done) or all(done):
-                self._copies.forget(content_hash)
+                self._spool.forget(content_hash)
 
-    def _taken(self, reader: Reader) -> list[TakenFile]:
+    def _taken(self, stream_id: StreamId) -> list[TakenFile]:
         """The files of this run; a failure is remembered too, so that a login is refused once and not per stream."""
         if self._failure is not None:
             raise self._failure
         if self._files is None:
             try:
-                self._files = self._awaited(reader) if self._lookout else self._take()
+                self._files = self._awaited(stream_id) if self._late_file_watch else self._take()
             except LateError:
                 self._forget_unaccepted()
                 raise
@@ -173,23 +173,23 @@ class FileSource:
                 raise
         return self._files
 
-    def _awaited(self, reader: Reader) -> list[TakenFile]:
-        assert self._lookout is not None
+    def _awaited(self, stream_id: StreamId) -> list[TakenFile]:
+        assert self._late_file_watch is not None
 
         def take() -> list[TakenFile]:
             taken = self._take()
-            self._unread(reader, taken)  # a stale file is not what is waited for
+            self._unread(stream_id, taken)  # a stale file is not what is waited for
             return taken
 
-        return self._lookout.look(take, self._arrived)
+        return self._late_file_watch.look(take, self._arrived)
 
     def _arrived(self, taken: list[TakenFile]) -> bool:
         """True if a file is there that no reader has worked through, or one was taken in since the run was due."""
         assert self._place.patience is not None
-        new = [{file.facts.content_hash for file in self._new_to(reader, taken)} for reader in self._readers]
+        new = [{file.facts.content_hash for file in self._new_to(stream_id, taken)} for stream_id in self._readers]
         if set.intersection(*new):
             return True
-        known = (facts.accepted_at for reader in self._readers for facts in self._done(reader).values())
+        known = (facts.accepted_at for stream_id in self._readers for facts in self._done(stream_id).values())
         return any(at is not None and at >= self._place.patience.since for at in known)
 
     def _take(self) -> list[TakenFile]:
@@ -197,12 +197,12 @@ class FileSource:
             private_folder(self._place.spool)
         with self._open_store() as store:
             new = self._new_files(store)
-            if self._lookout and self._lookout.early and self._looked_at.issuperset(new):
+            if self._late_file_watch and self._late_file_watch.early and self._looked_at.issuperset(new):
                 new = []  # nothing came since the last look
-            names = self._copies.take(store, new, lambda: self._known_sizes(new))
+            names = self._spool.take(store, new, lambda: self._known_sizes(new))
             fetched = [_facts(file, name) for file, name in zip(new, names, strict=True)]
             self._looked_at.update(new)
-        kept = [facts for facts in self._unfinished() if self._copies.has(facts.content_hash)]
+        kept = [facts for facts in self._unfinished() if self._spool.has(facts.content_hash)]
         files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
         if self._snapshot:
             files = sorted(files, key=lambda facts: facts.stamp)[-1:]
@@ -210,19 +210,19 @@ class FileSource:
 
     def _known_sizes(self, new: list[RemoteFile]) -> Iterator[int]:
         """Of all files that any reader has worked through or accepted; forgotten ones may have those of *new*."""
-        done = (facts for reader in self._readers for facts in self._done(reader).values())
+        done = (facts for stream_id in self._readers for facts in self._done(stream_id).values())
         yield from (facts.size for facts in chain(done, self._unfinished()))
-        if any(self._place.intake.forgotten(reader.stream, reader.version) for reader in self._readers):
+        if any(self._place.intake.forgotten(stream_id.stream, stream_id.version) for stream_id in self._readers):
             yield from (file.size for file in new)
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
-        if not listed and not self._lookout:
+        if not listed and not self._late_file_watch:
             self._place.progress.warn(f"no file matches {self._files_pattern}")
         if self._snapshot:
             listed = sorted(listed, key=_stamp)[-1:]
         self._mark_seen(listed)
-        known = [{_look(facts) for facts in self._done(reader).values()} for reader in self._readers]
+        known = [{_look(facts) for facts in self._done(stream_id).values()} for stream_id in self._readers]
         new = [f for f in listed if not all((f.name, f.size, _instant(f.mtime)) in looks for looks in known)]
         for file in new:
             if file.size > MAX_BYTES:
@@ -242,15 +242,15 @@ class FileSource:
     def _mark_seen(self, listed: list[RemoteFile]) -> None:
         """Say once a day of the known files that are still listed that they are, so that they stay on record."""
         looks, day_ago = {(f.name, f.size, _instant(f.mtime)) for f in listed}, self._place.clock.now() - ONE_DAY
-        for reader in self._readers:
+        for stream_id in self._readers:
             seen = [
                 facts.content_hash
-                for facts in self._done(reader).values()
+                for facts in self._done(stream_id).values()
                 if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago
                 and (facts.name, facts.size, facts.modified_at) in looks
             ]
             if seen:
-                self._place.intake.seen(reader.stream, reader.version, seen)
+                self._place.intake.seen(stream_id.stream, stream_id.version, seen)
 
     def _listed(self, store: FileStore) -> list[RemoteFile]:
         found = store.list(self._folder, self._pattern)
@@ -258,14 +258,14 @@ class FileSource:
 
     def _unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not get to their end; the source may have removed them since."""
-        for reader in self._readers:
-            yield from self._place.intake.unfinished(reader.stream).values()
+        for stream_id in self._readers:
+            yield from self._place.intake.unfinished(stream_id.stream).values()
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other readers; a failure is theirs too."""
         facts, parts, rows = file.facts, list[Path](), 0
         try:
-            for frame in read_rows(self._copies.bytes_of(facts.content_hash), self._layout, name=facts.name):
+            for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._readers) > 1:
                     parts.append(self._place.work / f"{secrets.token_hex(16)}.arrow")  # other sources put theirs there
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
@@ -280,7 +280,7 @@ class FileSource:
         file.facts, file.parts = replace(facts, rows=rows), parts
 
     def _again(self, facts: FileFacts) -> Again:
-        file, layout = self._copies.bytes_of(facts.content_hash), self._layout
+        file, layout = self._spool.bytes_of(facts.content_hash), self._layout
 
         def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             if lines is None:
@@ -291,11 +291,11 @@ class FileSource:
 
     def _proof(self, facts: FileFacts) -> Proof:
         has_trailer = self._layout.trailer is not None  # which counts the rows, or the file will be refused
-        cut = not has_trailer and _is_cut(self._copies.bytes_of(facts.content_hash))
-        return Proof(partial(self._copies.content_hash, facts.content_hash), counted=has_trailer, cut=cut)
+        cut = not has_trailer and _is_cut(self._spool.bytes_of(facts.content_hash))
+        return Proof(partial(self._spool.content_hash, facts.content_hash), counted=has_trailer, cut=cut)
 
-    def _refuse_stale(self, reader: Reader, taken: list[TakenFile]) -> None:
-        newest = self._place.intake.newest_stamp(reader.stream)
+    def _refuse_stale(self, stream_id: StreamId, taken: list[TakenFile]) -> None:
+        newest = self._place.intake.newest_stamp(stream_id.stream)
         for file in taken:
             if newest is not None and file.facts.stamp < newest:
                 raise RefusedError(

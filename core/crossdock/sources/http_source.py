@@ -13,7 +13,7 @@ from crossdock.addresses import without_user
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.redaction import redacted
 from crossdock.sources.link_header import next_target
-from crossdock.sources.source_context import Workplace
+from crossdock.sources.source_context import SourceContext
 from crossdock.transport.http_answers import Answer
 from crossdock.transport.http_client import HttpClient
 
@@ -45,7 +45,9 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         ConfigError: If a user or a password stands in *base_url*: addresses are shown.
     """
 
-    def __init__(self, base_url: str, headers: Mapping[str, str], place: Workplace, *, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, base_url: str, headers: Mapping[str, str], place: SourceContext, *, timeout_s: float = 30.0
+    ) -> None:
         try:
             without_user(base_url)
         except ValueError as error:

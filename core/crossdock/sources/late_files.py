@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from crossdock.config_file import ConfigModel
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.scheduling.times_and_durations import TimeOfDay, duration_schema, is_duration, span
-from crossdock.sources.source_context import Patience, Workplace
+from crossdock.sources.source_context import Patience, SourceContext
 
 LONGEST = timedelta(hours=24)
 _UNITS = "smh"
@@ -85,7 +85,7 @@ class LateError(UnavailableError):
         self.pause = pause
 
 
-class Lookout:
+class LateFileWatch:
     """Looks for the late files of one source in one run.
 
     Args:
@@ -97,7 +97,7 @@ class Lookout:
         without: How to say that the source goes on without a new file; empty unless it does.
     """
 
-    def __init__(self, wait: Wait, files: str, place: Workplace, patience: Patience) -> None:
+    def __init__(self, wait: Wait, files: str, place: SourceContext, patience: Patience) -> None:
         self._wait, self._files, self._place = wait, files, place
         deadline = wait.deadline(patience)
         self._deadline = self._now + (deadline - place.clock.now())  # by the monotonic clock, as all that follows

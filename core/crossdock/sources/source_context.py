@@ -68,7 +68,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class SourceContext:
     """What a run gives its sources.
 
     Attributes:

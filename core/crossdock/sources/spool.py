@@ -12,13 +12,13 @@ from pathlib import Path
 
 from crossdock.formats.compression import Openable
 from crossdock.local_files import create_private
-from crossdock.sources.source_context import Workplace, writing
+from crossdock.sources.source_context import SourceContext, writing
 from crossdock.transport.file_store import FileStore, LocalStore, RemoteFile, Sink
 
 _UNSUMMED = "unsummed-"  # begins a name that is no hash
 
 
-class Copies:
+class Spool:
     """Of the files of one source, in one run.
 
     Each has a name: its content hash (SHA-256, hex), or one that stands for it as long as nobody asks, and that no
@@ -28,7 +28,7 @@ class Copies:
         fetched: The names of those that this run has put into the spool.
     """
 
-    def __init__(self, place: Workplace) -> None:
+    def __init__(self, place: SourceContext) -> None:
         self._place = place
         self.fetched: set[str] = set()
         self._in_place: dict[str, Openable] = {}  # by name: what a plan reads where it lies

@@ -6,32 +6,34 @@ from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.content_digests import Digests
-from crossdock.state.tables.dead_letters import Choice, DeadLetter, WaitingRecord
+from crossdock.state.tables.dead_letters import DeadLetter
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.state.tables.intents import Attempt, Intent
-from crossdock.state.tables.run_history import Run
-from crossdock.state.tables.scheduled_runs import LeftOut, Night, Occasion
+from crossdock.state.tables.record_rows import DeadLetterFilter
+from crossdock.state.tables.run_history import RunRecord
+from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
 from crossdock.state.tables.scopes import Scope
-from crossdock.state.tables.snapshot_history import Past, Removal
+from crossdock.state.tables.snapshot_history import PastSnapshot, PendingRemoval
+from crossdock.state.tables.waiting_records import WaitingRecord
 
 __all__ = [
     "Accepted",
     "Attempt",
     "Binding",
-    "Choice",
     "DeadLetter",
+    "DeadLetterFilter",
     "Digests",
+    "DueRun",
     "FileFacts",
     "Intent",
-    "LeftOut",
-    "Night",
-    "Occasion",
-    "Past",
+    "PastSnapshot",
+    "PendingRemoval",
     "Pin",
-    "Removal",
-    "Run",
+    "RunRecord",
+    "ScheduledRun",
     "Scope",
     "SharedBucket",
+    "SkippedRun",
     "State",
     "StateUrl",
     "Transaction",

@@ -21,18 +21,19 @@ from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, re
 from crossdock.state.db.watermark import Watermark
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
-from crossdock.state.tables.dead_letters import Refused, Waiting
+from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index import ORDERED, KeyIndex, Stamps, from_bindings, stamp_of
-from crossdock.state.tables.record_history import Tracing
+from crossdock.state.tables.record_history import RecordHistory
 from crossdock.state.tables.retention import Retention
-from crossdock.state.tables.run_details import Reporting
+from crossdock.state.tables.run_details import RunDetails
 from crossdock.state.tables.run_history import Cursors, Runs
-from crossdock.state.tables.scheduled_runs import Nights
+from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.scopes import Scope
-from crossdock.state.tables.snapshot_history import Removals
-from crossdock.state.tables.state_size import Statistics
+from crossdock.state.tables.snapshot_history import SnapshotHistory
+from crossdock.state.tables.state_size import StateSize
+from crossdock.state.tables.waiting_records import WaitingRecords
 
 T = TypeVar("T")
 TRIES = 6  # a server that restarts is back within their pauses, 0.1 s doubling to 3.2 s
@@ -46,17 +47,17 @@ class Transaction:
     bindings: Bindings
     intents: Intents
     intake: Intake
-    refused: Refused
-    waiting: Waiting
+    dead_letters: DeadLetters
+    waiting_records: WaitingRecords
     cursors: Cursors
     buckets: Buckets
-    tracing: Tracing
-    reporting: Reporting
+    tracing: RecordHistory
+    reporting: RunDetails
     retention: Retention
-    nights: Nights
-    removals: Removals
+    scheduled_runs: ScheduledRuns
+    snapshots: SnapshotHistory
     stamps: Stamps
-    statistics: Statistics
+    statistics: StateSize
 
 
 class State:
@@ -211,17 +212,17 @@ class State:
             bindings,
             Intents(connection),
             Intake(connection),
-            Refused(connection),
-            Waiting(connection),
+            DeadLetters(connection),
+            WaitingRecords(connection),
             Cursors(connection),
             Buckets(connection),
-            Tracing(connection),
-            Reporting(connection),
+            RecordHistory(connection),
+            RunDetails(connection),
             Retention(connection),
-            Nights(connection),
-            Removals(connection),
+            ScheduledRuns(connection),
+            SnapshotHistory(connection),
             stamps,
-            Statistics(connection, bindings),
+            StateSize(connection, bindings),
         )
 
     def close(self) -> None:

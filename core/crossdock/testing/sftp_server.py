@@ -127,10 +127,10 @@ class SftpServer:
         transport.add_server_key(self._host_key)
         transport.set_subsystem_handler("sftp", paramiko.SFTPServer, _Folder)
         self._transports.append(transport)
-        transport.start_server(event=threading.Event(), server=_Doorman(self))
+        transport.start_server(event=threading.Event(), server=_SshServer(self))
 
 
-class _Doorman(paramiko.ServerInterface):
+class _SshServer(paramiko.ServerInterface):
     def __init__(self, server: SftpServer) -> None:
         self.server = server
 
@@ -138,15 +138,15 @@ class _Doorman(paramiko.ServerInterface):
         return "password,publickey"
 
     def check_auth_password(self, username: str, password: str) -> int:
-        return self._judge("password", username, password == self.server.password)
+        return self._policy("password", username, password == self.server.password)
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        return self._judge("publickey", username, key == self.server.key)
+        return self._policy("publickey", username, key == self.server.key)
 
     def check_channel_request(self, kind: str, chanid: int) -> int:  # noqa: ARG002
         return OPEN_SUCCEEDED
 
-    def _judge(self, method: str, user: str, good: bool) -> int:
+    def _policy(self, method: str, user: str, good: bool) -> int:
         self.server.logins.append((method, user))
         if self.server.faults.stall_login:
             self.server.stopping.wait()
@@ -169,7 +169,7 @@ def _coded(answer: Callable[Asked, Answer]) -> Callable[Asked, Answer | int]:
 class _Folder(paramiko.SFTPServerInterface):
     """The served folder as the root of everything; no link leads out of it, and nothing is ever written."""
 
-    def __init__(self, doorman: _Doorman) -> None:
+    def __init__(self, doorman: _SshServer) -> None:
         super().__init__(doorman)
         self._server = doorman.server
 

@@ -20,7 +20,7 @@ from crossdock.clock import Clock, SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_target import PlatformTarget, Request, difference
 from crossdock.platform.profile import Profile
 from crossdock.records import Record
@@ -256,12 +256,12 @@ class Bench:
     port: int
     monkeypatch: pytest.MonkeyPatch
     settings: dict[str, Any] = field(default_factory=dict)
-    settled: list[Settled] = field(default_factory=list)
+    settled: list[Settlement] = field(default_factory=list)
     interrupt: threading.Event = field(default_factory=threading.Event)
     throttled: int = 0
     clock: Clock = field(default_factory=SystemClock)
     adopting: frozenset[str] = frozenset()
-    suspicious: bool = False
+    state_restored: bool = False
     breaks: Callable[[bytes], bool] = lambda _body: False
     pauses: Callable[[bytes], None] = lambda _body: None
 
@@ -289,7 +289,7 @@ class Bench:
                 settled=self.settled.append,
                 interrupt=self.interrupt,
                 adopting=self.adopting,
-                suspicious=self.suspicious,
+                state_restored=self.state_restored,
             )
             try:
                 return work(dispatcher)
@@ -332,7 +332,7 @@ class Bench:
         with self.state.begin() as tx:
             return {each.key: each.status for each in tx.intents.unsettled()}
 
-    def letters(self) -> dict[str, str]:
+    def dead_letters(self) -> dict[str, str]:
         """Reason by record key."""
         with self.state.begin() as tx:
-            return {each["key"]: each["code"] for each in tx.refused.listed(limit=1000)}
+            return {each["key"]: each["code"] for each in tx.dead_letters.listed(limit=1000)}

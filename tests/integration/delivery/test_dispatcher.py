@@ -106,9 +106,9 @@ def test_a_rejection_is_a_dead_letter(bench: Bench, platform: Platform) -> None:
     platform.script = lambda seen: (422, {}, problem) if b"wms:3" in seen.body else created(seen)
     bench.deliver(5)
     with bench.state.begin() as tx:
-        (letter,) = tx.refused.listed(limit=9)
-    assert (letter["code"], letter["pointer"], letter["message"]) == ("rejected", "/sku", "is taken")
-    assert (letter["raw"]["rows"], letter["mapped"]["sku"], letter["line"]) == ([["S3"]], "S3", 5)
+        (dead_letter,) = tx.dead_letters.listed(limit=9)
+    assert (dead_letter["code"], dead_letter["pointer"], dead_letter["message"]) == ("rejected", "/sku", "is taken")
+    assert (dead_letter["raw"]["rows"], dead_letter["mapped"]["sku"], dead_letter["line"]) == ([["S3"]], "S3", 5)
     assert bench.statuses() == {"delivered": 4, "rejected": 1}
 
 
@@ -118,7 +118,7 @@ def test_a_refused_credential_stops_the_run_and_loses_nothing(bench: Bench, plat
     with pytest.raises(UnauthorizedError, match="HTTP 401"):
         bench.deliver(8)
     with bench.state.begin() as tx:
-        assert tx.refused.listed(limit=9) == []
+        assert tx.dead_letters.listed(limit=9) == []
         assert {intent.first_sent_at for intent in tx.intents.unsettled()} == {None}
     platform.script = created
     bench.settled.clear()

@@ -51,7 +51,7 @@ def test_a_platform_that_does_not_filter_loses_no_record(bench: Bench, platform:
 def test_the_filter_is_tried_once_in_a_run(bench: Bench, platform: Platform) -> None:
     """Before the first look-up by name a name that does not exist is asked for, and never again in that run."""
     platform.script = shelf = Shelf()
-    bench.suspicious = True
+    bench.state_restored = True
     bench.deliver(20)
     assert (len(platform.probes), len(shelf.held), bench.bound()) == (1, 20, 20)
 
@@ -64,9 +64,9 @@ def test_two_records_never_share_an_id(bench: Bench, platform: Platform) -> None
     bench.deliver(5)
     assert (bench.bound(), set(bench.unsettled().values())) == (1, {"in_doubt"})
     with bench.state.look() as tx:
-        doubtful = tx.intents.listed(("in_doubt",), limit=10)
-        messages = tx.intents.latest_messages(doubtful)
-    assert all("belongs to another record, wms:" in messages[intent.id] for intent in doubtful)
+        unsettled = tx.intents.listed(("in_doubt",), limit=10)
+        messages = tx.intents.latest_messages(unsettled)
+    assert all("belongs to another record, wms:" in messages[intent.id] for intent in unsettled)
 
 
 def test_an_update_that_meets_a_foreign_record_stops_there(bench: Bench, platform: Platform) -> None:

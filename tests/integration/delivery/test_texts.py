@@ -27,8 +27,8 @@ def test_a_refusal_with_nul_is_a_dead_letter(bench: Bench, platform: Platform) -
     bench.deliver(2)
     assert bench.statuses() == {"rejected": 1, "delivered": 1}
     with bench.state.look() as tx:
-        (letter,) = tx.refused.listed(limit=9)
-    assert (letter["message"], letter["pointer"]) == (SHOWN, f"/{SHOWN}")
+        (dead_letter,) = tx.dead_letters.listed(limit=9)
+    assert (dead_letter["message"], dead_letter["pointer"]) == (SHOWN, f"/{SHOWN}")
 
 
 @pytest.mark.parametrize("status", [500, 503])
@@ -90,10 +90,10 @@ def refuse_anything(bench: Bench, platform: Platform, examples: int) -> None:
 
         platform.script = script
         with bench.state.begin() as tx:
-            tx.refused.clear("wms.products", range(9))
+            tx.dead_letters.clear("wms.products", range(9))
         bench.carry_out([operation(number) for number in range(len(problems))])
         with bench.state.look() as tx:
-            assert len(tx.refused.listed(limit=99)) == len(problems)
+            assert len(tx.dead_letters.listed(limit=99)) == len(problems)
             assert tx.intents.unsettled() == []
 
     refuse()

@@ -16,22 +16,22 @@ from sqlalchemy import Engine, create_engine, select, text
 from tests.conftest import PIN
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
 from tests.integration.delivery.harness import Bench, Platform
-from tests.patience import eventually
-from tests.unit.state.test_state import intent
+from tests.unit.state.test_store import intent
+from tests.waiting import eventually
 
 from crossdock.delivery import settlement
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.settlement import Settled
+from crossdock.delivery.settlement import Settlement
 from crossdock.errors import StateError
-from crossdock.pacing.bucket_store import Purse
-from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, store
 from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
-PURSE = Purse(Bucket(10, 100, 1e9), Known(10, "told", 100, "told"), 7)
+PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "told", 100, "told"), 7)
 
 
 @pytest.fixture
@@ -83,12 +83,12 @@ def raise_at_commit(beside: Engine, table: str, code: str, times: int) -> None:
 @pytest.mark.parametrize("last", [True, False], ids=["at the commit", "before the last statement"])
 def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool) -> None:
     """A session that ends within a transaction is replaced, and the work is there once."""
-    turns: list[int] = []
+    stream_order: list[int] = []
 
     def work(tx: Transaction) -> int:
-        turns.append(1)
+        stream_order.append(1)
         run_id = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
-        if len(turns) == 1:
+        if len(stream_order) == 1:
             hang_up(beside)
         if not last:
             tx.buckets.put("platform", PURSE)
@@ -97,7 +97,7 @@ def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool
     run_id = pg.apply(work)
     with pg.begin() as tx:
         assert [run.id for run in tx.runs.listed(limit=9)] == [run_id]
-    assert len(turns) == 2
+    assert len(stream_order) == 2
 
 
 @pytest.mark.postgres
@@ -134,30 +134,30 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
 def test_a_transaction_that_gave_way_is_tried_again(pg: State, beside: Engine, code: str) -> None:
     """A serialization failure or a deadlock, told at the commit, costs a turn and nothing else."""
     raise_at_commit(beside, "buckets", code, 2)
-    turns: list[int] = []
+    stream_order: list[int] = []
 
     def work(tx: Transaction) -> None:
-        turns.append(1)
+        stream_order.append(1)
         tx.buckets.put("platform", PURSE)
 
     pg.apply(work)
     with pg.begin() as tx:
-        assert (tx.buckets.get("platform"), len(turns)) == (PURSE, 3)
+        assert (tx.buckets.get("platform"), len(stream_order)) == (PURSE, 3)
 
 
 @pytest.mark.postgres
 def test_a_mistake_is_not_tried_again(pg: State, beside: Engine) -> None:
     """What would fail every time is told at once, as a failure of the state."""
     raise_at_commit(beside, "buckets", "22012", 1)
-    turns: list[int] = []
+    stream_order: list[int] = []
 
     def work(tx: Transaction) -> None:
-        turns.append(1)
+        stream_order.append(1)
         tx.buckets.put("platform", PURSE)
 
     with pytest.raises(StateError):
         pg.apply(work)
-    assert len(turns) == 1
+    assert len(stream_order) == 1
 
 
 @pytest.mark.postgres
@@ -188,22 +188,22 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
     old = {name: intent(n) for n, name in enumerate(("delivered", "rejected", "in_doubt", "replaced", "deleted"))}
     old["deleted"].operation = "delete"
     settled = [
-        Settled(old["delivered"], Outcome("delivered", status=201, platform_id="prd_0", etag='"1"')),
-        Settled(old["rejected"], Outcome("rejected", "no", 422, reason="rejected", pointer="/name")),
-        Settled(old["in_doubt"], Outcome("in_doubt", "broke off")),
-        Settled(old["deleted"], Outcome("delivered", status=204)),
+        Settlement(old["delivered"], Outcome("delivered", status=201, platform_id="prd_0", etag='"1"')),
+        Settlement(old["rejected"], Outcome("rejected", "no", 422, reason="rejected", pointer="/name")),
+        Settlement(old["in_doubt"], Outcome("in_doubt", "broke off")),
+        Settlement(old["deleted"], Outcome("delivered", status=204)),
     ]
     successor = replace(old["replaced"], idempotency_key="key-next", counter=2, operation="update", platform_id="p")
     fresh = [intent(n) for n in range(10, 14)]
-    letter = settlement.letter(Settled(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
+    dead_letter = settlement.dead_letter(Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
     before = deepcopy(list(old.values()))
     for name, each in old.items():
         each.status = "delivered" if name == "deleted" else name  # type: ignore[assignment]  # the names are statuses
 
     def first(tx: Transaction) -> None:
         tx.intents.add(before, run_id=run_id, fence=1, at=AT)
-        tx.refused.put([_older(letter), _older(settlement.letter(settled[1]))], run_id=run_id - 1, at=AT)
-        tx.refused.put([_older(settlement.letter(settled[0]))], run_id=run_id - 1, at=AT)
+        tx.dead_letters.put([_older(dead_letter), _older(settlement.dead_letter(settled[1]))], run_id=run_id - 1, at=AT)
+        tx.dead_letters.put([_older(settlement.dead_letter(settled[0]))], run_id=run_id - 1, at=AT)
         for each, known in zip(old.values(), before, strict=True):
             each.id = known.id
 
@@ -215,15 +215,15 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
         settlement.write(tx, settled, run_id=run_id, at=AT)
         tx.intents.move([old["replaced"]], at=AT)
         tx.intents.note([Attempt(old["rejected"].id, 1, AT, "rejected", 422, "no")])
-        tx.refused.put([letter], run_id=run_id, at=AT)
+        tx.dead_letters.put([dead_letter], run_id=run_id, at=AT)
         tx.intents.mark_sending(fresh[:2])
         tx.buckets.put("platform", PURSE)
 
     return first, work
 
 
-def _older(letter: DeadLetter) -> DeadLetter:
-    return replace(letter, record_fp=4, message="as it was before")
+def _older(dead_letter: DeadLetter) -> DeadLetter:
+    return replace(dead_letter, record_fp=4, message="as it was before")
 
 
 def content(url: StateUrl) -> dict[str, list[dict[str, Any]]]:
@@ -256,9 +256,9 @@ def test_a_turn_done_twice_is_a_turn_done_once(state: State, state_url: StateUrl
     assert once.keys() == twice.keys()
     for name in once:
         assert twice[name] == once[name], name
-    attempts = {row["key"]: row["attempts"] for row in once["refused"]}
+    attempts = {row["key"]: row["attempts"] for row in once["dead_letters"]}
     assert attempts == {"K1": 2, "K20": 2}
-    assert {row["key"]: row["first_run_id"] for row in once["refused"]} == {"K1": 1, "K20": 1}
+    assert {row["key"]: row["first_run_id"] for row in once["dead_letters"]} == {"K1": 1, "K20": 1}
     assert {row["status"] for row in once["intents"]} == {
         "delivered", "rejected", "in_doubt", "replaced", "pending", "sending",
     }  # fmt: skip

@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 from crossdock.clock import SystemClock
-from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.state import SharedBucket, parse_url
 
 RATE, BURST = 400.0, 200
 
 
-def known(earlier: Known | None) -> Known:
-    return earlier or Known(RATE, "set", BURST, "set")
+def known(earlier: LimitEstimate | None) -> LimitEstimate:
+    return earlier or LimitEstimate(RATE, "set", BURST, "set")
 
 
 def spend(url: str, folder: Path, log: Path, wanted: int) -> None:
@@ -26,7 +26,7 @@ def spend(url: str, folder: Path, log: Path, wanted: int) -> None:
                 out.write(f"{grant.now!r} {grant.count}\n")
                 out.flush()
             wanted -= grant.count
-            time.sleep(grant.purse.wait_s(grant.now, 2))
+            time.sleep(grant.bucket_state.wait_s(grant.now, 2))
 
 
 if __name__ == "__main__":

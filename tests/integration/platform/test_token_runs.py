@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.http import orders_shop
 from tests.integration.platform.token_server import Reply, Seen, TokenServer, answer, token
+from tests.integration.sources import orders_shop
 
 from crossdock import registry
 from crossdock.cli.main import main

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.patience import eventually
 from tests.servers import require
+from tests.waiting import eventually
 
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer

@@ -115,7 +115,7 @@ def test_public_help_needs_no_test_framework() -> None:
     """The servers can be used where pytest is not installed."""
     code = (
         "import sys; sys.modules['pytest'] = None;"
-        "import crossdock.testing.manual_clock, crossdock.testing.sftp_server, crossdock.testing.openssh_server, crossdock.testing.postgres_server"
+        "from crossdock.testing import manual_clock, openssh_server, postgres_server, sftp_server"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONWARNINGS": "error"})
 

@@ -25,17 +25,17 @@ CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
 @dataclass(frozen=True)
-class Told:
+class RateHeaders:
     code: object
     out: str
     err: str
 
 
-def run(*arguments: str) -> Told:
+def run(*arguments: str) -> RateHeaders:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(list(arguments))
-    return Told(ended.value.code, out.getvalue(), err.getvalue())
+    return RateHeaders(ended.value.code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from crossdock.project import project
 from crossdock.project.config_schema import config_schema
 from crossdock.registry import load
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources.source_context import Workplace
+from crossdock.sources.source_context import SourceContext
 
 CONFIG = """\
 platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
@@ -166,7 +166,7 @@ def test_streams_are_the_same_wherever_their_files_are(config: Path) -> None:
 
 def check(config: Path) -> list[Finding]:
     (connection,) = project.load(config).connections
-    place = Workplace(SystemClock(), Silent(), NoIntake(), config.parent, config.parent, config.parent)
+    place = SourceContext(SystemClock(), Silent(), NoIntake(), config.parent, config.parent, config.parent)
     assert connection.connector.check is not None
     return list(connection.connector.check(Context(connection.settings, connection.name, place)))
 

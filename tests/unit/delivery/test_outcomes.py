@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from crossdock import exact_json
 from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
-from crossdock.delivery.outcomes import Outcome, Subject
+from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.platform import error_answers
 from crossdock.state import Intent
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
@@ -61,7 +61,7 @@ def client(network: Network, **limits: float) -> HttpClient:
 
 def answer(status: int, body: bytes = b"{}", **headers: str) -> Outcome:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return outcomes.of_answer(Answer(status, named, body), Subject())
+    return outcomes.of_answer(Answer(status, named, body), ExpectedRecord())
 
 
 def exceptions() -> list[type[Exception]]:
@@ -123,7 +123,7 @@ def test_a_problem_document_is_read_within_bounds() -> None:
     problem = error_answers.read(422, body)
     assert problem.pointers[0] == ("/a" * 150)
     assert (len(problem.pointers), len(problem.message), len(problem.kind)) == (100, 10_000, 10_000)
-    assert outcomes.of_answer(Answer(422, {}, body), Subject()).pointer == "/a" * 150
+    assert outcomes.of_answer(Answer(422, {}, body), ExpectedRecord()).pointer == "/a" * 150
 
 
 def test_a_mask_does_not_lengthen_a_pointer() -> None:
@@ -177,7 +177,7 @@ def test_an_entity_tag_has_a_bound() -> None:
     """A tag of more than 512 characters is as if it were not there, since the state keeps one with each record."""
     assert answer(201, b'{"id":"x"}', etag='"' + "x" * 510 + '"').etag == '"' + "x" * 510 + '"'
     assert answer(201, b'{"id":"x"}', etag='"' + "x" * 511 + '"').etag is None
-    found = outcomes.of_look_up(Answer(200, {"etag": "x" * 513}, b'{"id":"x"}'), Subject(platform_id="x"))
+    found = outcomes.of_look_up(Answer(200, {"etag": "x" * 513}, b'{"id":"x"}'), ExpectedRecord(platform_id="x"))
     assert (found.platform_id, found.etag) == ("x", None)
 
 
@@ -372,7 +372,7 @@ def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
     """What is bound is 1 to 64 printable characters that do not name another path, in the body or in Location."""
     headers = {"location": f"https://other.example/v1/things/{quote(given_id, safe='')}"} if located else {}
     body = b"{}" if located else json.dumps({"id": given_id}).encode()
-    found = outcomes.of_answer(Answer(201, headers, body), Subject("/v1/things"))
+    found = outcomes.of_answer(Answer(201, headers, body), ExpectedRecord("/v1/things"))
     if 1 <= len(given_id) <= 64 and given_id.isprintable() and given_id not in {".", ".."}:
         assert (found.kind, found.platform_id) == ("delivered", given_id)
     else:
@@ -395,7 +395,7 @@ def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
 def test_an_answer_for_another_record_is_in_doubt(location: str, body: bytes) -> None:
     """A success that does not name the record that was sent binds nothing."""
     told = Answer(201, {"location": location}, body)
-    assert outcomes.of_answer(told, Subject("/v1/things", name="wms:1")).kind == "in_doubt"
+    assert outcomes.of_answer(told, ExpectedRecord("/v1/things", name="wms:1")).kind == "in_doubt"
 
 
 OURS = {"id": "x", "externalId": "wms:1"}
@@ -423,7 +423,7 @@ FOREIGN = {"id": "y", "externalId": "wms:2"}
 )
 def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, kind: str) -> None:
     """Whatever else is answered is neither our record nor a proof that there is none."""
-    subject = Subject(platform_id="x" if by_id else None, name="wms:1")
+    subject = ExpectedRecord(platform_id="x" if by_id else None, name="wms:1")
     found = outcomes.of_look_up(Answer(200, {}, json.dumps(body).encode()), subject)
     assert (found.kind, found.platform_id) == (kind, "x" if kind == "found" else None)
 
@@ -431,14 +431,14 @@ def test_a_look_up_accepts_only_the_record_asked_for(by_id: bool, body: object, 
 def test_a_missing_list_does_not_prove_that_a_record_is_missing() -> None:
     """A 404 answers a look-up by id; where a list was asked for it is an error."""
     gone = Answer(404, {}, b"{}")
-    assert outcomes.of_look_up(gone, Subject(platform_id="x")).kind == "absent"
-    assert outcomes.of_look_up(gone, Subject(name="wms:1")).kind == "unavailable"
+    assert outcomes.of_look_up(gone, ExpectedRecord(platform_id="x")).kind == "absent"
+    assert outcomes.of_look_up(gone, ExpectedRecord(name="wms:1")).kind == "unavailable"
 
 
 @pytest.mark.parametrize("tag", ['"a\x1bb"', '"a\x7f"', '"\x00"'])
 def test_a_version_with_a_control_character_is_none(tag: str) -> None:
     """RFC 9110 knows no such entity tag, and PostgreSQL could not keep each of them."""
     assert answer(201, b'{"id":"x"}', etag=tag).etag is None
-    found = outcomes.of_look_up(Answer(200, {"etag": tag}, b'{"id":"x"}'), Subject(platform_id="x"))
+    found = outcomes.of_look_up(Answer(200, {"etag": tag}, b'{"id":"x"}'), ExpectedRecord(platform_id="x"))
     assert (found.kind, found.etag) == ("found", None)
     assert answer(201, b'{"id":"x"}', etag='W/"\xe9"').etag == 'W/"\xe9"'

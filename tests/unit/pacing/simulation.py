@@ -98,7 +98,7 @@ class Pacer(Protocol):
     def take(self, wanted: int) -> Sequence[Any]: ...
     def wait_s(self) -> float: ...
     def room(self, in_flight: int) -> int: ...
-    def answered(self, ticket: Any, *, accepted: bool, told: Mapping[str, str]) -> None: ...
+    def answered(self, token: Any, *, accepted: bool, told: Mapping[str, str]) -> None: ...
 
 
 @dataclass
@@ -164,11 +164,11 @@ def run(
             heapq.heappush(events, (t + half(), next(order), "answer", who, (data, let_in, told)))
             continue
         if kind == "answer":
-            ticket, let_in, told = data
+            token, let_in, told = data
             in_flight[who] -= 1
             done += let_in
             left += not let_in
-            pacer.answered(ticket, accepted=let_in, told=told)
+            pacer.answered(token, accepted=let_in, told=told)
         elif t < wakes[who]:
             continue  # an earlier alarm that a later one has replaced
         wanted = min(left, pacer.room(in_flight[who])) if t >= free_at[who] else 0
@@ -176,9 +176,9 @@ def run(
         left -= len(taken)
         in_flight[who] += len(taken)
         leaves = max(t, free_at[who])
-        for ticket in taken:
+        for token in taken:
             leaves += network.effort_s
-            heapq.heappush(events, (leaves + half(), next(order), "arrive", who, ticket))
+            heapq.heappush(events, (leaves + half(), next(order), "arrive", who, token))
         free_at[who] = leaves
         if left and pacer.room(in_flight[who]) > 0:
             wakes[who] = max(leaves, t + max(pacer.wait_s(), 0.0005))

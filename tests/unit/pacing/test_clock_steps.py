@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 from tests.allowances import known
 
-from crossdock.pacing.bucket_store import BucketStore, MemoryStore, Purse
-from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.state import SharedBucket, State, StateUrl
 from crossdock.state.tables.buckets import SET_BACK_S
 from crossdock.testing.manual_clock import ManualClock
@@ -24,10 +24,10 @@ Turn = tuple[float, int, float]  # seconds that pass, tokens that are wanted, se
 TURNS = st.lists(st.tuples(st.floats(0.0, 20.0), st.integers(0, 150), STEPS_S | st.just(0.0)), max_size=12)
 
 
-def taken(store: BucketStore, clock: ManualClock, turns: list[Turn], *, stepped: bool) -> list[int]:
+def taken(store: BucketStore, clock: ManualClock, stream_order: list[Turn], *, stepped: bool) -> list[int]:
     """How many tokens each turn gave."""
     given_ = []
-    for seconds, wanted, step in turns:
+    for seconds, wanted, step in stream_order:
         clock.advance(seconds)
         if stepped:
             clock.step(step)
@@ -35,20 +35,20 @@ def taken(store: BucketStore, clock: ManualClock, turns: list[Turn], *, stepped:
     return given_
 
 
-@given(turns=TURNS)
-def test_within_a_run_a_step_changes_nothing(turns: list[Turn]) -> None:
+@given(stream_order=TURNS)
+def test_within_a_run_a_step_changes_nothing(stream_order: list[Turn]) -> None:
     """A bucket in memory gives the same tokens at the same moments, wherever the clock is set in between."""
     results = []
     for stepped in (False, True):
         clock = ManualClock()
-        results.append(taken(MemoryStore(clock, Purse.of(KNOWN)), clock, turns, stepped=stepped))
+        results.append(taken(MemoryStore(clock, BucketState.of(KNOWN)), clock, stream_order, stepped=stepped))
     assert results[0] == results[1]
 
 
 @settings(max_examples=20)
-@given(turns=TURNS)
+@given(stream_order=TURNS)
 def test_a_bucket_in_a_file_does_not_look_at_the_time_of_day(
-    tmp_path_factory: pytest.TempPathFactory, turns: list[Turn]
+    tmp_path_factory: pytest.TempPathFactory, stream_order: list[Turn]
 ) -> None:
     """Processes that share a bucket in SQLite get the same tokens, wherever the clock is set in between."""
     results = []
@@ -56,7 +56,7 @@ def test_a_bucket_in_a_file_does_not_look_at_the_time_of_day(
         clock = ManualClock()
         url = StateUrl.create("sqlite", database=str(tmp_path_factory.mktemp("shared") / "bucket.db"))
         with closing(SharedBucket(url, clock, "b", lambda earlier: earlier or KNOWN)) as store:
-            results.append(taken(store, clock, turns, stepped=stepped))
+            results.append(taken(store, clock, stream_order, stepped=stepped))
     assert results[0] == results[1]
 
 
@@ -68,11 +68,11 @@ def test_between_runs_nobody_waits_longer_than_the_bucket_needs(
     waits, tokens = [], []
     for stepped in (False, True):
         clock = ManualClock()
-        store = MemoryStore(clock, Purse.of(KNOWN))
-        left = store.take(spent, 0).purse
+        store = MemoryStore(clock, BucketState.of(KNOWN))
+        left = store.take(spent, 0).bucket_state
         if frozen_s is not None:
             now = clock.now().timestamp()
-            left = Purse(left.bucket, left.known, left.spent, 1, now + frozen_s, now)
+            left = BucketState(left.bucket, left.known, left.spent, 1, now + frozen_s, now)
         if stepped:
             clock.step(step)
         next_ = left.filled(clock.now().timestamp(), KNOWN)
@@ -85,7 +85,7 @@ def test_between_runs_nobody_waits_longer_than_the_bucket_needs(
 def test_the_state_keeps_as_of_when_a_bucket_is(state: State) -> None:
     """What a run leaves of the bucket comes back with the instant at which it was left."""
     clock = ManualClock()
-    left = MemoryStore(clock, Purse.of(KNOWN)).take(30, 0).purse
+    left = MemoryStore(clock, BucketState.of(KNOWN)).take(30, 0).bucket_state
     with state.begin() as tx:
         tx.buckets.put("platform", left)
     with state.look() as tx:
@@ -97,7 +97,7 @@ def test_the_state_keeps_as_of_when_a_bucket_is(state: State) -> None:
 def test_a_database_whose_clock_is_set_back_blocks_nobody(state_url: StateUrl, ahead_s: float) -> None:
     """A shared bucket that was spent by a clock that was ahead gives tokens again at its own pace."""
     clock = ManualClock()
-    slow = Known(1e-3, "set", BURST, "set")
+    slow = LimitEstimate(1e-3, "set", BURST, "set")
     with closing(SharedBucket(state_url, clock, "b", lambda earlier: earlier or slow)) as store:
         assert store.take(BURST - 10, 0).count == BURST - 10
     engine = create_engine(state_url)
@@ -107,9 +107,9 @@ def test_a_database_whose_clock_is_set_back_blocks_nobody(state_url: StateUrl, a
     engine.dispose()
     with closing(SharedBucket(state_url, clock, "b", lambda earlier: earlier or slow)) as store:
         grant = store.take(0, 0)
-        assert grant.purse.wait_s(grant.now, 0) <= 3.0
-        assert grant.purse.bucket.tokens(grant.now) == 10
-        assert grant.purse.as_of <= grant.now + SET_BACK_S
+        assert grant.bucket_state.wait_s(grant.now, 0) <= 3.0
+        assert grant.bucket_state.bucket.tokens(grant.now) == 10
+        assert grant.bucket_state.as_of <= grant.now + SET_BACK_S
 
 
 def test_a_bucket_of_an_earlier_version_is_made_anew(state_url: StateUrl) -> None:

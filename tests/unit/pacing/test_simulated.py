@@ -14,16 +14,16 @@ from tests.allowances import known
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
 from crossdock.pacing import rate_headers
-from crossdock.pacing.allowance import Allowance, Ticket
-from crossdock.pacing.bucket_store import MemoryStore, Purse
-from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.allowance import Allowance, Token
+from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.sandbox import rate_limit_headers
 from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 
 RATE, BURST = 10_000 / 60, 2_000
 SET = known(RATE, BURST)
-DOCUMENTED = Known(RATE, "documented")
-NOTHING = Known()
+DOCUMENTED = LimitEstimate(RATE, "documented")
+NOTHING = LimitEstimate()
 LATENCIES = (0.001, 0.05, 0.2)
 DIALECTS: Sequence[Dialect] = ("draft10", "draft07", "triple", "x-ratelimit")
 
@@ -37,10 +37,10 @@ class Client:
         self._clock, self.allowance = clock, Allowance(clock, store, ceiling=100)
         self.take, self.wait_s, self.room = self.allowance.take, self.allowance.wait_s, self.allowance.room
 
-    def answered(self, ticket: Ticket, *, accepted: bool, told: Mapping[str, str]) -> None:
+    def answered(self, token: Token, *, accepted: bool, told: Mapping[str, str]) -> None:
         wait = told.get("retry-after")
         read = rate_headers.read(told, self._clock.now().timestamp()) if told else None
-        self.allowance.answered(ticket, accepted=accepted, told=read, retry_after_s=float(wait) if wait else None)
+        self.allowance.answered(token, accepted=accepted, told=read, retry_after_s=float(wait) if wait else None)
 
 
 def telling(dialect: Dialect, lying: float = 0.0) -> Headers:
@@ -62,7 +62,7 @@ def telling(dialect: Dialect, lying: float = 0.0) -> Headers:
 
 
 def simulated(
-    before: Known,
+    before: LimitEstimate,
     *,
     bursts: float,
     latency_s: float,
@@ -70,10 +70,10 @@ def simulated(
     clients: int = 1,
     until: float = 1e9,
     seed: int = 1,
-) -> tuple[Result, Known]:
+) -> tuple[Result, LimitEstimate]:
     """Deliver *bursts* times what the bucket holds; what the server saw, and what is known then."""
     clock, server = Time(), server or Server(RATE, BURST)
-    store = MemoryStore(clock, Purse.of(before))
+    store = MemoryStore(clock, BucketState.of(before))
     pacers = [Client(clock, store) for _ in range(clients)]
     work = round(bursts * server.burst)
     result = run(pacers, clock, server, work=work, network=Network(latency_s), seed=seed, until=until)
@@ -101,7 +101,7 @@ def test_a_burst_goes_at_once(latency_s: float) -> None:
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize("bursts", [3, 10])
 @pytest.mark.parametrize("before", [NOTHING, DOCUMENTED], ids=["nothing", "rate"])
-def test_a_hidden_bucket_is_learned_by_working(before: Known, bursts: int, latency_s: float) -> None:
+def test_a_hidden_bucket_is_learned_by_working(before: LimitEstimate, bursts: int, latency_s: float) -> None:
     """Nothing told: within 8 % and 2 % refused; the second run, which knows it, within 3 % and 0.2 %."""
     first, learned = simulated(before, bursts=bursts, latency_s=latency_s)
     assert first.ratio <= 1.08
@@ -177,7 +177,7 @@ CHANGES = ((60.0, RATE / 2), (120.0, RATE))
 
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize("before", [NOTHING, DOCUMENTED], ids=["nothing", "rate"])
-def test_a_limit_that_changes_is_found(before: Known, latency_s: float) -> None:
+def test_a_limit_that_changes_is_found(before: LimitEstimate, latency_s: float) -> None:
     """Without headers: halved within 10 s, doubled within 60 s, and at most 2 % refused in all."""
     server = Server(RATE, BURST, changes=CHANGES)
     result, _ = simulated(before, bursts=30, latency_s=latency_s, server=server, until=215)

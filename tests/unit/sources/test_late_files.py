@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
-from crossdock.sources import DelimitedFormat, FileSource, Reader, Wait
+from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.sources.late_files import LateError
-from crossdock.sources.source_context import Patience, Workplace
+from crossdock.sources.source_context import Patience, SourceContext
 from crossdock.state import Digests, FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.file_store import RemoteFile, Sink, select
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
-LOTS, BINS = Reader("wms.lots", "1"), Reader("wms.bins", "1")
+LOTS, BINS = StreamId("wms.lots", "1"), StreamId("wms.bins", "1")
 UNTIL = "2026-01-02 05:00:00 UTC"
 ROWS = b"SKU\nP1\n"
 
@@ -130,15 +130,15 @@ class Bench:
         self.notes: dict[str, list[str]] = {}
 
     def source(
-        self, *, snapshot: bool = False, readers: Sequence[Reader] = (LOTS,), patience: Patience | None = None
+        self, *, snapshot: bool = False, stream_ids: Sequence[StreamId] = (LOTS,), patience: Patience | None = None
     ) -> FileSource:
         spool, work = self._folder / "spool", self._folder / "work"
         work.mkdir(exist_ok=True)
         self.notes = {}
-        place = Workplace(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
+        place = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
         return FileSource(
             "out/LOT_*", DelimitedFormat(), self.depot.open, place,
-            settle_s=2, snapshot=snapshot, readers=readers, wait=self.wait,
+            settle_s=2, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
         )  # fmt: skip
 
     def patient(self, **more: Any) -> FileSource:
@@ -160,16 +160,16 @@ class Bench:
         """Let *event* happen so long after `DUE`, while somebody waits."""
         self.events[timedelta(**after)] = event
 
-    def read(self, source: FileSource, reader: Reader = LOTS, *, finish: bool = True) -> list[str]:
+    def read(self, source: FileSource, stream_id: StreamId = LOTS, *, finish: bool = True) -> list[str]:
         """The names of the files that *source* reads, however long that takes."""
         while True:
             try:
-                names = [batch.source for batch in source.read(reader)]
+                names = [batch.source for batch in source.read(stream_id)]
             except LateError as late:
                 self._pass(late.pause)
             else:
                 if finish:
-                    source.finished(reader)
+                    source.finished(stream_id)
                 return names
 
     def _pass(self, pause: timedelta) -> None:
@@ -351,10 +351,10 @@ def test_a_refused_login_is_not_tried_again(bench: Bench) -> None:
 def test_streams_of_one_source_share_the_looks(tmp_path: Path) -> None:
     """Each look serves all of them, and each says in the report that it went on without a file."""
     bench = Bench(tmp_path, then="without")
-    source = bench.patient(readers=(LOTS, BINS))
-    for reader in (LOTS, BINS, LOTS):
+    source = bench.patient(stream_ids=(LOTS, BINS))
+    for stream_id in (LOTS, BINS, LOTS):
         with pytest.raises(LateError):
-            list(source.read(reader))
+            list(source.read(stream_id))
     assert bench.depot.opened == 1
     assert bench.read(source) == bench.read(source, BINS) == []
     assert bench.notes.keys() == {"wms.lots", "wms.bins"}
@@ -365,7 +365,7 @@ def test_a_reader_that_lags_behind_does_not_end_the_wait(bench: Bench) -> None:
     """An old file that one stream has worked through and another has not is not tonight's, and is fetched once more."""
     bench.last_night("LOT_1")
     bench.at(lambda: bench.depot.put("LOT_2", b"SKU\nP2\n"), minutes=95)
-    source = bench.patient(readers=(LOTS, BINS))
+    source = bench.patient(stream_ids=(LOTS, BINS))
     with pytest.raises(LateError):
         list(source.read(LOTS))
     (bench._folder / "spool" / bench.spooled()[0]).unlink()  # the copy that waits for the other reader

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 7
+VERSION = 1
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
@@ -67,7 +67,7 @@ runs = Table(
     Column("throttled", BigInteger, nullable=False, default=0),
     Column("tally", ExactJson),
     Column("error", Text),
-    Column("course", ExactJson),
+    Column("timings", ExactJson),
     UniqueConstraint("job", "due"),
 )
 
@@ -140,8 +140,8 @@ attempts = Table(
     Column("message", Text, nullable=False),
 )
 
-intake = Table(
-    "intake",
+taken_files = Table(
+    "taken_files",
     metadata,
     Column("stream", String(192), primary_key=True),
     Column("content_hash", String(64), primary_key=True),
@@ -157,8 +157,8 @@ intake = Table(
     Column("seen_at", UtcDateTime),
 )
 
-digests = Table(
-    "digests",
+content_digests = Table(
+    "content_digests",
     metadata,
     Column("kind", String(16), primary_key=True),
     Column("stream", String(192), primary_key=True),
@@ -166,8 +166,8 @@ digests = Table(
     Column("packed", LargeBinary, nullable=False),
 )
 
-refused = Table(
-    "refused",
+dead_letters = Table(
+    "dead_letters",
     metadata,
     Column("stream", String(192), primary_key=True),
     Column("key_hash", Hash, primary_key=True),
@@ -188,8 +188,8 @@ refused = Table(
     Column("refused_at", UtcDateTime, nullable=False),
 )
 
-waiting = Table(
-    "waiting",
+waiting_records = Table(
+    "waiting_records",
     metadata,
     Column("stream", String(192), primary_key=True),
     Column("key_hash", Hash, primary_key=True),
@@ -209,11 +209,13 @@ jobs = Table(
     Column("name", String(64), primary_key=True),
     Column("since", UtcDateTime, nullable=False),  # what was due before it was first seen is nobody's night
     Column("paused", Boolean, nullable=False),
-    Column("done_until", UtcDateTime),  # what was due until then and is not in `nights` was run, or never will be
+    Column(
+        "done_until", UtcDateTime
+    ),  # what was due until then and is not in `scheduled_runs` was run, or never will be
 )
 
-nights = Table(
-    "nights",
+scheduled_runs = Table(
+    "scheduled_runs",
     metadata,
     Column("job", String(64), primary_key=True),
     Column("due", UtcDateTime, primary_key=True),
@@ -252,8 +254,8 @@ snapshots = Table(
     Column("finished_at", UtcDateTime, nullable=False),
 )
 
-removals = Table(
-    "removals",
+pending_removals = Table(
+    "pending_removals",
     metadata,
     Column("stream", String(192), primary_key=True),
     Column("what", Text, nullable=False),

@@ -27,8 +27,8 @@ from sqlalchemy.sql.dml import ReturningUpdate
 
 from crossdock.clock import Clock
 from crossdock.errors import StateError
-from crossdock.pacing.bucket_store import Grant, Purse
-from crossdock.pacing.limit_estimate import Known
+from crossdock.pacing.bucket_store import BucketState, TakenTokens
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import translated
@@ -48,13 +48,13 @@ class Buckets:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def get(self, name: str) -> Purse | None:
+    def get(self, name: str) -> BucketState | None:
         """What the last run left."""
         row = self._connection.execute(select(buckets).where(buckets.c.name == name)).mappings().one_or_none()
-        return None if row is None else _purse(row)
+        return None if row is None else _bucket_state(row)
 
-    def put(self, name: str, purse: Purse) -> None:
-        sql_statements.upsert(self._connection, buckets, [{"name": name, **_row(purse)}])
+    def put(self, name: str, bucket_state: BucketState) -> None:
+        sql_statements.upsert(self._connection, buckets, [{"name": name, **_row(bucket_state)}])
 
 
 class SharedBucket:
@@ -73,7 +73,9 @@ class SharedBucket:
         StateError: If the database cannot be used, or stays away for `AWAY_AT_MOST_S`.
     """
 
-    def __init__(self, url: StateUrl, clock: Clock, name: str, known: Callable[[Known | None], Known]) -> None:
+    def __init__(
+        self, url: StateUrl, clock: Clock, name: str, known: Callable[[LimitEstimate | None], LimitEstimate]
+    ) -> None:
         self._url, self._clock, self._name = url, clock, name
         self._engine = open_shared(url)
         self._away_since: float | None = None
@@ -85,47 +87,47 @@ class SharedBucket:
                     buckets.drop(connection, checkfirst=True)  # how far an older one was spent is forgotten
                     buckets.create(connection)
         with translated(url):
-            self._ensure(Purse.of(known(None)))
+            self._ensure(BucketState.of(known(None)))
         with translated(url), self._engine.begin() as connection:
-            self._seen = Grant(0, *self._locked(connection))
+            self._seen = TakenTokens(0, *self._locked(connection))
         self._seen_at = clock.monotonic()
-        now_known = known(self._seen.purse.known)
-        if now_known != self._seen.purse.known:
-            self.change(lambda purse, now: purse.filled(now, now_known))
+        now_known = known(self._seen.bucket_state.known)
+        if now_known != self._seen.bucket_state.known:
+            self.change(lambda bucket_state, now: bucket_state.filled(now, now_known))
 
-    def _ensure(self, purse: Purse) -> None:
+    def _ensure(self, bucket_state: BucketState) -> None:
         try:
             with self._engine.begin() as connection:
                 known = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
                 if known is None:
-                    connection.execute(insert(buckets).values(name=self._name, **_row(purse)))
+                    connection.execute(insert(buckets).values(name=self._name, **_row(bucket_state)))
         except IntegrityError:
             return  # another process was first
 
-    def take(self, wanted: int, reserve: int) -> Grant:
+    def take(self, wanted: int, reserve: int) -> TakenTokens:
         """Take at most *wanted* tokens, leaving *reserve*; zero just looks."""
 
-        def work(connection: Connection) -> Grant:
+        def work(connection: Connection) -> TakenTokens:
             row = connection.execute(self._taking(connection, wanted, reserve)).mappings().one()
-            return Grant(row["granted"], _purse(row), row["at"])
+            return TakenTokens(row["granted"], _bucket_state(row), row["at"])
 
         return self._patiently(work)
 
-    def change(self, change: Callable[[Purse, float], Purse]) -> Grant:
+    def change(self, change: Callable[[BucketState, float], BucketState]) -> TakenTokens:
         """Replace the purse by what *change* makes of it at this instant of the database's clock."""
 
-        def work(connection: Connection) -> Grant:
+        def work(connection: Connection) -> TakenTokens:
             old, now = self._locked(connection)
             new = replace(change(old, now), as_of=max(now, old.as_of))
             connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row(new)))
-            return Grant(0, new, now)
+            return TakenTokens(0, new, now)
 
         return self._patiently(work)
 
     def close(self) -> None:
         self._engine.dispose()
 
-    def _patiently(self, work: Callable[[Connection], Grant]) -> Grant:
+    def _patiently(self, work: Callable[[Connection], TakenTokens]) -> TakenTokens:
         started = self._clock.monotonic()
         try:
             with translated(self._url), self._engine.begin() as connection:
@@ -135,15 +137,15 @@ class SharedBucket:
             if started - self._away_since > AWAY_AT_MOST_S:
                 raise
             now = self._seen.now + started - self._seen_at
-            return Grant(0, replace(self._seen.purse, frozen_until=now + ASK_AGAIN_S), now)
+            return TakenTokens(0, replace(self._seen.bucket_state, frozen_until=now + ASK_AGAIN_S), now)
         self._seen, self._seen_at, self._away_since = grant, started, None
         return grant
 
-    def _locked(self, connection: Connection) -> tuple[Purse, float]:
+    def _locked(self, connection: Connection) -> tuple[BucketState, float]:
         query = select(buckets).where(buckets.c.name == self._name).with_for_update()
-        purse = _purse(connection.execute(query).mappings().one())
+        bucket_state = _bucket_state(connection.execute(query).mappings().one())
         now = connection.execute(select(self._instant(connection))).scalar_one()
-        return purse.at(now, SET_BACK_S), now
+        return bucket_state.at(now, SET_BACK_S), now
 
     def _instant(self, connection: Connection) -> ColumnElement[float]:
         """The present of whoever keeps the bucket, in seconds."""
@@ -184,26 +186,26 @@ def _most(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[A
     return case((one > other, one), else_=other)
 
 
-def _row(purse: Purse) -> dict[str, Any]:
-    known = {name: value for name, value in asdict(purse.known).items() if value != math.inf}
-    bucket = purse.bucket
+def _row(bucket_state: BucketState) -> dict[str, Any]:
+    known = {name: value for name, value in asdict(bucket_state.known).items() if value != math.inf}
+    bucket = bucket_state.bucket
     return {
         "rate_per_s": bucket.rate_per_s,
         "burst": bucket.burst,
         "spent_until": max(bucket.spent_until, LONG_AGO),
-        "frozen_until": purse.frozen_until,
-        "as_of": purse.as_of,
-        "spent": purse.spent,
-        "refused": purse.refused,
+        "frozen_until": bucket_state.frozen_until,
+        "as_of": bucket_state.as_of,
+        "spent": bucket_state.spent,
+        "refused": bucket_state.refused,
         "granted": 0,
         "known": json.dumps(known),
     }
 
 
-def _purse(row: Mapping[Any, Any]) -> Purse:
+def _bucket_state(row: Mapping[Any, Any]) -> BucketState:
     bucket = Bucket(row["rate_per_s"], row["burst"], row["spent_until"])
-    known = Known(**json.loads(row["known"]))
-    return Purse(bucket, known, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
+    known = LimitEstimate(**json.loads(row["known"]))
+    return BucketState(bucket, known, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
 
 
 def _is_current(connection: Connection) -> bool:

@@ -12,10 +12,19 @@ from typing import Any, Self
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, false, func, not_, or_, select
 
-from crossdock.state.db.schema import bindings, intake, intents, metadata, nights, refused, runs, snapshots
+from crossdock.state.db.schema import (
+    bindings,
+    dead_letters,
+    intents,
+    metadata,
+    runs,
+    scheduled_runs,
+    snapshots,
+    taken_files,
+)
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.scheduled_runs import RECENT
-from crossdock.state.tables.snapshot_history import NIGHTS
+from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)
 
@@ -56,7 +65,7 @@ def operations_to_empty(ages: Ages) -> ColumnElement[bool]:
 
 
 def letters_to_empty(ages: Ages) -> ColumnElement[bool]:
-    return and_(refused.c.refused_at < ages.others, _holds_data(refused, NO_LETTER_DATA))
+    return and_(dead_letters.c.refused_at < ages.others, _holds_data(dead_letters, NO_LETTER_DATA))
 
 
 def removable_files(ages: Ages) -> ColumnElement[bool]:
@@ -64,17 +73,17 @@ def removable_files(ages: Ages) -> ColumnElement[bool]:
 
     The latest of each stream stays: a snapshot that has not changed is not read again, and an older one is stale.
     """
-    later, fresher = intake.alias(), intake.alias()
+    later, fresher = taken_files.alias(), taken_files.alias()
     newer = or_(
-        later.c.accepted_at > intake.c.accepted_at,
-        and_(later.c.accepted_at == intake.c.accepted_at, later.c.stamp > intake.c.stamp),
+        later.c.accepted_at > taken_files.c.accepted_at,
+        and_(later.c.accepted_at == taken_files.c.accepted_at, later.c.stamp > taken_files.c.stamp),
     )
-    same = later.c.stream == intake.c.stream, later.c.version == intake.c.version, later.c.status == "done"
+    same = later.c.stream == taken_files.c.stream, later.c.version == taken_files.c.version, later.c.status == "done"
     return and_(
-        intake.c.status == "done",
-        func.coalesce(intake.c.seen_at, intake.c.accepted_at) < ages.others,
+        taken_files.c.status == "done",
+        func.coalesce(taken_files.c.seen_at, taken_files.c.accepted_at) < ages.others,
         exists().where(*same, newer),
-        exists().where(fresher.c.stream == intake.c.stream, fresher.c.stamp > intake.c.stamp),
+        exists().where(fresher.c.stream == taken_files.c.stream, fresher.c.stamp > taken_files.c.stamp),
     )
 
 
@@ -84,7 +93,7 @@ def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[boo
     for stream in connection.execute(select(snapshots.c.stream).distinct()).scalars():
         of = snapshots.c.stream == stream
         latest = select(snapshots.c.finished_at).where(of).order_by(snapshots.c.finished_at.desc())
-        kept = connection.execute(latest.offset(NIGHTS - 1).limit(1)).scalar()
+        kept = connection.execute(latest.offset(COMPARED_SNAPSHOTS - 1).limit(1)).scalar()
         if kept is not None:
             conditions.append(and_(of, snapshots.c.finished_at < min(kept, ages.others)))
     return or_(false(), *conditions)
@@ -93,14 +102,14 @@ def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[boo
 def removable_nights(connection: Connection, ages: Ages) -> ColumnElement[bool]:
     """All that ended but the last of each job, which the next is due after, and those that tell how long it takes."""
     conditions = []
-    for job in connection.execute(select(nights.c.job).distinct()).scalars():
-        of, is_done = nights.c.job == job, nights.c.status == "done"
-        last = select(func.max(nights.c.due)).where(of, nights.c.status != "running").scalar_subquery()
-        done = select(nights.c.due).where(of, is_done).order_by(nights.c.due.desc())
+    for job in connection.execute(select(scheduled_runs.c.job).distinct()).scalars():
+        of, is_done = scheduled_runs.c.job == job, scheduled_runs.c.status == "done"
+        last = select(func.max(scheduled_runs.c.due)).where(of, scheduled_runs.c.status != "running").scalar_subquery()
+        done = select(scheduled_runs.c.due).where(of, is_done).order_by(scheduled_runs.c.due.desc())
         kept = connection.execute(done.offset(RECENT - 1).limit(1)).scalar()
-        measured = is_done if kept is None else and_(is_done, nights.c.due >= kept)
-        ended = and_(nights.c.status != "running", nights.c.finished_at < ages.others)
-        conditions.append(and_(of, ended, nights.c.due < last, not_(measured)))
+        measured = is_done if kept is None else and_(is_done, scheduled_runs.c.due >= kept)
+        ended = and_(scheduled_runs.c.status != "running", scheduled_runs.c.finished_at < ages.others)
+        conditions.append(and_(of, ended, scheduled_runs.c.due < last, not_(measured)))
     return or_(false(), *conditions)
 
 
@@ -111,8 +120,8 @@ def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
     same_job = newer.c.job.is_not_distinct_from(runs.c.job)
     goes = {
         intents: removable_operations(ages),
-        intake: removable_files(ages),
-        nights: removable_nights(connection, ages),
+        taken_files: removable_files(ages),
+        scheduled_runs: removable_nights(connection, ages),
     }
     referred = (
         exists().where(column == runs.c.id, *([not_(goes[table])] if table in goes else []))

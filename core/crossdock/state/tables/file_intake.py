@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import intake as table
+from crossdock.state.db.schema import taken_files as table
 from crossdock.state.tables import content_digests
 from crossdock.state.tables.content_digests import Digests
 

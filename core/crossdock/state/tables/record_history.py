@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, select
 
-from crossdock.state.db.schema import attempts, bindings, intents, refused, waiting
+from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, waiting_records
 
 _DATA = {"body", "before", "after", "raw", "payload", "mapped"}
 
 
-class Tracing:
+class RecordHistory:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -23,7 +23,7 @@ class Tracing:
             key: A record key in text form.
         """
         found: set[int] = set()
-        for table in (bindings, intents, refused, waiting):
+        for table in (bindings, intents, dead_letters, waiting_records):
             found |= self._hashes(table, table.c.key == key)
         found |= self._hashes(bindings, bindings.c.platform_id == name)
         for column in (intents.c.platform_id, intents.c.idempotency_key):
@@ -33,7 +33,7 @@ class Tracing:
     def at(self, source: str, line: int) -> tuple[int, set[int]]:
         """Where in a file, at *line* or above, records begin that are known, and their key hashes; 0 without any."""
         nearest: dict[int, set[int]] = {}
-        for table in (intents, refused, waiting):
+        for table in (intents, dead_letters, waiting_records):
             query = (
                 select(table.c.key_hash, table.c.line)
                 .where(table.c.source == source, table.c.line <= line)
@@ -48,11 +48,11 @@ class Tracing:
     def binding(self, key_hash: int) -> list[dict[str, Any]]:
         return self._rows(bindings, bindings.c.key_hash == key_hash)
 
-    def letters(self, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(refused, refused.c.key_hash == key_hash)
+    def dead_letters(self, key_hash: int) -> list[dict[str, Any]]:
+        return self._rows(dead_letters, dead_letters.c.key_hash == key_hash)
 
     def waits(self, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(waiting, waiting.c.key_hash == key_hash)
+        return self._rows(waiting_records, waiting_records.c.key_hash == key_hash)
 
     def operations(self, key_hash: int) -> list[dict[str, Any]]:
         """Oldest first, each with its noted ``sendings``."""

@@ -15,17 +15,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, select, tuple_, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import intake, intents, meta, nights, refused, runs, snapshots
+from crossdock.state.db.schema import dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
 from crossdock.state.tables import content_digests, expiry
 from crossdock.state.tables.expiry import NO_INTENT_DATA, NO_LETTER_DATA, Ages, Change
-from crossdock.state.tables.scheduled_runs import Nights
+from crossdock.state.tables.scheduled_runs import ScheduledRuns
 
 BATCH = 1_000  # rows in one transaction
 _APPLIED = "retention_applied_at"
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
+class PurgeResult:
     """How many rows were removed, or emptied of the records' data."""
 
     operations_removed: int = 0
@@ -45,7 +45,7 @@ class Retention:
 
     @property
     def steps(self) -> Mapping[str, Callable[[Ages], int]]:
-        """By what they do, as `Purged` names it; in their order, since runs stay while something refers to them."""
+        """By name, as in `PurgeResult`, in the order of execution: runs stay while something refers to them."""
         return {
             "operations_removed": self._remove_operations,
             "operations_emptied": self._empty_operations,
@@ -56,16 +56,16 @@ class Retention:
             "runs_removed": self._remove_runs,
         }
 
-    def count(self, ages: Ages) -> Purged:
+    def count(self, ages: Ages) -> PurgeResult:
         """What a purge would do now."""
         connection = self._connection
-        return Purged(
+        return PurgeResult(
             operations_removed=self._count(intents, expiry.removable_operations(ages)),
             operations_emptied=self._count(intents, expiry.operations_to_empty(ages)),
-            dead_letters_emptied=self._count(refused, expiry.letters_to_empty(ages)),
+            dead_letters_emptied=self._count(dead_letters, expiry.letters_to_empty(ages)),
             runs_removed=self._count(runs, expiry.removable_runs(connection, ages)),
-            nights_removed=self._count(nights, expiry.removable_nights(connection, ages)),
-            files_removed=self._count(intake, expiry.removable_files(ages)),
+            nights_removed=self._count(scheduled_runs, expiry.removable_nights(connection, ages)),
+            files_removed=self._count(taken_files, expiry.removable_files(ages)),
             snapshots_removed=self._count(snapshots, expiry.removable_snapshots(connection, ages)),
         )
 
@@ -84,26 +84,26 @@ class Retention:
         return self._empty(intents, expiry.operations_to_empty(ages), NO_INTENT_DATA)
 
     def _empty_dead_letters(self, ages: Ages) -> int:
-        return self._empty(refused, expiry.letters_to_empty(ages), NO_LETTER_DATA)
+        return self._empty(dead_letters, expiry.letters_to_empty(ages), NO_LETTER_DATA)
 
     def _remove_nights(self, ages: Ages) -> int:
-        """They count as run from then on; see `Nights.begin`."""
-        rows = self._chosen(nights, expiry.removable_nights(self._connection, ages))
+        """They count as run from then on; see `ScheduledRuns.begin`."""
+        rows = self._chosen(scheduled_runs, expiry.removable_nights(self._connection, ages))
         latest: dict[str, datetime] = {}
         for row in rows:
             latest[row.job] = max(row.due, latest.get(row.job, row.due))
         for job, due in latest.items():
-            Nights(self._connection).end_until(job, due)
-        return self._remove_rows(nights, rows)
+            ScheduledRuns(self._connection).end_until(job, due)
+        return self._remove_rows(scheduled_runs, rows)
 
     def _remove_files(self, ages: Ages) -> int:
-        rows = self._chosen(intake, expiry.removable_files(ages))
+        rows = self._chosen(taken_files, expiry.removable_files(ages))
         contents = defaultdict(list)
         for row in rows:
             contents[row.stream, row.version].append(row.content_hash)
         for (stream, version), hashes in contents.items():
             content_digests.add(self._connection, "file", stream, version, hashes)
-        return self._remove_rows(intake, rows)
+        return self._remove_rows(taken_files, rows)
 
     def _remove_snapshots(self, ages: Ages) -> int:
         rows = self._chosen(snapshots, expiry.removable_snapshots(self._connection, ages))

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, select, true
 
-from crossdock.state.db.schema import intents, refused, waiting
-from crossdock.state.tables.run_history import Run
+from crossdock.state.db.schema import dead_letters, intents, waiting_records
+from crossdock.state.tables.run_history import RunRecord
 
 Row = dict[str, Any]
 
@@ -38,45 +38,51 @@ class Delivery:
     ended: datetime
 
 
-class Reporting:
+class RunDetails:
     """Everything but `deliveries` tells of now: a dead letter whose record got through meanwhile is gone."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def reasons(self, run_id: int) -> list[Reason]:
-        """Why dead letters of *run_id* and of earlier runs were refused, the commonest reason first."""
-        records, own = func.count(), func.count().filter(refused.c.run_id == run_id)
-        query = select(refused.c.code, records, own).where(_refused_by(run_id)).group_by(refused.c.code)
-        return [Reason(*row) for row in self._connection.execute(query.order_by(records.desc(), refused.c.code))]
+        """Why dead letters of *run_id* and of earlier runs were dead_letters, the commonest reason first."""
+        records, own = func.count(), func.count().filter(dead_letters.c.run_id == run_id)
+        query = select(dead_letters.c.code, records, own).where(_refused_by(run_id)).group_by(dead_letters.c.code)
+        return [Reason(*row) for row in self._connection.execute(query.order_by(records.desc(), dead_letters.c.code))]
 
     def refused(self, run_id: int, code: str, *, limit: int) -> list[Row]:
         """Dead letters of *run_id* and of earlier runs for one reason, at most *limit*: the run's own first."""
-        order = (refused.c.run_id.desc(), refused.c.stream, refused.c.source, refused.c.line, refused.c.key)
+        order = (
+            dead_letters.c.run_id.desc(),
+            dead_letters.c.stream,
+            dead_letters.c.source,
+            dead_letters.c.line,
+            dead_letters.c.key,
+        )
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")
-        return self._rows(refused, names, and_(_refused_by(run_id), refused.c.code == code), order, limit)
+        return self._rows(dead_letters, names, and_(_refused_by(run_id), dead_letters.c.code == code), order, limit)
 
     def refused_later(self, run_id: int) -> int:
         """How many dead letters later runs than *run_id* have written."""
-        return self._count(refused, and_(refused.c.run_id > run_id, refused.c.status == "refused"))
+        return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "refused"))
 
     def waiting(self, *, limit: int) -> tuple[int, list[Row]]:
         """How many records wait, and at most *limit* of them, longest first."""
         names = ("stream", "key", "waits_for", "source", "line", "since")
-        order = (waiting.c.since, waiting.c.stream, waiting.c.key)
-        return self._count(waiting, true()), self._rows(waiting, names, true(), order, limit)
+        order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
+        return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
 
     def in_doubt(self, *, limit: int) -> tuple[int, list[Row]]:
         """How many operations are in doubt, and at most *limit* of them, oldest first."""
         names = ("stream", "key", "operation", "attempts", "source", "line", "first_sent_at")
-        doubtful = intents.c.status == "in_doubt"
-        return self._count(intents, doubtful), self._rows(intents, names, doubtful, (intents.c.id,), limit)
+        unsettled = intents.c.status == "in_doubt"
+        return self._count(intents, unsettled), self._rows(intents, names, unsettled, (intents.c.id,), limit)
 
     def unsent(self) -> int:
         """How many operations are written down that the next run sends, or sends once more."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 
-    def deliveries(self, run: Run) -> list[Delivery]:
+    def deliveries(self, run: RunRecord) -> list[Delivery]:
         """What *run* settled, by stream, slowest first; what was purged since is not known any more."""
         settled = and_(intents.c.run_id == run.id, intents.c.settled_at.is_not(None))
         if run.finished_at is not None:
@@ -102,4 +108,4 @@ class Reporting:
 
 
 def _refused_by(run_id: int) -> ColumnElement[bool]:
-    return and_(refused.c.run_id <= run_id, refused.c.status == "refused")
+    return and_(dead_letters.c.run_id <= run_id, dead_letters.c.status == "refused")

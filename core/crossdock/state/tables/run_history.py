@@ -16,11 +16,11 @@ UNRECORDED = "its end is not on record: its process was killed, or could not wri
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunRecord:
     """One execution. *status*: running, done, incomplete (stopped before its end), failed.
 
     Attributes:
-        course: Where its time went, as `crossdock.runs.timings.Course.as_json` tells; only `Runs.get` loads it.
+        timings: Where its time went, as `crossdock.runs.timings.Timings.as_json` tells; only `Runs.get` loads it.
     """
 
     id: int
@@ -33,10 +33,10 @@ class Run:
     throttled: int
     tally: dict[str, Any] | None
     error: str | None
-    course: dict[str, Any] | None = None
+    timings: dict[str, Any] | None = None
 
 
-_LISTED = tuple(runs.c[name] for name in Run.__slots__ if name != "course")
+_LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name != "timings")
 
 
 class Runs:
@@ -66,7 +66,7 @@ class Runs:
         tally: dict[str, Any],
         error: str | None,
         at: datetime,
-        course: dict[str, Any] | None = None,
+        timings: dict[str, Any] | None = None,
     ) -> None:
         changes = {
             "status": status,
@@ -75,7 +75,7 @@ class Runs:
             "tally": tally,
             "error": error,
             "finished_at": at,
-            "course": course,
+            "timings": timings,
         }
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
 
@@ -90,13 +90,16 @@ class Runs:
     def trusted_again(self) -> None:
         self._connection.execute(delete(meta).where(meta.c.name == _RESTORED))
 
-    def listed(self, *, limit: int) -> list[Run]:
+    def listed(self, *, limit: int) -> list[RunRecord]:
         """Newest first."""
-        return [Run(*row) for row in self._connection.execute(select(*_LISTED).order_by(runs.c.id.desc()).limit(limit))]
+        return [
+            RunRecord(*row)
+            for row in self._connection.execute(select(*_LISTED).order_by(runs.c.id.desc()).limit(limit))
+        ]
 
-    def get(self, run_id: int) -> Run | None:
-        row = self._connection.execute(select(*_LISTED, runs.c.course).where(runs.c.id == run_id)).first()
-        return None if row is None else Run(*row)
+    def get(self, run_id: int) -> RunRecord | None:
+        row = self._connection.execute(select(*_LISTED, runs.c.timings).where(runs.c.id == run_id)).first()
+        return None if row is None else RunRecord(*row)
 
 
 class Cursors:

@@ -15,14 +15,14 @@ from typing import Any, Literal
 from sqlalchemy import Connection, and_, insert, or_, select, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import jobs, nights, runs
+from crossdock.state.db.schema import jobs, runs, scheduled_runs
 
 Status = Literal["running", "done", "incomplete", "failed", "skipped"]
 RECENT = 5  # nights that tell how long the next one takes
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class ScheduledRun:
     """One run that a schedule asked for.
 
     Attributes:
@@ -46,7 +46,7 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedRun:
     """A night that is not run, and why."""
 
     job: str
@@ -57,24 +57,24 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class DueRun:
     """The night that a run is for.
 
     Attributes:
-        left_out: Nights of its job that are not run because this one is, or because settings say so.
+        skipped: Nights of its job that are not run because this one is, or because settings say so.
     """
 
     job: str
     due: datetime
     business_date: date
-    left_out: Sequence[LeftOut] = ()
+    skipped: Sequence[SkippedRun] = ()
 
 
-_FIELDS = tuple(nights.c[name] for name in Night.__slots__)
+_FIELDS = tuple(scheduled_runs.c[name] for name in ScheduledRun.__slots__)
 _SEEN = sql_statements.inserting(jobs, ("name", "since", "paused"), unless="name")
 
 
-class Nights:
+class ScheduledRuns:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -93,53 +93,57 @@ class Nights:
         self.counted_since(job, at)
         self._connection.execute(update(jobs).where(jobs.c.name == job).values(paused=paused))
 
-    def last_finished(self, job: str) -> Night | None:
+    def last_finished(self, job: str) -> ScheduledRun | None:
         """The finished night of *job* that was due last."""
-        query = select(*_FIELDS).where(nights.c.job == job, nights.c.status != "running")
+        query = select(*_FIELDS).where(scheduled_runs.c.job == job, scheduled_runs.c.status != "running")
         row = self._connection.execute(
-            query.order_by(nights.c.due.desc(), nights.c.business_date.desc()).limit(1)
+            query.order_by(scheduled_runs.c.due.desc(), scheduled_runs.c.business_date.desc()).limit(1)
         ).first()
         return _night(row) if row else None
 
-    def get(self, job: str, due: datetime, business_date: date) -> Night | None:
-        where = _of(Occasion(job, due, business_date))
+    def get(self, job: str, due: datetime, business_date: date) -> ScheduledRun | None:
+        where = _of(DueRun(job, due, business_date))
         row = self._connection.execute(select(*_FIELDS).where(where)).first()
         return _night(row) if row else None
 
-    def of_date(self, job: str, business_date: date) -> list[Night]:
+    def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
         """The nights of *job* for *business_date*, as they were due."""
-        query = select(*_FIELDS).where(nights.c.job == job, nights.c.business_date == business_date.isoformat())
-        return [_night(row) for row in self._connection.execute(query.order_by(nights.c.due))]
+        query = select(*_FIELDS).where(
+            scheduled_runs.c.job == job, scheduled_runs.c.business_date == business_date.isoformat()
+        )
+        return [_night(row) for row in self._connection.execute(query.order_by(scheduled_runs.c.due))]
 
-    def begin(self, occasion: Occasion, *, at: datetime) -> bool:
+    def begin(self, due_run: DueRun, *, at: datetime) -> bool:
         """Begin a night, or begin it again; False if it has ended. What it leaves out has ended then, too."""
-        self.leave_out(occasion.left_out, at=at)
-        night = self.get(occasion.job, occasion.due, occasion.business_date)
-        if self.is_forgotten(occasion) if night is None else night.finished:
+        self.skip(due_run.skipped, at=at)
+        night = self.get(due_run.job, due_run.due, due_run.business_date)
+        if self.is_forgotten(due_run) if night is None else night.finished:
             return False
         if night is None:
-            facts = {"job": occasion.job, "due": occasion.due, "business_date": occasion.business_date.isoformat()}
-            self._connection.execute(insert(nights).values(**facts, status="running", attempts=1, started_at=at))
+            facts = {"job": due_run.job, "due": due_run.due, "business_date": due_run.business_date.isoformat()}
+            self._connection.execute(
+                insert(scheduled_runs).values(**facts, status="running", attempts=1, started_at=at)
+            )
         else:
-            again = update(nights).where(_of(occasion)).values(attempts=night.attempts + 1, started_at=at)
+            again = update(scheduled_runs).where(_of(due_run)).values(attempts=night.attempts + 1, started_at=at)
             self._connection.execute(again)
         return True
 
     def finish(
-        self, night: Occasion | LeftOut, status: Status, run_id: int | None, note: str | None, *, at: datetime
+        self, night: DueRun | SkippedRun, status: Status, run_id: int | None, note: str | None, *, at: datetime
     ) -> None:
         """End a night that has begun."""
         values = {"status": status, "run_id": run_id, "note": note, "finished_at": at}
-        self._connection.execute(update(nights).where(_of(night)).values(values))
+        self._connection.execute(update(scheduled_runs).where(_of(night)).values(values))
 
-    def leave_out(self, left_out: Sequence[LeftOut], *, at: datetime) -> None:
+    def skip(self, skipped: Sequence[SkippedRun], *, at: datetime) -> None:
         """Say of nights that they are not run; one that was begun and killed is not run again."""
-        for one in left_out:
+        for one in skipped:
             night = self.get(one.job, one.due, one.business_date)
             if night is None:
                 facts = {"job": one.job, "due": one.due, "business_date": one.business_date.isoformat(), "attempts": 0}
                 ends = {"status": one.status, "note": one.note, "finished_at": at}
-                self._connection.execute(insert(nights).values(**facts, **ends))
+                self._connection.execute(insert(scheduled_runs).values(**facts, **ends))
             elif not night.finished:
                 self.finish(one, one.status, None, f"was killed; {one.note}", at=at)
 
@@ -149,23 +153,25 @@ class Nights:
         earlier = or_(jobs.c.done_until.is_(None), jobs.c.done_until < due)
         self._connection.execute(update(jobs).where(jobs.c.name == job, earlier).values(done_until=due))
 
-    def is_forgotten(self, occasion: Occasion) -> bool:
+    def is_forgotten(self, due_run: DueRun) -> bool:
         """True for a night so long ago that it counts as ended without being on record."""
-        until = self._connection.execute(select(jobs.c.done_until).where(jobs.c.name == occasion.job)).scalar()
-        return until is not None and occasion.due <= until
+        until = self._connection.execute(select(jobs.c.done_until).where(jobs.c.name == due_run.job)).scalar()
+        return until is not None and due_run.due <= until
 
-    def listed(self, *, limit: int, job: str | None = None) -> list[Night]:
+    def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
         """The latest nights, newest first."""
-        query = select(*_FIELDS).order_by(nights.c.due.desc(), nights.c.job).limit(limit)
-        query = query if job is None else query.where(nights.c.job == job)
+        query = select(*_FIELDS).order_by(scheduled_runs.c.due.desc(), scheduled_runs.c.job).limit(limit)
+        query = query if job is None else query.where(scheduled_runs.c.job == job)
         return [_night(row) for row in self._connection.execute(query)]
 
     def expected(self, job: str) -> tuple[float, int] | None:
         """Seconds and requests that a night of *job* takes: the medians of the latest ones; None before the first."""
         fields = (runs.c.started_at, runs.c.finished_at, runs.c.requests)
-        query = select(*fields).join(nights, nights.c.run_id == runs.c.id)
-        query = query.where(nights.c.job == job, nights.c.status == "done", runs.c.finished_at.is_not(None))
-        query = query.order_by(nights.c.due.desc()).limit(RECENT)
+        query = select(*fields).join(scheduled_runs, scheduled_runs.c.run_id == runs.c.id)
+        query = query.where(
+            scheduled_runs.c.job == job, scheduled_runs.c.status == "done", runs.c.finished_at.is_not(None)
+        )
+        query = query.order_by(scheduled_runs.c.due.desc()).limit(RECENT)
         found = self._connection.execute(query).all()
         if not found:
             return None
@@ -173,11 +179,13 @@ class Nights:
         return seconds, int(median(row.requests for row in found))
 
 
-def _of(night: Occasion | LeftOut) -> Any:
+def _of(night: DueRun | SkippedRun) -> Any:
     day = night.business_date.isoformat()
-    return and_(nights.c.job == night.job, nights.c.due == night.due, nights.c.business_date == day)
+    return and_(
+        scheduled_runs.c.job == night.job, scheduled_runs.c.due == night.due, scheduled_runs.c.business_date == day
+    )
 
 
-def _night(row: Any) -> Night:
-    facts = dict(zip(Night.__slots__, row, strict=True))
-    return Night(**{**facts, "business_date": date.fromisoformat(facts["business_date"])})
+def _night(row: Any) -> ScheduledRun:
+    facts = dict(zip(ScheduledRun.__slots__, row, strict=True))
+    return ScheduledRun(**{**facts, "business_date": date.fromisoformat(facts["business_date"])})

@@ -9,22 +9,22 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import bindings, removals, snapshots
+from crossdock.state.db.schema import bindings, pending_removals, snapshots
 from crossdock.state.tables import content_digests
 from crossdock.state.tables.scopes import Scope
 
 GONE_FP = 1  # fingerprint of a record that its source lists no longer: of what removes it, and of what is archived
 KEY_BYTES = 16
-NIGHTS = 3  # past snapshots that a number of rows is compared with
+COMPARED_SNAPSHOTS = 3  # past snapshots that a number of rows is compared with
 
 
 def packed(key_hashes: Iterable[int]) -> bytes:
-    """*key_hashes* as `Removal.keys`."""
+    """*key_hashes* as `PendingRemoval.keys`."""
     return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastSnapshot:
     """A snapshot that was worked through.
 
     Attributes:
@@ -37,7 +37,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class PendingRemoval:
     """Records of a stream whose removal waits for a person's word.
 
     Attributes:
@@ -62,21 +62,21 @@ class Removal:
         starts = range(0, len(self.keys), KEY_BYTES)
         return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
 
-    def is_same(self, other: Removal) -> bool:
+    def is_same(self, other: PendingRemoval) -> bool:
         """True if both would do the same to the same records."""
         return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
 
 
-_FIELDS = tuple(removals.c[name] for name in Removal.__slots__)
+_FIELDS = tuple(pending_removals.c[name] for name in PendingRemoval.__slots__)
 
 
-class Removals:
+class SnapshotHistory:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     # ---- past snapshots
 
-    def remember(self, stream: str, content: str, past: Past, *, at: datetime) -> None:
+    def remember(self, stream: str, content: str, past: PastSnapshot, *, at: datetime) -> None:
         """Say that *stream* has worked through a snapshot; *content* names its content."""
         facts = {"row_count": past.rows, "present": past.present, "finished_at": at}
         row = {"stream": stream, "content": content, **facts}
@@ -88,11 +88,11 @@ class Removals:
         known = self._connection.execute(query).first() is not None
         return known or content in content_digests.of(self._connection, "snapshot", stream)
 
-    def latest(self, stream: str, number: int) -> list[Past]:
+    def latest(self, stream: str, number: int) -> list[PastSnapshot]:
         """The latest *number* snapshots, newest first; fewer where there were not so many."""
         query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
         latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
-        return [Past(rows, present) for rows, present in self._connection.execute(latest)]
+        return [PastSnapshot(rows, present) for rows, present in self._connection.execute(latest)]
 
     # ---- the records
 
@@ -110,31 +110,34 @@ class Removals:
 
     # ---- a person's word
 
-    def get(self, stream: str) -> Removal | None:
+    def get(self, stream: str) -> PendingRemoval | None:
         """What waits for approval, or is approved and not done yet."""
-        row = self._connection.execute(select(*_FIELDS).where(removals.c.stream == stream)).first()
-        return None if row is None else Removal(*row)
+        row = self._connection.execute(select(*_FIELDS).where(pending_removals.c.stream == stream)).first()
+        return None if row is None else PendingRemoval(*row)
 
-    def listed(self) -> list[Removal]:
+    def listed(self) -> list[PendingRemoval]:
         """All of that, by stream."""
-        return [Removal(*row) for row in self._connection.execute(select(*_FIELDS).order_by(removals.c.stream))]
+        return [
+            PendingRemoval(*row)
+            for row in self._connection.execute(select(*_FIELDS).order_by(pending_removals.c.stream))
+        ]
 
-    def ask(self, removal: Removal) -> None:
+    def ask(self, removal: PendingRemoval) -> None:
         """Let *removal* wait for approval in the place of any other of its stream; the same waits on."""
         known = self.get(removal.stream)
         if known is None or not known.is_same(removal):
             self._put(removal)
 
-    def approve(self, removal: Removal, *, at: datetime) -> None:
+    def approve(self, removal: PendingRemoval, *, at: datetime) -> None:
         self._put(replace(removal, approved_at=at))
 
     def forget(self, stream: str) -> None:
         """Nothing of *stream* waits for approval any more, and an approval is used up."""
-        self._connection.execute(delete(removals).where(removals.c.stream == stream))
+        self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
 
-    def _put(self, removal: Removal) -> None:
+    def _put(self, removal: PendingRemoval) -> None:
         sql_statements.upsert(
-            self._connection, removals, [{name: getattr(removal, name) for name in Removal.__slots__}]
+            self._connection, pending_removals, [{name: getattr(removal, name) for name in PendingRemoval.__slots__}]
         )
 
 

@@ -72,7 +72,7 @@ class Contents:
     oldest: Unsettled | None
 
 
-class Statistics:
+class StateSize:
     def __init__(self, connection: Connection, bindings: Bindings) -> None:
         self._connection, self._bindings = connection, bindings
 

@@ -11,11 +11,11 @@ from crossdock.state.db.engine import StateUrl
 from crossdock.state.store import State
 from crossdock.state.tables import retention
 from crossdock.state.tables.expiry import Ages
-from crossdock.state.tables.retention import Purged
+from crossdock.state.tables.retention import PurgeResult
 from crossdock.state.upkeep import compact
 
 
-def purge(state: State, url: StateUrl, ages: Ages) -> Purged:
+def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
     """Purge in short transactions, so that one that is interrupted has done a part and can be repeated.
 
     Raises:
@@ -30,7 +30,7 @@ def purge(state: State, url: StateUrl, ages: Ages) -> Purged:
     return done
 
 
-def work(state: State, ages: Ages, *, batches: int) -> tuple[Purged, bool]:
+def work(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
     """Remove or empty at most so many batches of rows, one in a transaction, of a state that is held.
 
     Returns:
@@ -43,12 +43,12 @@ def work(state: State, ages: Ages, *, batches: int) -> tuple[Purged, bool]:
         more = True
         while more:
             if not batches:
-                return Purged(**done), False
+                return PurgeResult(**done), False
             with state.begin() as tx:
                 number = tx.retention.steps[name](ages)
             done[name] += number
             more, batches = number >= retention.BATCH, batches - 1
-    return Purged(**done), True
+    return PurgeResult(**done), True
 
 
 def _unfinished(url: StateUrl, reason: str) -> StateError:

@@ -1,0 +1,102 @@
+"""``crossdock schedule`` in processes of its own, one or several on one state."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from tests.waiting import WITHIN_S
+
+
+class Crew:
+    """Schedulers that say what they do in one log; a context manager that leaves none of them behind.
+
+    Args:
+        command: That starts one.
+        limits: Called in each new process before it begins.
+        within_s: How long something may take to come true.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        *,
+        environment: Mapping[str, str] | None = None,
+        limits: Callable[[], None] | None = None,
+        within_s: float = WITHIN_S,
+    ) -> None:
+        self._command, self._log, self._environment, self._limits = command, log, environment, limits
+        self._within_s = within_s
+        self._running: dict[int, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._running.values():
+            process.kill()
+            process.wait()
+
+    @property
+    def pids(self) -> set[int]:
+        return set(self._running)
+
+    def start(self) -> None:
+        environment = {**(self._environment or os.environ), "PYTHONFAULTHANDLER": "1"}
+        with self._log.open("ab") as out:
+            process = subprocess.Popen(
+                self._command,
+                env=environment,
+                stdout=out,
+                stderr=out,
+                preexec_fn=self._limits,  # noqa: PLW1509  it only sets a limit
+            )
+        self._running[process.pid] = process
+
+    def kill(self, pid: int) -> None:
+        process = self._running.pop(pid)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, "it had ended before it was killed"
+
+    def stop(self) -> list[int]:
+        """Ask all to end, as systemd would; their exit codes."""
+        for process in self._running.values():
+            process.terminate()
+        codes = [process.wait(self._within_s) for process in self._running.values()]
+        self._running.clear()
+        return codes
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    def said(self, words: str) -> int:
+        """How often *words* stand in the log."""
+        return self.log.count(words)
+
+    def says(self, words: str) -> None:
+        """Wait until *words* are said once more."""
+        already = self.said(words)
+        self.until(lambda: self.said(words) > already)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something is true; fail if one ends by itself meanwhile."""
+        deadline = time.monotonic() + self._within_s
+        while not holds():
+            ended = [process.returncode for process in self._running.values() if process.poll() is not None]
+            assert not ended, f"ended by itself with {ended}\n{self.log}"
+            assert time.monotonic() < deadline, f"it did not come true within {self._within_s:.0f} s\n{self._stuck()}"
+            time.sleep(0.005)
+
+    def _stuck(self) -> str:
+        """The log, with where each of them was at the end."""
+        for process in self._running.values():
+            process.send_signal(signal.SIGABRT)
+            process.wait()
+        return self.log

@@ -1,0 +1,240 @@
+"""The retail sync as a user has it: a drop folder behind a real SFTP server, a real sandbox process, real commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import yaml
+from tests.e2e.retail_truth import Holdings, canonical
+from tests.waiting import WITHIN_S, eventually
+
+from crossdock.testing.openssh_server import OpenSshServer
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA_VARIABLE = "CROSSDOCK_RETAIL_DATA"
+DATA_BESIDE = ROOT.parent / "shared" / "data" / "retail"
+LISTS = {
+    "customer": "/api/v1/sales/customers",
+    "product": "/api/v1/catalog/products",
+    "invoice": "/api/v1/finance/invoices",
+}
+
+
+def exports() -> list[Path]:
+    """The daily exports by date; none where this machine does not have them."""
+    folder = Path(os.environ.get(DATA_VARIABLE) or DATA_BESIDE)
+    return sorted(folder.glob("*.csv.gz"))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A token bucket, given to both sides alike."""
+
+    per_minute: int
+    burst: int
+
+
+UNPACED = Limits(600_000, 100_000)  # where pacing is not the subject, it must not take time
+
+
+class SandboxProcess:
+    """``crossdock sandbox`` over a folder, and a look at it with a key of our own, since buckets are per credential."""
+
+    def __init__(self, data: Path, limits: Limits) -> None:
+        self._data, self._limits = data, limits
+
+    def __enter__(self) -> Self:
+        limits = ("--rate", str(self._limits.per_minute), "--burst", str(self._limits.burst))
+        command = (sys.executable, "-m", "crossdock", "sandbox", "--data", str(self._data), *limits)
+        with ExitStack() as opened:
+            process = opened.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            opened.callback(process.terminate)
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            self.base_url, self.tenant, self.api_key = ready["base_url"], ready["tenant"], ready["api_key"]
+            client = httpx.Client(base_url=self.base_url, trust_env=False, timeout=WITHIN_S)
+            self._client = opened.enter_context(client)
+            reader = client.post("/_sandbox/keys").json()["api_key"]
+            client.headers.update({"authorization": f"Bearer {reader}", "x-tenant-slug": self.tenant})
+            self._running = opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    def get(self, path: str, **query: object) -> dict[str, Any]:
+        """A document, its numbers exact."""
+        answer = self._client.get(path, params={name: str(value) for name, value in query.items()})
+        assert answer.status_code == 200, answer.text
+        document: dict[str, Any] = json.loads(answer.text, parse_int=Decimal, parse_float=Decimal)
+        return document
+
+    def patch(self, path: str, body: dict[str, Any]) -> None:
+        answer = self._client.patch(path, json=body)
+        assert answer.status_code == 200, answer.text
+
+    def requests(self) -> int:
+        """How many requests ever came in, whoever sent them."""
+        return int(self.get("/_sandbox/requests", limit=1)["total"])
+
+    def settle(self) -> None:
+        """Wait until what had come in is answered, when whoever sent it is gone.
+
+        Writes are done in the order they come in: when one of ours is answered and nothing was noted meanwhile, those
+        before it are done.
+        """
+
+        def quiet() -> bool:
+            before = self.requests()
+            assert self._client.post("/_sandbox/keys").status_code == 201
+            return self.requests() == before
+
+        eventually(quiet)
+
+    def request_log(self, after: int) -> list[dict[str, Any]]:
+        """The requests after the first *after* ones."""
+        listed: list[dict[str, Any]] = self.get("/_sandbox/requests", after=after, limit=10_000)["data"]
+        return listed
+
+    def by_status(self) -> dict[str, int]:
+        return {status: int(number) for status, number in self.get("/_sandbox/requests", limit=1)["byStatus"].items()}
+
+    def effects(self, after: int = 0) -> list[dict[str, Any]]:
+        """The witness: what really happened after the first *after* effects, oldest first."""
+        found: list[dict[str, Any]] = []
+        while page := self.get("/_sandbox/effects", after=after, limit=10_000)["data"]:
+            found += page
+            after = int(page[-1]["seq"])
+        return found
+
+    def has_effects(self, number: int) -> bool:
+        return bool(self.get("/_sandbox/effects", after=number - 1, limit=1)["data"])
+
+    def stored(self, resource: str) -> Iterator[dict[str, Any]]:
+        """All of one resource, page by page."""
+        cursor: dict[str, str] = {}
+        while True:
+            page = self.get(LISTS[resource], limit=1000, **cursor)
+            yield from page["data"]
+            if page["nextCursor"] is None:
+                return
+            cursor = {"cursor": page["nextCursor"]}
+
+    def holdings(self) -> Holdings:
+        """Everything stored, with external ids in place of ids."""
+        held = Holdings()
+        names: dict[str, str] = {}
+        for resource, bodies in (("customer", held.customers), ("product", held.products)):
+            for body in self.stored(resource):
+                names[body["id"]] = body["externalId"]
+                bodies[own(body)] += 1
+        for body in self.stored("invoice"):
+            body["customerId"] = names[body["customerId"]]
+            for item in body["items"]:
+                item["productId"] = names[item["productId"]]
+            held.add_invoice({name: value for name, value in body.items() if name not in GIVEN})
+        return held
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command that has ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        assert self.stdout, self.stderr
+        document: dict[str, Any] = json.loads(self.stdout)
+        return document
+
+
+class Stage:
+    """A folder with a config of its own; its files are served from *drop*."""
+
+    def __init__(self, name: str, ssh: OpenSshServer, sandbox: SandboxProcess, folder: Path, limits: Limits) -> None:
+        self.ssh, self.sandbox, self.folder = ssh, sandbox, folder
+        self.drop = ssh.folder / name
+        self.drop.mkdir()
+        self.state, self.spool, self.config = folder / "retail.db", folder / "retail.db.spool", folder / "retail.yaml"
+        key = folder / "retail.key"
+        key.touch(mode=0o600)
+        key.write_text(ssh.client_key)
+        self.config.write_text(yaml.safe_dump(self._config(f"{name}/*.csv.gz", limits), sort_keys=False))
+
+    def _config(self, files: str, limits: Limits) -> dict[str, Any]:
+        config: dict[str, Any] = yaml.safe_load((ROOT / "configs" / "retail.yaml").read_text())
+        config["platform"] |= {"base_url": self.sandbox.base_url, "tenant": self.sandbox.tenant}
+        config["platform"]["rate"] = {"per_minute": limits.per_minute, "burst": limits.burst}
+        login = {"port": self.ssh.port, "user": self.ssh.user, "host_key": self.ssh.fingerprint}
+        config["connections"]["shop"] |= login
+        config["connections"]["shop"]["sources"]["sales"]["files"] = files
+        return config
+
+    def serve(self, files: Sequence[Path]) -> None:
+        """Make *files* all that the SFTP server has."""
+        for old in self.drop.iterdir():
+            old.unlink()
+        for file in files:
+            shutil.copy2(file, self.drop)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
+
+    def environment(self, **more: str) -> dict[str, str]:
+        return {**os.environ, "CROSSDOCK_API_KEY": self.sandbox.api_key, **more}
+
+    def run(self, *arguments: str) -> Done:
+        """Run a command of crossdock to its end."""
+        return finish(self.command(*arguments), self.environment())
+
+    def init(self) -> None:
+        done = self.run("init")
+        assert done.exit_code == 0, done.stderr
+
+    def sync(self) -> dict[str, Any]:
+        """A sync that delivers everything; its report, after its accounts were added up once more."""
+        done = self.run("sync", "--json")
+        assert done.exit_code == 0, f"{done.stderr}{done.stdout}"
+        balance(done.document)
+        return done.document
+
+
+GIVEN = ("id", "createdAt", "updatedAt", "status", "total")  # by the platform
+
+
+def own(body: dict[str, Any]) -> str:
+    """The canonical text of what we sent of *body*."""
+    return canonical({name: value for name, value in body.items() if name not in GIVEN})
+
+
+def finish(command: Sequence[str], environment: dict[str, str]) -> Done:
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=WITHIN_S)
+    return Done(ended.returncode, ended.stdout, ended.stderr)
+
+
+def balance(report: dict[str, Any]) -> None:
+    """Add up both accounts of every stream, without believing the report's own word for it."""
+    assert report["balanced"]
+    for stream in report["streams"].values():
+        rows, records = stream["rows"], stream["records"]
+        left = sum(rows["filtered"].values()) + rows["superseded"] + rows["rejected"] + rows["in_records"]
+        assert rows["read"] == left, rows
+        settled = ("unchanged", "suppressed", "delivered", "rejected", "replaced", "ignored", "dropped", "carried_on")
+        assert sum(records[term] for term in ("carried_over", "read", "gone")) == sum(records[t] for t in settled), (
+            records
+        )
+        assert records["delivered"] == records["created"] + records["updated"] + records["deleted"], records

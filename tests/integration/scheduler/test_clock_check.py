@@ -1,0 +1,122 @@
+"""A scheduler whose machine shows another date than the platform runs nothing, and leaves nothing out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.e2e.warehouse import Site, open_site
+from tests.integration.notifications.test_receivers import Receiver
+from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
+from tests.servers import served
+from tests.unit.platform.test_access_check import Dated, profile_of
+
+from crossdock import exact_json
+from crossdock.errors import ClockError
+from crossdock.notifications.notifier import Notifier, NotifyConfig
+from crossdock.observability.metrics import Metrics
+from crossdock.project.project import Project
+from crossdock.runs.run_report import Report
+from crossdock.runs.session import Session
+from crossdock.sandbox import SandboxServer
+from crossdock.scheduler.scheduler import LOOK_S, FinishedRun, Scheduler
+from crossdock.scheduler.service import Service
+from crossdock.state import DueRun, Pin, create, parse_url
+from crossdock.testing.manual_clock import ManualClock
+
+MONTH_S = 31 * 86_400.0
+
+
+@pytest.fixture
+def platform() -> Iterator[Dated]:
+    with served(Dated()) as server:
+        yield server
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A job that is due every night, at a platform with a clock of its own."""
+    monkeypatch.setenv("KEY", "k")
+    profile, url = profile_of(f"http://127.0.0.1:{platform.server_port}"), parse_url("sqlite:///state.db", tmp_path)
+    create(url, Pin(profile.base_url, profile.tenant))
+    return replace(project(url, tmp_path, {"nightly": job(schedule={"catch_up": "latest"})}), platform=profile)
+
+
+def test_a_clock_a_month_ahead_marks_no_night(loaded: Project, platform: Dated) -> None:
+    """No run starts and none is skipped while the clock is wrong; once it is right every night is run as it comes."""
+    clock, ran, told = ManualClock(BEGIN), list[str](), list[FinishedRun]()
+
+    def run(session: Session, due_run: DueRun) -> Report | None:
+        with session.state.begin() as tx:
+            tx.scheduled_runs.begin(due_run, at=clock.now())
+            tx.scheduled_runs.finish(due_run, "done", None, None, at=clock.now())
+        ran.append(due_run.business_date.isoformat())
+        return None
+
+    with closing(Scheduler(loaded, clock, run, told.append, Inline())) as scheduler:
+        scheduler.tick()
+        platform.date = _date(clock)
+        clock.step(MONTH_S)
+        for _ in range(3):
+            with pytest.raises(ClockError, match="31 days, 0:00:00 ahead"):
+                scheduler.tick()
+        with loaded.look() as tx:
+            assert (ran, tx.scheduled_runs.listed(limit=100)) == ([], [])
+        clock.step(-MONTH_S)
+        for _ in range(3):
+            clock.advance(86_400)
+            platform.date = _date(clock)
+            while scheduler.tick():
+                pass
+        assert ran == ["2025-03-02", "2025-03-03", "2025-03-04"]
+    assert platform.asked <= 6, "a clock that was not set is compared once"
+
+
+def _date(clock: ManualClock) -> str:
+    return f"{clock.now():%a, %d %b %Y %H:%M:%S} GMT"
+
+
+def test_a_run_by_hand_is_refused_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``schedule --once`` ends with exit 3, says what to do, and asks the platform for nothing more."""
+    with (
+        SandboxServer(tmp_path / "platform") as sandbox,
+        served(Dated()) as dated,
+        open_site(tmp_path, sandbox, monkeypatch) as site,
+    ):
+        _schedule(site, f"http://127.0.0.1:{dated.server_port}", sandbox.base_url)
+        result = site.run("schedule", "--once", "2026-03-01")
+        assert result.code == 3, result.err
+        assert "the clock of this machine is" in result.err
+        assert "set the clock" in result.err
+        assert dated.asked == 1
+        assert site.run("jobs", "list").code == 0
+
+
+def _schedule(site: Site, base_url: str, old: str) -> None:
+    site.edit(old, base_url)
+    site.config.write_text(site.config.read_text() + 'jobs: {nightly: {schedule: {at: "00:00", time_zone: UTC}}}\n')
+    site.init()
+
+
+def test_people_are_told_once(loaded: Project, caplog: pytest.LogCaptureFixture) -> None:
+    """The first night that is due by the wrong clock is reported as failed; health says what is wrong."""
+    clock, interrupt = ManualClock(BEGIN), threading.Event()
+    metrics = Metrics(clock)
+    steps: Iterator[Callable[[], object]] = iter([lambda: clock.step(MONTH_S), lambda: None, lambda: None])
+
+    def reloaded() -> None:
+        next(steps, interrupt.set)()
+        clock.advance(LOOK_S)
+
+    with served(Receiver()) as receiver:
+        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), clock)
+        service = Service(loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, executor=Inline())
+        service.run(reloaded)
+        notices = [exact_json.loads(post.body) for post in receiver.posts]
+    assert [notice["type"] for notice in notices] == ["night.failed"]
+    assert "set the clock" in notices[0]["data"]["error"]
+    assert "the clock of this machine is" in caplog.text

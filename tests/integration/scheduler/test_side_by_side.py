@@ -1,0 +1,128 @@
+"""Which nights may run at once, and what they share."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.waiting import eventually
+
+from crossdock.project import project
+from crossdock.project.project import Project
+from crossdock.runs.run_report import Report
+from crossdock.runs.session import Session, opened
+from crossdock.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.state import DueRun
+from crossdock.testing.manual_clock import ManualClock
+
+CONFIG = """\
+platform:
+  base_url: http://127.0.0.1:9
+  tenant: acme
+  auth: {kind: api_key, token: env:KEY}
+  in_flight: 9
+state: sqlite:///state.db
+connections:
+  north:
+    kind: folder_warehouse
+    path: .
+    streams: {items: {mode: append, files: "N_*", key: [K], resource: product, map: {sku: K, name: K}}}
+  south:
+    kind: folder_warehouse
+    path: .
+    streams: {items: {mode: append, files: "S_*", key: [K], resource: product, map: {sku: K, name: K}}}
+jobs:
+  one: {streams: [north], schedule: {time_zone: UTC, at: "02:00"}}
+  two: {streams: [south], schedule: {time_zone: UTC, at: "02:00"}}
+  three: {streams: [north.items], schedule: {time_zone: UTC, at: "02:00"}}
+  four: {schedule: {time_zone: UTC, at: "02:00"}, after: [one, two, three]}
+"""
+BEGIN = datetime(2026, 3, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> Project:
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    found = project.load(path)
+    found.init()
+    return found
+
+
+class ScheduledRuns:
+    """Runs that end when they are told to; counts who runs beside whom."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.gates = {name: threading.Event() for name in ("one", "two", "three", "four")}
+        self.lock, self.now, self.together = threading.Lock(), set[str](), set[frozenset[str]]()
+        self.shifts = Counter[int]()
+
+    def run(self, session: Session, due_run: DueRun) -> Report | None:
+        with self.lock:
+            self.now.add(due_run.job)
+            self.together.add(frozenset(self.now))
+            self.shifts[id(session)] += 1
+        with session.state.begin() as tx:
+            assert tx.scheduled_runs.begin(due_run, at=self.clock.now())
+            run_id = tx.runs.start(business_date=str(due_run.business_date), owner="t", at=self.clock.now())
+        assert self.gates[due_run.job].wait(60)
+        with session.state.begin() as tx:
+            tx.scheduled_runs.finish(due_run, "done", run_id, None, at=self.clock.now())
+        with self.lock:
+            self.now.remove(due_run.job)
+        return Report(run_id, str(due_run.business_date))
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, threads: ThreadPoolExecutor) -> None:
+    """Others follow each other, and one after all of them comes last; they share one hold of the state."""
+    clock, told = ManualClock(BEGIN), list[FinishedRun]()
+    scheduled_runs = ScheduledRuns(clock)
+    with closing(Scheduler(loaded, clock, scheduled_runs.run, told.append, threads, at_once=4)) as scheduler:
+        scheduler.tick()
+        clock.advance(3600)
+        assert scheduler.tick()
+        eventually(lambda: scheduled_runs.now == {"one", "two"})
+        assert not scheduler.tick()
+        for first, then in (("one", {"two", "three"}), ("two", {"three"}), ("three", {"four"}), ("four", set())):
+            scheduled_runs.gates[first].set()
+            eventually(lambda: scheduler.has_news)
+            while scheduler.tick():
+                pass
+            eventually(lambda: scheduled_runs.now == then)  # noqa: B023  it is asked at once
+        assert not scheduler.runs
+    assert [ended.job for ended in told] == ["one", "two", "three", "four"]
+    assert not any({"one", "three"} <= some or ("four" in some and len(some) > 1) for some in scheduled_runs.together)
+    assert sorted(scheduled_runs.shifts.values()) == [1, 3]
+
+
+def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
+    """Together they have no more requests on their way than the platform is to see."""
+    with opened(loaded, ManualClock(BEGIN), width=2) as session:
+        assert session.in_flight == 4
+
+
+def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecutor) -> None:
+    """With a bound of one no night begins before the one before has ended."""
+    clock = ManualClock(BEGIN)
+    scheduled_runs = ScheduledRuns(clock)
+    for gate in scheduled_runs.gates.values():
+        gate.set()
+    with closing(Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, threads, at_once=1)) as scheduler:
+        scheduler.tick()
+        clock.advance(3600)
+        eventually(lambda: not scheduler.tick() and not scheduler.runs)
+    assert max(map(len, scheduled_runs.together)) == 1
+    assert sum(scheduled_runs.shifts.values()) == 4

@@ -1,0 +1,375 @@
+"""Records from HTTP pages go the same road as records from files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import httpx
+import pytest
+from tests.integration.sources import orders_shop
+from tests.servers import served
+
+from crossdock import registry
+from crossdock.cli.main import main
+from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.progress import Silent
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sandbox import SandboxServer
+from crossdock.sources import HttpSource
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import StateUrl
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.transport.http_client import trust
+
+
+class Shop(ThreadingHTTPServer):
+    """A paged JSON API on loopback: two items a page, ``Link`` to the next; *answers* overrides what is said next."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.data: dict[str, list[dict[str, Any]]] = {"/products": [], "/orders": []}
+        self.answers: list[tuple[int, dict[str, str], bytes]] = []
+        self.asked: list[str] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Shop
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        if self.server.answers:
+            self._say(*self.server.answers.pop(0))
+            return
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        found = [item for item in self.server.data[parts.path] if item["updated_at"] > query.get("updated_since", "")]
+        start = int(query.get("start", 0))
+        headers = {}
+        if len(found) > start + 2:
+            following = f"{parts.path}?start={start + 2}&updated_since={query.get('updated_since', '')}"
+            headers["link"] = f'<{parts.path}>; rel="first", <{following}>; rel="next"'
+        self._say(200, headers, json.dumps({"items": found[start : start + 2]}).encode())
+
+    def _say(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Be quiet."""
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with served(Shop()) as server:
+        yield server
+
+
+@contextmanager
+def source(base_url: str) -> Iterator[tuple[HttpSource, ManualClock]]:
+    clock = ManualClock()
+    place = SourceContext(clock, Silent(), NoIntake(), Path(), Path(), Path())
+    with HttpSource(base_url, {}, place) as opened:
+        yield opened, clock
+
+
+def product(number: int, *, price: float = 2.5, day: int = 1) -> dict[str, Any]:
+    return {
+        "id": number,
+        "sku": f"00{number}",
+        "title": f"P{number}",
+        "price": price,
+        "updated_at": f"2026-11-{day:02}T00:00:00Z",
+    }
+
+
+@pytest.fixture
+def config(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_url: StateUrl) -> Iterator[Path]:
+    """A config for the shop and a running sandbox, once with each database; the connector is found under its name."""
+    load = registry.load
+    monkeypatch.setattr(registry, "load", lambda name: orders_shop.CONNECTOR if name == "orders_shop" else load(name))
+    with SandboxServer(tmp_path / "sandbox") as sandbox:
+        monkeypatch.setenv("PLATFORM_KEY", sandbox.api_key)
+        monkeypatch.setenv("SHOP_TOKEN", "t0ken")
+        path = tmp_path / "c.yaml"
+        path.write_text(
+            f"platform: {{base_url: {sandbox.base_url}, tenant: {sandbox.tenant},"
+            " auth: {kind: api_key, token: env:PLATFORM_KEY}}\n"
+            f"state: {state_url.render_as_string(hide_password=False)}\n"
+            f"connections:\n  web: {{kind: orders_shop, base_url: {shop.base_url}, token: env:SHOP_TOKEN}}\n"
+        )
+        run(path, "init")
+        yield path
+
+
+def run(config: Path, *arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["-C", str(config), *arguments])
+    return int(ended.value.code or 0)
+
+
+def synced(config: Path, capsys: pytest.CaptureFixture[str], *streams: str) -> dict[str, Any]:
+    capsys.readouterr()
+    code = run(config, "sync", "--json", *streams)
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert report["balanced"]
+    return report | {"code": code}
+
+
+def effects(config: Path) -> list[dict[str, Any]]:
+    base_url = config.read_text().split("base_url: ")[1].split(",")[0]
+    answer = httpx.get(f"{base_url}/_sandbox/effects", params={"limit": 1000}, trust_env=False)
+    found: list[dict[str, Any]] = answer.json()["data"]
+    return found
+
+
+def test_pages_become_products(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Three pages make five products; the next run asks from the cursor on and sends only what changed."""
+    shop.data["/products"] = [product(number) for number in range(5)]
+    first = synced(config, capsys, "web.products")
+    assert (first["code"], first["requests"]) == (0, 5)
+    assert first["streams"]["web.products"]["records"]["created"] == 5
+    shop.data["/products"][3] = product(3, price=7.25, day=2)
+    shop.data["/products"].append(product(9, day=2))
+    second = synced(config, capsys, "web.products")
+    assert "updated_since=2026-11-01T00%3A00%3A00Z" in shop.asked[-1]
+    records = second["streams"]["web.products"]["records"]
+    assert (records["read"], records["created"], records["updated"]) == (2, 1, 1)
+    assert synced(config, capsys, "web.products")["requests"] == 0
+    assert sorted((effect["operation"], effect["body"]["externalId"]) for effect in effects(config)[5:]) == [
+        ("create", "web:9"),
+        ("update", "web:3"),
+    ]
+
+
+def test_an_order_waits_for_its_product(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An order that names an unknown product waits in the state, and goes through when the product comes."""
+    customer = _customer(config)
+    line = {"product": 7, "n": 2, "price": 2.5}
+    shop.data["/orders"] = [
+        {"id": 1, "customer": customer, "updated_at": "2026-11-01T00:00:00Z", "lines": [line]},
+    ]
+    waits = synced(config, capsys)
+    assert (waits["code"], waits["streams"]["web.orders"]["records"]["carried_on"]) == (1, 1)
+    shop.data["/products"] = [product(7, day=2)]
+    through = synced(config, capsys)
+    records = through["streams"]["web.orders"]["records"]
+    assert (through["code"], records["carried_over"], records["created"]) == (0, 1, 1)
+    assert [effect["resource"] for effect in effects(config)[1:]] == ["product", "order"]
+
+
+def _customer(config: Path) -> str:
+    import os
+
+    base_url = config.read_text().split("base_url: ")[1].split(",")[0]
+    headers = {"authorization": f"Bearer {os.environ['PLATFORM_KEY']}", "x-tenant-slug": "sandbox"}
+    body = {"externalId": "c:1", "name": "A customer"}
+    answer = httpx.post(f"{base_url}/api/v1/sales/customers", headers=headers, json=body, trust_env=False)
+    return str(answer.json()["id"])
+
+
+def test_a_source_that_fails_leaves_the_cursor(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """When the second page is refused nothing of the first has entered, and the next run reads both."""
+    shop.data["/products"] = [product(number) for number in range(4)]
+    shop.answers = [
+        (200, {"link": '</products?start=2>; rel="next"'}, json.dumps({"items": [product(0)]}).encode()),
+        (404, {}, b""),
+    ]
+    assert synced(config, capsys, "web.products")["code"] == 3
+    assert effects(config) == []
+    assert synced(config, capsys, "web.products")["streams"]["web.products"]["records"]["created"] == 4
+
+
+def test_the_source_is_asked_again_with_growing_pauses(shop: Shop) -> None:
+    """Passing failures of a source cost time, not records."""
+    shop.answers = [(503, {}, b""), (429, {}, b"")]
+    with source(shop.base_url) as (opened, clock):
+        before = clock.monotonic()
+        assert [page.body for page in opened.pages("/products", {})] == [{"items": []}]
+        assert clock.monotonic() - before == 3.0
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "message"),
+    [
+        pytest.param([(401, {}, b"")], UnauthorizedError, "credentials", id="refused"),
+        pytest.param([(500, {}, b"")] * 5, UnavailableError, "failed 5 times, at last with HTTP 500", id="down"),
+        pytest.param([(200, {}, b"{")], RefusedError, "cannot be read as JSON", id="cut body"),
+        pytest.param(
+            [(200, {"link": '<http://127.0.0.2/x>; rel="next"'}, b"{}")], RefusedError, "elsewhere", id="other host"
+        ),
+        pytest.param([(200, {"link": '</a>; rel="next"'}, b"{}")] * 3, RefusedError, "circle", id="circle"),
+        pytest.param(
+            [(200, {"link": '<http://[::1>; rel="next"'}, b"{}")], RefusedError, "not an address", id="half an address"
+        ),
+        pytest.param(
+            [(200, {"link": "canary"}, b"{}")], RefusedError, "Link header field cannot be read", id="no link"
+        ),
+        pytest.param(
+            [(200, {"link": f'<?{"canary" * 2000}>; rel="next"'}, b"{}")],
+            RefusedError,
+            "8,000 characters",
+            id="long link",
+        ),
+        pytest.param(
+            [(200, {}, b'{"a":1e400000000}')], RefusedError, "exponent beyond 1,000", id="a number of gigabytes"
+        ),
+        pytest.param([(200, {}, b"[" * 1000)], RefusedError, "nested more than 64", id="depth"),
+        pytest.param([(200, {}, b'{"canary":1,"canary":2}')], RefusedError, "repeats a member name", id="member twice"),
+    ],
+)
+def test_a_source_that_misbehaves_is_refused(
+    shop: Shop, answers: list[tuple[int, dict[str, str], bytes]], error: type[Exception], message: str
+) -> None:
+    """Each way of failing has its own error, with the address."""
+    shop.answers = answers
+    with source(shop.base_url) as (opened, _), pytest.raises(error, match=message) as told:
+        list(opened.pages("/products", {}))
+    assert shop.base_url in str(told.value)
+    assert "canary" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("following", "message"),
+    [("http://[::1", "not an address"), ("//[canary]/", "not an address"), ("?" + "c" * 8_000, "8,000 characters")],
+)
+def test_what_a_body_leads_to_is_checked_as_well(shop: Shop, following: str, message: str) -> None:
+    """An author's own way to the next page takes addresses from the same servers."""
+    with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match=message) as told:
+        list(opened.pages("/products", {}, lambda _: following))
+    assert "canary" not in str(told.value)
+
+
+def test_a_secret_among_the_parameters_is_not_shown(shop: Shop) -> None:
+    """A shop that repeats our parameters in its links does not bring them into provenance or errors."""
+    link = '</products?api_key=canary-1&start=2>; rel="next"'
+    shop.answers = [(200, {"link": link}, b"{}"), (200, {"link": link.replace("2", "3")}, b"{}"), (401, {}, b"")]
+    with source(shop.base_url) as (opened, _):
+        pages = opened.pages("/products", {"api_key": "canary-1", "limit": "2"})
+        shown = [next(pages).address, next(pages).address]
+        assert shown[1] == f"{shop.base_url}/products?api_key=***&start=2"
+        with pytest.raises(UnauthorizedError) as told:
+            next(pages)
+    assert "canary-1" in shop.asked[-1]
+    assert "canary-1" not in f"{shown} {told.value}"
+
+
+@pytest.mark.parametrize("user", ["u:canary-1@", ":canary-1@", "u%3Acanary-1%40"])
+def test_no_password_stands_in_a_base_address(user: str) -> None:
+    """Addresses of pages are shown and kept, so a connector's own may hold no user and no password."""
+    with pytest.raises(ConfigError, match="must not hold a user or a password") as refused, source(f"http://{user}h.x"):
+        pass
+    assert "canary" not in str(refused.value)
+
+
+def test_certificates_come_from_a_regular_file(tmp_path: Path) -> None:
+    """A pipe in the place of `ca_file` is refused at once."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="holds no certificates: .*not a regular file"):
+        trust(tmp_path / "pipe")
+
+
+def test_a_credential_in_a_link_is_not_shown(shop: Shop) -> None:
+    """A shop that repeats our headers in its links does not bring them into provenance or errors."""
+    link = '</products?token=canary-token&start=2>; rel="next"'
+    shop.answers = [(200, {"link": link}, b"{}"), (404, {}, b"")]
+    clock = ManualClock()
+    place = SourceContext(clock, Silent(), NoIntake(), Path(), Path(), Path())
+    with HttpSource(shop.base_url, {"authorization": "Bearer canary-token"}, place) as opened:
+        pages = opened.pages("/products", {})
+        next(pages)
+        with pytest.raises(RemoteError) as told:
+            next(pages)
+    assert "canary-token" in shop.asked[-1]
+    assert str(told.value).startswith(f"{shop.base_url}/products?token=(secret)&start=2: ")
+
+
+def test_a_page_that_is_no_json_is_not_quoted(shop: Shop) -> None:
+    """A repeated member may be named after a person."""
+    shop.answers = [(200, {}, b'{"Kanari": 1, "Kanari": 2}')]
+    with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match="cannot be read as JSON") as told:
+        list(opened.pages("/products", {}))
+    assert "Kanari" not in str(told.value)
+
+
+EVIL = "a\0b\x1b[31m\u202e"
+
+
+def test_records_with_nul_go_through(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """NUL and escapes in a record's data and key break no state: it is delivered, and known the next time."""
+    shop.data["/products"] = [product(1) | {"id": f"1{EVIL}", "note": EVIL}, product(2)]
+    report = synced(config, capsys, "web.products")
+    assert (report["code"], report["streams"]["web.products"]["records"]["created"]) == (0, 2)
+    sent = {effect["body"]["externalId"] for effect in effects(config)}
+    assert sent == {"web:1a%00b%1B%5B31m%E2%80%AE", "web:2"}
+    assert synced(config, capsys, "web.products")["requests"] == 0
+
+
+def test_a_refused_record_with_nul_keeps_its_data(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dead letter holds data with NUL exactly, on both databases, and can be replayed."""
+    shop.data["/products"] = [product(1, price=-1) | {"title": EVIL, "sku": EVIL * 30}, product(2)]
+    report = synced(config, capsys, "web.products")
+    assert (report["code"], report["streams"]["web.products"]["records"]["rejected"]) == (1, 1)
+    assert run(config, "records", "show", "web.products", "1", "--raw", "--json") == 0
+    (dead_letter,) = json.loads(capsys.readouterr().out)
+    kept = dead_letter["raw"]["rows"][0][dead_letter["raw"]["columns"].index("_json")]
+    assert json.loads(kept)["title"] == EVIL
+    assert run(config, "records", "replay") == 1
+    assert run(config, "records", "show", "web.products", "1", "--raw") == 0
+    assert not set("\0\x1b\u202e") & set(capsys.readouterr().out)
+
+
+def test_an_order_with_nul_waits(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a waiting record refers to may hold NUL; it goes through when that comes."""
+    line = {"product": quote(f"7{EVIL}"), "n": 2, "price": 2.5}
+    order = {"id": 1, "customer": _customer(config), "updated_at": "2026-11-01T00:00:00Z", "lines": [line]}
+    shop.data["/orders"] = [order]
+    assert synced(config, capsys)["streams"]["web.orders"]["records"]["carried_on"] == 1
+    shop.data["/products"] = [product(7, day=2) | {"id": f"7{EVIL}"}]
+    assert synced(config, capsys)["streams"]["web.orders"]["records"]["created"] == 1
+
+
+@pytest.mark.parametrize("bad", ["2026-11-01\0", "2026-11-01\0\x1b[2J"])
+def test_a_cursor_that_cannot_be_kept_is_refused(
+    shop: Shop, config: Path, capsys: pytest.CaptureFixture[str], bad: str
+) -> None:
+    """A cursor with NUL stops its stream before anything of it has entered, and no other."""
+    shop.data["/products"] = [product(1) | {"updated_at": bad}]
+    report = synced(config, capsys)
+    assert report["code"] == 4
+    assert "its cursor cannot be kept" in report["errors"]["web.products"]
+    assert "web.orders" in report["streams"]
+    shop.data["/products"] = [product(1)]
+    assert synced(config, capsys)["code"] == 0
+
+
+def test_the_address_of_a_page_is_kept_with_escapes(
+    shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A link with control characters leads on, and the place of what it lists is shown with escapes."""
+    shop.data["/products"] = []
+    refused = {"items": [product(5) | {"sku": ""}]}
+    shop.answers = [
+        (200, {"link": '</products?c=\x1b[31m>; rel="next"'}, b'{"items":[]}'),
+        (200, {}, json.dumps(refused).encode()),
+    ]
+    assert synced(config, capsys, "web.products")["code"] == 1
+    run(config, "records", "list", "--json")
+    (dead_letter,) = json.loads(capsys.readouterr().out)
+    assert dead_letter["at"].endswith("/products?c=\\x1b[31m:1")

@@ -1,0 +1,350 @@
+"""A run's page: what it says, that data stays text in it, how large it can get, and how it comes into its file."""
+
+from __future__ import annotations
+
+import os
+import re
+import tracemalloc
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.report_page import (
+    AT,
+    HIDDEN,
+    HIDDEN_SHOWN,
+    HOSTILE,
+    Page,
+    dead_letter,
+    finish,
+    multiplied,
+    sqlite_state,
+    start,
+    waiting,
+)
+from tests.unit.state.test_store import intent
+
+from crossdock.cli import html_report
+from crossdock.errors import ConfigError
+from crossdock.printable import printable
+from crossdock.records import REASONS
+from crossdock.state import State, Transaction
+
+MORNING = AT + timedelta(hours=5)
+COURSE = {
+    "steps": [["reading wms.invoices", 0, 600_000], [f"fetching {HOSTILE}", 600_000, 3_000_000]],
+    "samples": [[600_000, 2_000], [690_000, 0], [3_600_000, 1_999]],
+}
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[State]:
+    with sqlite_state(tmp_path) as state:
+        yield state
+
+
+def told(tx: Transaction, run_id: int, **more: Any) -> Page:
+    """The page of a run; it shows no record's data."""
+    run = tx.runs.get(run_id)
+    assert run is not None
+    text = html_report.page(tx.reporting, run, at=MORNING, **more)
+    assert "secret-canary" not in text
+    return Page(text)
+
+
+def test_a_page_tells_a_run(kept: State) -> None:
+    """Its head, its accounts, and everything that did not get through, each with its place."""
+    unsettled = intent(7, status="in_doubt", attempts=2, first_sent_at=AT, source="g.csv", line=70)
+    with kept.begin() as tx:
+        run = start(tx)
+        tx.dead_letters.put(
+            [dead_letter(1), dead_letter(2, code="conflict", pointer=None), dead_letter(3, key="")], run_id=run, at=AT
+        )
+        tx.waiting_records.put([waiting(4)], run_id=run, at=AT)
+        tx.intents.add([unsettled, intent(8)], run_id=run, fence=1, at=AT)
+        finish(tx, run, error="f.csv: is short\n  ask for it anew", created=1200, rejected=3, carried_on=2)
+        page = told(tx, run)
+    for fact in (
+        "Run 1, 2026-03-29 incomplete",
+        "started by hand",
+        "2026-03-29 01:30:00Z",
+        "2026-03-29 02:30:00Z",
+        "1:00:00",
+        "1,234 (5 throttled)",
+        "It ended with: f.csv: is short",
+        "The tally balances.",
+        "as the state knew it at 2026-03-29 06:30:00Z",
+        "Begun and not settled: 1 operation.",
+    ):
+        assert fact in page.text, fact
+    assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]
+    assert page.summaries == ["bad_value 2 records", "conflict 1 record", "Longest first", "Oldest first"]
+    assert page.under("stream", "key", "stage") == [
+        ["wms.invoices", "K1", "mapping", "PRICE: is no number", "f.csv", "1", "1"],
+        ["wms.invoices", "(none)", "mapping", "PRICE: is no number", "f.csv", "3", "1"],
+        ["wms.invoices", "K2", "mapping", "is no number", "f.csv", "2", "1"],
+    ]
+    since = "2026-03-29 01:30:00Z"
+    assert page.under("stream", "key", "waits for") == [["wms.invoices", "W4", "customer wms:C4", "f.csv", "4", since]]
+    assert page.under("stream", "key", "operation") == [["wms.products", "K7", "create", "2", since, "g.csv", "70"]]
+
+
+def test_a_run_that_went_well_has_nothing_to_list(kept: State) -> None:
+    """Without anything rejected, waiting or in doubt the page says so, and holds the accounts and no list."""
+    with kept.begin() as tx:
+        run = start(tx)
+        finish(tx, run, created=3)
+        page = told(tx, run)
+    assert page.text.count("None.") == 3
+    assert not page.summaries
+    assert len(page.tables) == 2
+
+
+def test_a_run_that_was_killed_has_a_page(kept: State) -> None:
+    """Also a run that has no end and no accounts is told, as far as it is known."""
+    with kept.begin() as tx:
+        page = told(tx, start(tx))
+    assert "running" in page.text
+    assert "not yet" in page.text
+    assert "It has no accounts." in page.text
+
+
+def test_accounts_that_do_not_balance_are_told_so(kept: State) -> None:
+    """The page says it as loud as the terminal."""
+    with kept.begin() as tx:
+        run = start(tx)
+        tally = finish(tx, run, created=3).tally
+        assert tally is not None
+        tally["wms.invoices"]["balanced"] = False
+        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, at=AT)
+        page = told(tx, run)
+    assert "THE TALLY DOES NOT BALANCE" in page.text
+    assert "balances." not in page.text
+
+
+def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
+    """The rest is counted, with the command that lists it; a long list is closed, a short one open."""
+    many = [dead_letter(number) for number in range(1, html_report.LISTED + 12)]
+    with kept.begin() as tx:
+        run = start(tx)
+        tx.dead_letters.put([*many, dead_letter(9_001, code="conflict")], run_id=run, at=AT)
+        finish(tx, run, rejected=len(many) + 1)
+        text = html_report.page(tx.reporting, finish(tx, run), at=MORNING)
+    page = Page(text)
+    listed = [line[1] for line in page.under("stream", "key", "stage")]
+    assert listed == [*(f"K{number}" for number in range(1, html_report.LISTED + 1)), "K9001"]
+    assert f"11 more: crossdock records list --state rejected --limit {len(many)}" in page.text
+    assert re.findall("<details[^>]*>", text) == ["<details>", "<details open>"]
+
+
+def test_data_is_shown_as_text(kept: State) -> None:
+    """Whatever keys, messages, files, errors and reasons hold, the page has the tags it always has, and shows it."""
+    pages: dict[str, Page] = {}
+    for evil, shown in (("plain", "plain"), (HOSTILE, HOSTILE), (HIDDEN, HIDDEN_SHOWN)):
+        with kept.begin() as tx:
+            run = start(tx)
+            changes = {"key": evil, "pointer": evil, "message": evil, "source": evil, "stream": evil, "code": evil}
+            tx.dead_letters.put([dead_letter(1, **changes)], run_id=run, at=AT)
+            parent = {"resource": evil, "namespace": evil, "key": evil}
+            tx.waiting_records.put(
+                [waiting(1, key=evil, source=evil, stream=evil, waits_for=[parent])], run_id=run, at=AT
+            )
+            unsettled = intent(run, key=evil, source=evil, stream=evil, status="in_doubt")
+            tx.intents.add([unsettled], run_id=run, fence=1, at=AT)
+            finish(tx, run, error=evil, rejected=1)
+            page = pages[evil] = told(tx, run)
+        assert f"ended with: {shown}" in page.text
+        assert f"{shown} 1 record" in page.summaries
+        refused = [shown, shown, "mapping", f"{shown}: {shown}", shown]
+        assert refused in [line[:5] for line in page.under("stream", "key", "stage")]
+        waits = [shown, shown, f"{shown} {shown}:{shown}", shown]
+        assert waits in [line[:4] for line in page.under("stream", "key", "waits for")]
+        assert [shown, shown, "create"] in [line[:3] for line in page.under("stream", "key", "operation")]
+    for page in pages.values():
+        assert (page.tags, page.names) == (pages["plain"].tags, pages["plain"].names)
+
+
+@given(st.text(max_size=html_report._CELL))
+def test_any_text_comes_back_as_it_was(value: str) -> None:
+    """In a cell any text is read as itself, but for what prints nothing, and is nothing but text."""
+    read = Page(f"<table><tr>{html_report._cell(value)}</tr></table>")
+    assert read.tags == {"table", "tr", "td"}
+    ((cell,),) = read.tables[0]
+    assert cell == printable(value)
+    assert not any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in cell)
+
+
+def test_a_page_needs_nothing_but_itself(kept: State) -> None:
+    """No script, no address, and a policy that forbids both, before anything else is read."""
+    with kept.begin() as tx:
+        run = start(tx)
+        tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
+        text = html_report.page(tx.reporting, finish(tx, run, rejected=1, timings=COURSE), at=MORNING)
+    page = Page(text)
+    assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
+    assert not page.names & {"src", "href", "style"}
+    assert not any(name.startswith("on") for name in page.names)
+    style = text.partition("<style>")[2].partition("</style>")[0]
+    assert len(style) > 500
+    assert not re.search(r"url\(|@import|//|image-set", style)
+    head = text.partition("<title>")[0]
+    assert "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'" in head
+
+
+def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
+    """With the largest cells, in all reasons and kinds, it stays below 5 MB; what is left out is counted."""
+    huge = "&" * 4_000
+    with kept.begin() as tx:
+        run = start(tx)
+        for place, code in enumerate(sorted(REASONS)):
+            numbers = range(1_000 * place, 1_000 * place + html_report.LISTED)
+            dead_letters = [dead_letter(n, code=code, key=huge, message=huge, source=huge, raw={}) for n in numbers]
+            tx.dead_letters.put(dead_letters, run_id=run, at=AT)
+        parents = [{"resource": "customer", "namespace": "wms", "key": huge}]
+        listed = range(1, html_report.LISTED + 1)
+        tx.waiting_records.put(
+            [waiting(n, key=huge, waits_for=parents, source=huge) for n in listed], run_id=run, at=AT
+        )
+        unsettled = [intent(n, key=huge, source=huge, status="in_doubt") for n in listed]
+        tx.intents.add(unsettled, run_id=run, fence=1, at=AT)
+        finish(tx, run, error=huge * 20, rejected=1)
+        text = html_report.page(tx.reporting, finish(tx, run), at=MORNING)
+    assert 4_000_000 < len(text.encode()) < 5_000_000
+    page = Page(text)
+    hidden = [int(number) for number in re.findall(r"(\d+) more: crossdock records list", page.text)]
+    lists = [table for table in page.tables if table[0][:2] == ["stream", "key"]]
+    assert {line[1] for table in lists for line in table[1:]} == {"&" * html_report._CELL + "…"}
+    assert len(lists) == len(REASONS) + 2
+    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * html_report.LISTED
+
+
+def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State, tmp_path: Path) -> None:
+    """Memory is that of the page, not that of what it tells about."""
+    with kept.begin() as tx:
+        run = start(tx)
+        tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
+        finish(tx, run, rejected=100_001)
+    multiplied(tmp_path / "state.db", 100_000)
+    with kept.begin() as tx:
+        found = tx.runs.get(run)
+        assert found is not None
+        tracemalloc.start()
+        try:
+            text = html_report.page(tx.reporting, found, at=MORNING)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    page = Page(text)
+    assert page.summaries == ["bad_value 33,334 records", "conflict 33,334 records", "rejected 33,333 records"]
+    assert len(page.under("stream", "key", "stage")) == 3 * html_report.LISTED
+    assert len(text.encode()) < 5_000_000
+    assert peak < 5_000_000
+
+
+# ---- the course
+
+
+def test_a_page_tells_where_the_time_went(kept: State) -> None:
+    """The slowest steps with their share of the run, names of files as text, and the allowance in words."""
+    with kept.begin() as tx:
+        run = start(tx)
+        finish(tx, run, created=1, timings=COURSE)
+        page = told(tx, run)
+    assert page.under("step", "lasted") == [
+        [f"fetching {HOSTILE}", "0:50:00", "83 %"],
+        ["reading wms.invoices", "0:10:00", "17 %"],
+    ]
+    assert "Lowest 0 tokens, after 0:11:30; highest 2,000; never below a quarter of that." in page.text
+    assert "2,000 tokens" in page.text
+    assert all(mark in page.text for mark in ("0:15:00", "0:30:00", "0:45:00", "1:00:00"))
+
+
+SAMPLES = st.lists(
+    st.tuples(st.floats(0, 90_000), st.integers(0, 100_000)), min_size=1, max_size=300, unique_by=lambda each: each[0]
+).map(sorted)
+
+
+@given(SAMPLES, st.floats(0, 90_000))
+def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: float) -> None:
+    """No sample lies outside the drawing or outside the band of its stretch; the drawing stays small."""
+    drawn = html_report._plot(samples, lasted)
+    stretches = [
+        [tuple(map(int, point.split(","))) for point in points.split(" ")]
+        for points in re.findall('points="([^"]+)"', drawn)
+    ]
+    wide, high = html_report._WIDE, html_report._HIGH
+    points = [point for stretch in stretches for point in stretch]
+    assert all(0 <= x <= wide and 0 <= y <= high for x, y in points)
+    assert len(points) <= 2 * (wide + 1)
+    end, top = max(samples[-1][0], lasted, 1), max(1, *(tokens for _, tokens in samples))
+    assert f"{top:,} tokens" in drawn
+    for seconds, tokens in samples:
+        column = [y for x, y in points if x == round(wide * seconds / end)]
+        assert min(column) <= high - round(high * tokens / top) <= max(column)
+    for before, after in pairwise(stretches):
+        assert min(x for x, _ in after) - max(x for x, _ in before) > html_report._BROKEN
+
+
+def test_a_plot_is_broken_where_nothing_was_sent() -> None:
+    """What the allowance was in a pause is not made up."""
+    working = [(float(second), second % 50) for second in (*range(100), *range(500, 600))]
+    assert html_report._plot(working, 600).count("<polygon") == html_report._plot(working, 600).count("<rect") == 2
+
+
+def test_without_a_course_nothing_is_told_of_it(kept: State) -> None:
+    """Of a run that was killed, and of one that sent nothing."""
+    with kept.begin() as tx:
+        run = start(tx)
+        finish(tx, run, created=1)
+        killed = told(tx, run)
+        finish(tx, run, created=1, timings=COURSE | {"samples": []})
+        silent = told(tx, run)
+    assert "svg" not in killed.tags | silent.tags
+    assert "Slowest" not in killed.text
+    assert "Slowest" in silent.text
+
+
+# ---- the file
+
+
+def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it cannot be put into place the older one stays as it was, and nothing is left beside it."""
+    path = tmp_path / "report.html"
+    html_report.write(path, "first")
+    html_report.write(path, "second é")
+    assert path.read_text(encoding="utf-8") == "second é"
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ConfigError, match=r"report.html: the report cannot be written: No space left on device"):
+        html_report.write(path, "third")
+    assert path.read_text(encoding="utf-8") == "second é"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A report is not written where a link stands: neither the link nor what it leads to is replaced."""
+    (tmp_path / "7.html").write_text("theirs")
+    (tmp_path / "latest.html").symlink_to("7.html")
+    with pytest.raises(ConfigError, match="the report cannot be written: it is a link"):
+        html_report.write(tmp_path / "latest.html", "page")
+    assert (tmp_path / "latest.html").is_symlink()
+    assert (tmp_path / "7.html").read_text() == "theirs"
+
+
+def test_only_a_file_is_written(tmp_path: Path) -> None:
+    """A folder, a pipe, a folder that is not there and a name that is too long are refused, and stay as they are."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    for name in (".", "pipe", "nowhere/report.html", "file/report.html", "x" * 300):
+        with pytest.raises(ConfigError, match="the report cannot be written: "):
+            html_report.write(tmp_path / name, "page")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()

@@ -1,0 +1,105 @@
+"""Hashes of 128 bits go into the state and come out as they were, whatever their bits, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import PIN
+from tests.hashes import HASHES, NEAR_EDGES
+
+from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Scope, State, StateUrl, WaitingRecord, create
+from crossdock.state.tables.key_index import HASH, KEY_HASH, KNOWN_FP
+from crossdock.state.tables.snapshot_history import PendingRemoval, packed
+
+AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+SCOPE = Scope("platform", "product", "wms")
+STREAM = "wms.products"
+
+
+@pytest.fixture
+def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
+    """An empty state with a key index."""
+    create(state_url, PIN)
+    with closing(State(state_url, PIN, keys=tmp_path / "keys")) as state:
+        yield state
+
+
+def put(state: State, facts: dict[int, int]) -> None:
+    """Bindings, dead letters and waiting records of these key hashes and fingerprints."""
+    with state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        made = [Binding(key, f"{key:x}", "p", fp, "a", None, {}, fp, None, 1) for key, fp in facts.items()]
+        tx.bindings.put(SCOPE, made, run_id=run, at=AT)
+        dead_letters = [
+            DeadLetter(STREAM, key, f"{key:x}", fp, "plan", "rejected", None, "", {}, None, "f", 1)
+            for key, fp in facts.items()
+        ]
+        tx.dead_letters.put(dead_letters, run_id=run, at=AT)
+        waits = [WaitingRecord(STREAM, key, f"{key:x}", fp, None, [], {}, "f", 1) for key, fp in facts.items()]
+        tx.waiting_records.put(waits, run_id=run, at=AT)
+
+
+def known(state: State) -> dict[int, int]:
+    return dict(state.known(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(facts=st.dictionaries(HASHES, HASHES, min_size=1, max_size=20))
+def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dict[int, int]) -> None:
+    """Found by key, found in bulk, cleared by key: bindings, dead letters, waiting records and approvals."""
+    put(state, facts)
+    keys = list(facts)
+    with state.begin() as tx:
+        assert {key: each.record_fp for key, each in tx.bindings.get(SCOPE, keys).items()} == facts
+        assert set(tx.bindings.ids(SCOPE, keys)) == set(keys)
+        assert {key: fp for key, fp, _ in tx.snapshots.facts(SCOPE, keys)} == facts
+        assert {key: fp for key, fp, *_ in tx.dead_letters.fingerprints(STREAM)}.items() >= facts.items()
+        assert tx.dead_letters.among(STREAM, keys) == set(keys)
+        assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts
+        tx.snapshots.ask(PendingRemoval(STREAM, "delete", packed(keys), AT))
+        asked = tx.snapshots.get(STREAM)
+        tx.dead_letters.clear(STREAM, keys)
+        tx.waiting_records.clear(STREAM, keys)
+        tx.snapshots.forget(STREAM)
+        assert tx.dead_letters.among(STREAM, keys) == set()
+        assert tx.waiting_records.chosen(DeadLetterFilter(STREAM)) == []
+    assert asked is not None
+    assert asked.key_hashes == sorted(keys)
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(first=st.dictionaries(HASHES, HASHES, max_size=10), later=st.dictionaries(HASHES, HASHES, min_size=1))
+def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], later: dict[int, int]) -> None:
+    """Made from the bindings, brought up to date from a journal and put in another order, it says what they say."""
+    put(state, first)
+    state.publish(SCOPE)
+    put(state, later)
+    told = known(state)
+    assert told.items() >= (first | later).items()
+    state.publish(SCOPE)
+    assert known(state) == told
+    order = sorted(told, reverse=True)
+    state.publish(SCOPE, pl.Series(order, dtype=HASH))
+    assert state.known(SCOPE)[KEY_HASH].to_list() == order
+    assert known(state) == told
+    with state.begin() as tx:
+        tx.bindings.bury(SCOPE, order, at=AT)
+    state.publish(SCOPE)
+    assert known(state) == {}
+
+
+def test_hashes_sort_as_numbers(state: State) -> None:
+    """The database compares all 128 bits, and none of them as a sign."""
+    put(state, dict.fromkeys(NEAR_EDGES, 2))
+    with state.look() as tx:
+        found = tx.dead_letters.fingerprints(STREAM)
+        assert sorted(tx.bindings.ids(SCOPE, NEAR_EDGES)) == NEAR_EDGES
+    assert sorted(key for key, *_ in found) == NEAR_EDGES
+    assert state.known(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES

@@ -1,0 +1,37 @@
+"""Runs in the state: what is kept of one, and what a list of them loads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from crossdock.state import State
+
+AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+COURSE = {"steps": [["reading é", 0, 1_234]], "samples": [[1_000, 2_000]]}
+
+
+def finish(state: State) -> int:
+    with state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        tx.runs.finish(
+            run, status="done", requests=1, throttled=0, tally={"s": {"n": 1}}, error=None, at=AT, timings=COURSE
+        )
+    return run
+
+
+def test_the_course_of_one_run_is_loaded(state: State) -> None:
+    """It comes back as it went in; a list of runs is the same without it, and a run that was killed has none."""
+    run = finish(state)
+    with state.begin() as tx:
+        killed = tx.runs.start(business_date="2026-03-30", owner="test", at=AT)
+        tx.runs.abandon(at=AT)
+        found, listed = tx.runs.get(run), tx.runs.listed(limit=5)
+        assert found is not None
+        assert found.timings == COURSE
+        assert [(each.id, each.tally, each.timings) for each in listed] == [
+            (killed, None, None),
+            (run, found.tally, None),
+        ]
+        ended = tx.runs.get(killed)
+        assert ended is not None
+        assert (ended.status, ended.timings) == ("incomplete", None)

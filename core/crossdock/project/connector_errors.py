@@ -17,6 +17,7 @@ from crossdock.records import Record
 UNTOUCHED = (StoppedError, InternalError, MemoryError)
 """Exceptions that are no failure of a connector, wherever they are raised."""
 
+_ENGINE = ("crossdock.delta.", "crossdock.planning.", "crossdock.project.", "crossdock.runs.")
 _LONGEST = 500  # characters of an author's message that are kept
 _CODE = "mapping_failed"
 
@@ -42,7 +43,7 @@ def _places(error: BaseException) -> Iterator[tuple[str, str, int]]:
     """Module, file and line of each frame below the run's own code."""
     for frame, line in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))
-        if not module.startswith("crossdock.sync."):
+        if not module.startswith(_ENGINE):
             yield module, frame.f_code.co_filename, line
 
 

@@ -10,7 +10,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from crossdock.state import DeadLetter, Pin, RunRecord, State, Transaction, WaitingRecord, create, parse_url
+from crossdock.state import (
+    DeadLetter,
+    Pin,
+    RecordIdentity,
+    RunRecord,
+    State,
+    Transaction,
+    WaitingRecord,
+    create,
+    parse_url,
+)
 from crossdock.tally import Tally
 
 PIN = Pin("http://127.0.0.1:9", "acme")
@@ -85,37 +95,32 @@ def sqlite_state(folder: Path) -> Iterator[State]:
         yield state
 
 
+def _changed(facts: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """*facts* with *changes*, some of which may be of the identity."""
+    identity = {name: changes.pop(name) for name in RecordIdentity._fields if name in changes}
+    return facts | {"identity": facts["identity"]._replace(**identity)} | changes
+
+
 def dead_letter(number: int, **changes: Any) -> DeadLetter:
     facts: dict[str, Any] = {
-        "stream": "wms.invoices",
-        "key_hash": number,
-        "key": f"K{number}",
-        "record_fp": number,
+        "identity": RecordIdentity("wms.invoices", f"K{number}", number, number, None, "f.csv", number),
         "stage": "mapping",
         "code": "bad_value",
         "pointer": "PRICE",
         "message": "is no number",
         "raw": {"columns": ["A"], "rows": [["secret-canary"]], "lines": [2]},
         "mapped": {"name": "secret-canary"},
-        "source": "f.csv",
-        "line": number,
     }
-    return DeadLetter(**(facts | changes))
+    return DeadLetter(**_changed(facts, changes))
 
 
 def waiting(number: int, **changes: Any) -> WaitingRecord:
     facts: dict[str, Any] = {
-        "stream": "wms.invoices",
-        "key_hash": number,
-        "key": f"W{number}",
-        "record_fp": number,
-        "position": None,
+        "identity": RecordIdentity("wms.invoices", f"W{number}", number, number, None, "f.csv", number),
         "waits_for": [{"resource": "customer", "namespace": "wms", "key": f"C{number}"}],
         "raw": {"columns": ["A"], "rows": [["secret-canary"]], "lines": [2]},
-        "source": "f.csv",
-        "line": number,
     }
-    return WaitingRecord(**(facts | changes))
+    return WaitingRecord(**_changed(facts, changes))
 
 
 def start(tx: Transaction, *, days: int = 0) -> int:

@@ -28,7 +28,7 @@ from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 from crossdock.records import Record
-from crossdock.state import Pin, Scope, State, Transaction, create, parse_url
+from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
 
 SCOPE = Scope("platform", "product", "bench")
 CHUNK = 200
@@ -46,9 +46,8 @@ def operation(number: int) -> Operation:
     payload = {"externalId": f"bench:{number}", "sku": f"S{number}", "name": f"Product {number}", "active": True}
     row: dict[str, str | None] = {"SKU": f"S{number}", "NAME": f"Product {number}"}
     record = Record(str(number), (row,), "bench.csv", (number + 2,))
-    return Operation(
-        "create", "bench.products", "product", SCOPE, record, number, number, "xxh3_64", None, payload, payload, None
-    )
+    identity = RecordIdentity("bench.products", record.key, number, number, None, record.source, number + 2)
+    return Operation("create", identity, SCOPE, record, payload, payload, None)
 
 
 def batches(count: int) -> Iterator[Batch]:

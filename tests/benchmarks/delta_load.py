@@ -18,7 +18,7 @@ from crossdock.cli import main as command
 from crossdock.clock import SystemClock
 from crossdock.delivery import outcomes
 from crossdock.delivery.dispatcher import Chunk, Counters
-from crossdock.delivery.operations import Operation, mint, payload_fp
+from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
@@ -86,14 +86,13 @@ class Filling:
     def _binding(self, operation: Operation) -> Binding:
         assert operation.kind == "create"
         return Binding(
-            key_hash=operation.key_hash,
+            key_hash=operation.identity.key_hash,
             key=operation.record.key,
             platform_id=f"prd_{next(self._ids)}",
-            record_fp=operation.record_fp,
-            fp_algorithm=operation.fp_algorithm,
-            position=operation.position,
+            fingerprint=operation.identity.fingerprint,
+            position=operation.identity.position,
+            step="whole",
             payload=operation.after,
-            payload_fp=payload_fp(operation.after),
             etag=None,
             counter=1,
         )

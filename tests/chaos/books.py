@@ -19,7 +19,6 @@ from tests.chaos.scripted import Asked, Said
 
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream, registry
 from crossdock.delivery import operator_actions
-from crossdock.delivery.operations import PARTIAL
 from crossdock.delivery.senders import Senders, SendTask
 from crossdock.errors import StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
@@ -149,7 +148,7 @@ class Platform:
         """The id of what *intent* wanted, if it happened; as a person would look for it."""
         stream = next(name for name, resource in RESOURCE.items() if resource == intent.resource)
         wanted = intent.after if intent.after is not None else json.loads(intent.body or b"{}")
-        held = self.stored(stream).get(intent.key)
+        held = self.stored(stream).get(intent.identity.key)
         members = {*wanted, *(intent.before or {})}
         return held["id"] if held and all(held.get(name) == wanted.get(name) for name in members) else None
 
@@ -305,7 +304,11 @@ class World:
         streams = {f"wms.{name}" for name in chosen}
 
         def decide(tx: Transaction) -> int:
-            found = [intent for intent in operator_actions.in_doubt(tx, DeadLetterFilter()) if intent.stream in streams]
+            found = [
+                intent
+                for intent in operator_actions.in_doubt(tx, DeadLetterFilter())
+                if intent.identity.stream in streams
+            ]
             for intent in found:
                 held = self.platform.find(intent)
                 if held is None:
@@ -474,7 +477,7 @@ class Eye:
         streams = {resource: name for name, resource in RESOURCE.items()}
         with self._engine.connect() as connection:
             for row in connection.execute(select(schema.bindings)):
-                if row.record_fp != PARTIAL:  # else the first of two steps, and its record waits
+                if row.step != "open":  # else the first of two steps, and its record waits
                     name = streams[row.resource]
                     found[name, row.key].append(("delivered", version_of(name, row.payload)))
             for row in connection.execute(select(schema.dead_letters).where(schema.dead_letters.c.key != "")):
@@ -484,7 +487,7 @@ class Eye:
                 waiting[row.stream].add(row.key)
             open_ones = schema.intents.c.status.in_(("pending", "sending", "in_doubt"))
             for row in connection.execute(select(schema.intents).where(open_ones)):
-                if row.record_fp != PARTIAL:
+                if row.step != "open":
                     found[_named(row)].append(("unsettled", _version(row.raw)))
                     unsettled[row.stream] += 1
             kept = connection.execute(select(schema.cursors)).all()

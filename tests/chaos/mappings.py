@@ -83,9 +83,11 @@ class Bench:
     def plan(self) -> tuple[Planned, Fates]:
         fates: Fates = {}
         sink = PlanListener(
-            operation=lambda o: fates.update({(o.stream, o.record.key): "delivered"}),
-            refused=lambda dead_letter: fates.update({(dead_letter.stream, dead_letter.key): dead_letter.code}),
-            waiting=lambda record: fates.update({(record.stream, record.key): "waiting"}),
+            operation=lambda o: fates.update({(o.identity.stream, o.record.key): "delivered"}),
+            refused=lambda dead_letter: fates.update(
+                {(dead_letter.identity.stream, dead_letter.identity.key): dead_letter.code}
+            ),
+            waiting=lambda record: fates.update({(record.identity.stream, record.identity.key): "waiting"}),
             resend=lambda _: None,
             in_doubt=lambda _: None,
             withheld=lambda _: None,

@@ -21,7 +21,7 @@ from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 from crossdock.records import Record
-from crossdock.state import Scope, State, Transaction
+from crossdock.state import RecordIdentity, Scope, State, Transaction
 from crossdock.testing.manual_clock import ManualClock
 
 SCOPE = Scope("platform", "product", "wms")
@@ -110,8 +110,8 @@ def _chunks(records: int) -> Iterator[Chunk]:
 def _operation(number: int) -> Operation:
     payload = {"externalId": f"wms:{number}", "sku": f"S{number}", "name": "x", "active": True}
     record = Record(str(number), ({"SKU": f"S{number}"},), "f.csv", (number + 2,))
-    facts = (SCOPE, record, number, number, "xxh3_64", None)
-    return Operation("create", "wms.products", "product", *facts, payload, payload, None)
+    identity = RecordIdentity("wms.products", record.key, number, number, None, record.source, number + 2)
+    return Operation("create", identity, SCOPE, record, payload, payload, None)
 
 
 def outage(state: State, monkeypatch: pytest.MonkeyPatch, *, records: int) -> Figures:

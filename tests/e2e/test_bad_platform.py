@@ -206,7 +206,7 @@ def test_a_name_that_is_taken(site: Site) -> None:
     result = site.sync()
     assert result.code == 4
     assert result.records("customers") == {"read": 2, "created": 1, "carried_on": 1}
-    assert "the platform has customer C2 already" in result.err
+    assert "the platform already has customer C2" in result.err
     assert "set 'adopt: external_id'" in result.err
     assert site.listed("--state", "rejected") == []
     assert {(effect["resource"], effect["operation"]) for effect in site.effects()} == {("customer", "create")}

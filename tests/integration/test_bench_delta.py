@@ -15,7 +15,7 @@ from tests.servers import require
 from crossdock.testing.openssh_server import OpenSshServer
 
 FACTS = """
-    SELECT key_hash, key, record_fp, fp_algorithm, position, payload, payload_fp, etag, counter
+    SELECT key_hash, key, record_fp, position, step, payload, etag, counter
     FROM bindings ORDER BY key
 """
 

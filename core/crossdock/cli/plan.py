@@ -94,11 +94,13 @@ class _Listing:
         self._counts: dict[str, int] = {}
 
     def operation(self, operation: Operation) -> None:
-        self._add(self._verb(operation), operation.stream, operation.record.key, lambda: self._changes(operation))
+        self._add(
+            self._verb(operation), operation.identity.stream, operation.record.key, lambda: self._changes(operation)
+        )
 
     def _changes(self, operation: Operation) -> dict[str, Any]:
         before = operation.binding.payload if operation.binding else {}
-        personal = self._masks.of(operation.stream, operation.resource)
+        personal = self._masks.of(operation.identity.stream, operation.scope.resource)
         changes = {
             name: PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()
@@ -106,25 +108,32 @@ class _Listing:
         return {"changes": changes}
 
     def withheld(self, operation: Operation) -> None:
-        self._add("hold", operation.stream, operation.record.key, lambda: {"removal": self._verb(operation)})
+        self._add("hold", operation.identity.stream, operation.record.key, lambda: {"removal": self._verb(operation)})
 
     def refused(self, dead_letter: DeadLetter) -> None:
         detail = {
             "code": dead_letter.code,
-            "at": f"{dead_letter.source}:{dead_letter.line}",
+            "at": f"{dead_letter.identity.source}:{dead_letter.identity.line}",
             "pointer": dead_letter.pointer,
         }
-        self._add("reject", dead_letter.stream, dead_letter.key, lambda: {**detail, "message": dead_letter.message})
+        self._add(
+            "reject",
+            dead_letter.identity.stream,
+            dead_letter.identity.key,
+            lambda: {**detail, "message": dead_letter.message},
+        )
 
     def waiting(self, record: WaitingRecord) -> None:
-        self._add("wait", record.stream, record.key, lambda: {"waits_for": record.waits_for})
+        self._add("wait", record.identity.stream, record.identity.key, lambda: {"waits_for": record.waits_for})
 
     def resend(self, intent: Intent) -> None:
         kind = "resend" if intent.first_sent_at else "send"
-        self._add(kind, intent.stream, intent.key, lambda: {"idempotency_key": intent.idempotency_key})
+        self._add(
+            kind, intent.identity.stream, intent.identity.key, lambda: {"idempotency_key": intent.idempotency_key}
+        )
 
     def in_doubt(self, intent: Intent) -> None:
-        self._add("doubt", intent.stream, intent.key, dict)
+        self._add("doubt", intent.identity.stream, intent.identity.key, dict)
 
     def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
         """Count it, and look into it if there is room to show it."""

@@ -242,11 +242,11 @@ def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:
     return [
         {
             "state": "in-doubt",
-            "stream": intent.stream,
-            "key": intent.key,
+            "stream": intent.identity.stream,
+            "key": intent.identity.key,
             "why": why(intent),
-            "source": intent.source,
-            "line": intent.line,
+            "source": intent.identity.source,
+            "line": intent.identity.line,
             "since": intent.first_sent_at,
             "raw": intent.raw,
         }

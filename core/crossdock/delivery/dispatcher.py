@@ -225,14 +225,14 @@ class Dispatcher:
 
         def count(tx: Transaction) -> None:
             for scope in {operation.scope for operation in operations}:
-                hashes = [operation.key_hash for operation in operations if operation.scope == scope]
+                hashes = [operation.identity.key_hash for operation in operations if operation.scope == scope]
                 for minted in (tx.bindings.counters(scope, hashes), tx.intents.counters(scope, hashes)):
                     for key_hash, number in minted.items():
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
 
         self._state.ask(count)
         step = AFTER_RESTORE if self._state_restored else 1
-        return [mint(o, self._target, step + counters.get((o.scope, o.key_hash), 0)) for o in operations]
+        return [mint(o, self._target, step + counters.get((o.scope, o.identity.key_hash), 0)) for o in operations]
 
     def _commit(self, chunk: Chunk | None, fresh: list[Intent], decisions: Decisions, leaving: list[SendTask]) -> None:
         now = self._clock.now()

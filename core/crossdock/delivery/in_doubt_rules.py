@@ -33,8 +33,8 @@ def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
 def forgotten(intent: Intent) -> RefusedError:
     """The error when the platform has a record under our name that the state considers new."""
     return RefusedError(
-        f"the platform has {intent.resource} {intent.key} already, and the state does not know that it was sent",
-        where=intent.stream,
+        f"the platform already has {intent.resource} {intent.identity.key}, and the state has no record of sending it",
+        where=intent.identity.stream,
         hint="if the state was restored from a backup, run 'crossdock state restored'; if its records are to be taken "
         "over, set 'adopt: external_id' for the stream. Nothing was lost",
     )

@@ -33,7 +33,10 @@ class Masks:
         """*outcome* with the first `SHOWN` characters of its message, personal values masked, even parts of them."""
         if not outcome.message and not outcome.pointer:
             return outcome
-        members, payloads = self.of(intent.stream, intent.resource), (intent.before or {}, payload_after(intent))
+        members, payloads = (
+            self.of(intent.identity.stream, intent.resource),
+            (intent.before or {}, payload_after(intent)),
+        )
         texts = [text.casefold() for text in _texts([payload.get(name) for name in members for payload in payloads])]
         pointer = outcome.pointer and _masked(outcome.pointer, texts)[:MAX_POINTER]
         return replace(outcome, message=_masked(outcome.message, texts)[:SHOWN], pointer=pointer)

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from crossdock import exact_json
 from crossdock.platform.platform_target import PlatformTarget, Request, difference, patched
 from crossdock.records import Record
-from crossdock.resources import ResourceName
-from crossdock.state import Binding, Intent, Scope
+from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 
 Kind = Literal["create", "update", "delete"]
 
@@ -26,30 +25,13 @@ class Operation:
     """
 
     kind: Kind
-    stream: str
-    resource: ResourceName
+    identity: RecordIdentity
     scope: Scope
     record: Record
-    key_hash: int
-    record_fp: int
-    fp_algorithm: str
-    position: str | None
     after: dict[str, Any]
     changes: dict[str, Any]
     binding: Binding | None
-
-
-PARTIAL = 0  # fingerprint of a record of which only the first of two steps was delivered
-
-
-def payload_fp(payload: dict[str, Any]) -> int:
-    """128 bits of BLAKE2b over the canonical bytes of a payload."""
-    return canonical_fp(exact_json.dumps(payload))
-
-
-def canonical_fp(canonical: bytes) -> int:
-    """What `payload_fp` gives for the payload of these bytes."""
-    return int.from_bytes(hashlib.blake2b(canonical, digest_size=16).digest(), "big")
+    step: Step = "whole"
 
 
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int) -> str:
@@ -61,40 +43,33 @@ def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int
 def mint(operation: Operation, target: PlatformTarget, counter: int) -> Intent:
     """The intent of *operation*, with the exact bytes that every attempt will send."""
     request = _request(operation, target)
-    scope, record = operation.scope, operation.record
-    before = operation.binding.payload if operation.binding else None
+    scope, identity, binding = operation.scope, operation.identity, operation.binding
+    before = binding.payload if binding else None
     return Intent(
-        stream=operation.stream,
-        target=scope.target,
-        resource=scope.resource,
-        namespace=scope.namespace,
-        key_hash=operation.key_hash,
-        key=record.key,
+        identity=identity,
+        scope=scope,
         operation=operation.kind,
+        step=operation.step,
         counter=counter,
-        idempotency_key=idempotency_key(target.profile.tenant, scope, record.key, operation.kind, counter),
+        idempotency_key=idempotency_key(target.profile.tenant, scope, identity.key, operation.kind, counter),
         method=request.method,
         path=request.path,
         body=request.body,
         before=before,
         after=operation.after if before is not None else None,
-        record_fp=operation.record_fp,
-        fp_algorithm=operation.fp_algorithm,
-        position=operation.position,
-        if_match=operation.binding.etag if operation.binding else None,
-        raw=record.raw(),
-        source=record.source,
-        line=record.lines[0],
-        platform_id=operation.binding.platform_id if operation.binding else None,
+        if_match=binding.etag if binding else None,
+        raw=operation.record.raw(),
+        platform_id=binding.platform_id if binding else None,
     )
 
 
 def _request(operation: Operation, target: PlatformTarget) -> Request:
-    if operation.binding is None:
-        return target.create(operation.resource, operation.after)
+    resource, binding = operation.scope.resource, operation.binding
+    if binding is None:
+        return target.create(resource, operation.after)
     if operation.kind == "delete":
-        return target.delete(operation.resource, operation.binding.platform_id)
-    return target.update(operation.resource, operation.binding.platform_id, operation.changes)
+        return target.delete(resource, binding.platform_id)
+    return target.update(resource, binding.platform_id, operation.changes)
 
 
 def payload_after(intent: Intent) -> dict[str, Any]:
@@ -134,7 +109,7 @@ def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], 
         id=0,
         operation=kind,
         counter=counter,
-        idempotency_key=idempotency_key(target.profile.tenant, intent.scope, intent.key, kind, counter),
+        idempotency_key=idempotency_key(target.profile.tenant, intent.scope, intent.identity.key, kind, counter),
         method=request.method,
         path=request.path,
         body=request.body,

@@ -66,8 +66,8 @@ def drop(
     # of a record that waits for its second step while the first is in doubt, the whole one counts: it comes last
     given_up = [_of_intent(intent) for intent in intents] + [_of_waiting(record) for record in waiting]
     tx.dead_letters.put(given_up, run_id=_last_run(tx), at=at)
-    for stream in {each.stream for each in (*dead_letters, *given_up)}:
-        hashes = [each.key_hash for each in (*dead_letters, *given_up) if each.stream == stream]
+    for stream in {each.identity.stream for each in (*dead_letters, *given_up)}:
+        hashes = [each.identity.key_hash for each in (*dead_letters, *given_up) if each.identity.stream == stream]
         tx.dead_letters.drop(stream, hashes)
         tx.waiting_records.clear(stream, hashes)
 
@@ -75,14 +75,20 @@ def drop(
 def in_doubt(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
     """The chosen operations that are in doubt, oldest first."""
     found = [each for each in tx.intents.unsettled() if each.status == "in_doubt"]
-    return [each for each in found if choice.stream in {None, each.stream} and choice.key in {None, each.key}]
+    return [
+        each
+        for each in found
+        if choice.stream in {None, each.identity.stream} and choice.key in {None, each.identity.key}
+    ]
 
 
 def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
     """Operations on *records* that a run has minted and not sent."""
-    meant = {(record.stream, record.key_hash) for record in records}
+    meant = {(record.identity.stream, record.identity.key_hash) for record in records}
     return [
-        each for each in tx.intents.unsettled() if each.status == "pending" and (each.stream, each.key_hash) in meant
+        each
+        for each in tx.intents.unsettled()
+        if each.status == "pending" and (each.identity.stream, each.identity.key_hash) in meant
     ]
 
 
@@ -92,19 +98,13 @@ def _last_run(tx: Transaction) -> int:
 
 def _of_waiting(record: WaitingRecord) -> DeadLetter:
     return DeadLetter(
-        stream=record.stream,
-        key_hash=record.key_hash,
-        key=record.key,
-        record_fp=record.record_fp,
+        identity=record.identity,
         stage="references",
         code="missing_reference",
         pointer=None,
         message="a person gave it up while it waited",
         raw=record.raw,
         mapped=None,
-        source=record.source,
-        line=record.line,
-        position=record.position,
     )
 
 

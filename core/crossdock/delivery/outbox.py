@@ -59,8 +59,8 @@ class Outbox:
 
     def release(self, but: AbstractSet[str] = frozenset()) -> None:
         """Let what was held leave, except for what is of the streams *but*."""
-        self._ready.extend(task for task in self._held if task.intent.stream not in but)
-        self._held = [task for task in self._held if task.intent.stream in but]
+        self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
+        self._held = [task for task in self._held if task.intent.identity.stream in but]
 
     def take(self, number: int) -> list[SendTask]:
         """The next errands; first attempts earn retries."""

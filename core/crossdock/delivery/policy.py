@@ -199,14 +199,14 @@ class Policy:
             return
         unnamed = intent.platform_id is None
         intent.platform_id = outcome.platform_id
-        if unnamed and ours and intent.stream not in self._adopting:
+        if unnamed and ours and intent.identity.stream not in self._adopting:
             decisions.settle("delivered", intent, outcome)
             return
         successor = decided_again(intent, self._target, outcome.held, outcome.etag)
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        place = (intent.stream, intent.key_hash)
+        place = (intent.identity.stream, intent.identity.key_hash)
         self._rounds[place] += 1
         if self._rounds[place] > self._profile.retry.attempts:
             told = Outcome("rejected", "is changed by others again and again", 412, reason="conflict")
@@ -220,7 +220,7 @@ class Policy:
         """Whether the platform may have the record of a creation already, and nothing is wrong with the state."""
         intent = task.intent
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also one that was refused, or given up, once
-        return was_tried or self._state_restored or intent.stream in self._adopting
+        return was_tried or self._state_restored or intent.identity.stream in self._adopting
 
     def _unseen(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
         """The record in the way cannot be looked up, so the *conflict* itself decides."""

@@ -85,7 +85,9 @@ class SendResult:
 def _outcome(task: SendTask, answer: Answer) -> Outcome:
     """What *answer* means for *task*."""
     intent = task.intent
-    name = external_id(intent.namespace, intent.key) if RESOURCES[intent.resource].has_external_id else None
+    name = (
+        external_id(intent.scope.namespace, intent.identity.key) if RESOURCES[intent.resource].has_external_id else None
+    )
     match task.purpose:
         case "send":
             return outcomes.of_answer(answer, ExpectedRecord(intent.path, intent.platform_id, name))
@@ -168,7 +170,9 @@ class Senders:
                 request = Request(intent.method, intent.path, intent.body)
                 return target.send(client, request, intent.idempotency_key, intent.if_match, task.may_leave)
             case "look_up":
-                request = target.look_up(intent.resource, intent.namespace, intent.key, intent.platform_id)
+                request = target.look_up(
+                    intent.resource, intent.scope.namespace, intent.identity.key, intent.platform_id
+                )
                 return target.send(client, request)
             case "ping":
                 return target.send(client, target.ping(intent.resource))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from crossdock.delivery.operations import PARTIAL, bytes_after, canonical_fp, payload_after
+from crossdock.delivery.operations import bytes_after, payload_after
 from crossdock.delivery.outcomes import Outcome
 from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
 
@@ -38,9 +38,7 @@ def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: da
     refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
     dead_letters = [each for each in refused if each is not None]
     tx.dead_letters.put(dead_letters, run_id=run_id, at=at)
-    through = _by_stream(
-        item.intent for item in delivered if item.intent.record_fp != PARTIAL
-    )  # else a step is to come
+    through = _by_stream(item.intent for item in delivered if item.intent.step != "open")  # else a step is to come
     for stream, key_hashes in through.items():
         tx.dead_letters.clear(stream, key_hashes)
     for stream, key_hashes in (*through.items(), *_by_stream(dead_letters).items()):
@@ -53,7 +51,7 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
     for item in settled:
         intent, platform_id = item.intent, item.outcome.platform_id or item.intent.platform_id
         if intent.status == "delivered" and intent.operation != "delete" and platform_id is not None:
-            found[intent.target, intent.resource].append((platform_id, intent))
+            found[intent.scope.target, intent.resource].append((platform_id, intent))
     for (target, resource), each in found.items():
         owners = {
             platform_id: (namespace, key_hash, key)
@@ -62,7 +60,7 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
             )
         }
         for platform_id, intent in each:
-            own = intent.namespace, intent.key_hash, intent.key
+            own = intent.scope.namespace, intent.identity.key_hash, intent.identity.key
             namespace, _, key = owner = owners.setdefault(platform_id, own)
             if owner != own:
                 intent.status = "in_doubt"
@@ -72,17 +70,18 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
 
 def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
     """Of a record whose first of two steps was refused: the letter of the whole record, if it waits until now."""
-    if dead_letter.record_fp != PARTIAL:
+    if dead_letter.step != "open":
         return dead_letter
-    whole = tx.waiting_records.fingerprint(dead_letter.stream, dead_letter.key_hash)
-    return None if whole is None else replace(dead_letter, record_fp=whole)
+    identity = dead_letter.identity
+    whole = tx.waiting_records.fingerprint(identity.stream, identity.key_hash)
+    return None if whole is None else replace(dead_letter, identity=identity._replace(fingerprint=whole), step="whole")
 
 
 def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: datetime) -> None:
     gone: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "delete":
-            gone[item.intent.scope].append(item.intent.key_hash)
+            gone[item.intent.scope].append(item.intent.identity.key_hash)
     accepted = [_accepted(item) for item in delivered if item.intent.operation != "delete"]
     tx.bindings.accept(accepted, run_id=run_id, at=at)
     for scope, key_hashes in gone.items():
@@ -90,20 +89,17 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
 
 
 def _accepted(item: Settlement) -> Accepted:
-    intent, canonical = item.intent, bytes_after(item.intent)
+    intent, identity = item.intent, item.intent.identity
     assert intent.platform_id is not None
     return Accepted(
-        target=intent.target,
-        resource=intent.resource,
-        namespace=intent.namespace,
-        key_hash=intent.key_hash,
-        key=intent.key,
+        scope=intent.scope,
+        key_hash=identity.key_hash,
+        key=identity.key,
         platform_id=intent.platform_id,
-        record_fp=intent.record_fp,
-        fp_algorithm=intent.fp_algorithm,
-        position=intent.position,
-        payload=canonical.decode(),
-        payload_fp=canonical_fp(canonical),
+        fingerprint=identity.fingerprint if intent.step == "whole" else None,
+        position=identity.position,
+        step=intent.step,
+        payload=bytes_after(intent).decode(),
         etag=item.outcome.etag,
         counter=intent.counter,
     )
@@ -113,19 +109,14 @@ def dead_letter(item: Settlement) -> DeadLetter:
     """The dead letter of a record that the target refused."""
     intent, outcome = item.intent, item.outcome
     return DeadLetter(
-        stream=intent.stream,
-        key_hash=intent.key_hash,
-        key=intent.key,
-        record_fp=intent.record_fp,
+        identity=intent.identity,
         stage="delivery",
         code=outcome.reason or "rejected",
         pointer=outcome.pointer,
         message=outcome.message,
         raw=intent.raw,
         mapped=payload_after(intent),
-        source=intent.source,
-        line=intent.line,
-        position=intent.position,
+        step=intent.step,
     )
 
 
@@ -133,5 +124,5 @@ def _by_stream(items: Iterable[Intent | DeadLetter]) -> dict[str, list[int]]:
     """Key hashes by the name of their stream."""
     by_stream: dict[str, list[int]] = defaultdict(list)
     for item in items:
-        by_stream[item.stream].append(item.key_hash)
+        by_stream[item.identity.stream].append(item.identity.key_hash)
     return by_stream

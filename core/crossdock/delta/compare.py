@@ -1,29 +1,32 @@
-"""What changed: the winners of a census against what the state knows, in columns."""
+"""Compares the latest row of each record with what the state knows, in columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from crossdock.delta import fingerprint
 from crossdock.delta.keyed_rows import FP, KEY_HASH, POSITION, SAME, among, in_parts, where
-from crossdock.state import Intent, WaitingRecord
+from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
 from crossdock.state.tables.key_index import KNOWN_FP, KNOWN_POSITION
 
-_REFUSED, _DROPPED, _LETTER = "_refused", "_dropped", "_letter_position"
-_FEW = 10  # times fewer, from which those few are sought first
-_DOUBT, _WAIT, _PAIR = "_doubt", "_wait", "_pair"
+_FEW = 10  # a look-up table this many times smaller is filtered first
+_KNOWN, _PAIR = "_known", "_pair"
+# What a stream has open, by kind: the name of a column that is true where a key has such an item. Beside it stand its
+# fingerprint (with _FP) and its position (with _AT).
+_REJECTED, _DROPPED, _UNSETTLED, _WAITING = "_rejected", "_dropped", "_unsettled", "_waiting"
+_FP, _AT = "_fp", "_at"
 
 
 @dataclass(slots=True)
 class Delta:
-    """A census sorted by what is to be done.
+    """The records of a scan, sorted by what is to be done with them.
 
     Attributes:
         changed: New and changed records, and those that waited; columns as in `Scan.latest`.
-        gone: Of a snapshot: key hashes of what the state knows and the census has not.
+        gone: Of a snapshot: key hashes that the state knows and the scan does not list.
         cured: Key hashes of dead letters whose records are unchanged, where no newer reading is a dead letter.
         replaced: Key hashes of waiting records that a newer reading displaces.
         unmoved: Those of *replaced* whose newer reading needs no delivery.
@@ -52,29 +55,20 @@ def compare(
     latest: pl.DataFrame,
     known: pl.DataFrame,
     *,
-    dead_letters: Sequence[tuple[int, int, str, str | None]] = (),
-    waiting: list[WaitingRecord],
-    unsettled: list[Intent],
+    dead_letters: Sequence[DeadLetterFacts] = (),
+    waiting: Sequence[WaitingRecord],
+    unsettled: Sequence[Intent],
     snapshot: bool,
 ) -> Delta:
-    """Compare *latest* with the *known* bindings of their scope, and with their stream's own unfinished business.
+    """Compare *latest* with the *known* bindings of their scope and with what their stream has open.
 
     Args:
-        dead_letters: Key hash, record fingerprint, status and position of each dead letter.
         snapshot: What is known and was not read is gone.
     """
-    refused = [(key, fp, position) for key, fp, status, position in dead_letters if status == "refused"]
-    dropped = [(key, fp, None) for key, fp, status, _ in dead_letters if status == "dropped"]
-    beside = [
-        _frame(refused, _REFUSED, _LETTER),
-        _frame(dropped, _DROPPED, "__"),
-        _frame([(item.key_hash, item.record_fp, None) for item in unsettled], _DOUBT, "___"),
-        _frame([(item.key_hash, 0, item.position or "") for item in waiting], "____", _WAIT),
-    ]
-    beside = [other for other in beside if other.height]
-    sought = _to_look_up(latest, beside)
+    open_items = [each for each in _open_items(dead_letters, waiting, unsettled) if each.height]
+    sought = _to_look_up(latest, open_items)
     asked = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
-    found = _added([_sorted_out(some, theirs, beside) for some, theirs in in_parts(sought, asked)])
+    found = _added([_sorted_out(some, theirs, open_items) for some, theirs in in_parts(sought, asked)])
     same = latest.height - sought.height
     found.unchanged += same
     found.known += same
@@ -84,66 +78,86 @@ def compare(
     return found
 
 
-def _to_look_up(latest: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Those that are not `SAME`, or have something *beside*; all of them where that would save little but a copy."""
+def _open_items(
+    dead_letters: Sequence[DeadLetterFacts], waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]
+) -> Iterator[pl.DataFrame]:
+    rejected = [each for each in dead_letters if each.status == "refused"]
+    yield _items(_REJECTED, ((each.key_hash, each.fingerprint, each.position) for each in rejected))
+    dropped = [each for each in dead_letters if each.status == "dropped"]
+    yield _items(_DROPPED, ((each.key_hash, each.fingerprint, None) for each in dropped))
+    sent = ((each.identity, each.identity.fingerprint if each.step == "whole" else None) for each in unsettled)
+    yield _items(_UNSETTLED, ((identity.key_hash, fingerprint, None) for identity, fingerprint in sent))
+    identities = (each.identity for each in waiting)
+    yield _items(_WAITING, ((each.key_hash, None, each.position or "") for each in identities))
+
+
+def _items(kind: str, rows: Iterable[tuple[int, int | None, str | None]]) -> pl.DataFrame:
+    schema = {KEY_HASH: fingerprint.HASH, kind + _FP: fingerprint.HASH, kind + _AT: pl.String}
+    return pl.DataFrame(list(rows), schema=schema, orient="row").with_columns(pl.lit(value=True).alias(kind))
+
+
+def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Those that are not `SAME`, or have an open item; all of them where that would save little but a copy."""
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
-    others = (among(latest, other[KEY_HASH]) for other in beside)
+    others = (among(latest, other[KEY_HASH]) for other in open_items)
     return pl.concat([where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
-def _sorted_out(latest: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> Delta:
-    """The delta of some keys, but for what is gone; what is not *beside* is not looked for."""
-    rest = _but_for_same(latest, known, beside)
+def _sorted_out(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
+    """The delta of some keys, without what is gone."""
+    rest = _without_same(latest, known, open_items)
     same = latest.height - rest.height
-    frame = rest.join(known.join(rest, on=KEY_HASH, how="semi"), on=KEY_HASH, how="left", maintain_order="left")
-    for other in beside:
+    theirs = known.join(rest, on=KEY_HASH, how="semi").with_columns(pl.lit(value=True).alias(_KNOWN))
+    frame = rest.join(theirs, on=KEY_HASH, how="left", maintain_order="left")
+    for other in open_items:
         frame = frame.join(other, on=KEY_HASH, how="left", maintain_order="left")
 
-    def holds(*columns: str) -> bool:
-        return all(name in frame.columns for name in columns)
-
     def flag(condition: pl.Expr, *columns: str) -> pl.Expr:
-        return condition.fill_null(value=False) if holds(*columns) else pl.lit(value=False)
+        present = all(name in frame.columns for name in columns)
+        return condition.fill_null(value=False) if present else pl.lit(value=False)
 
-    fp, position = pl.col(FP), pl.col(POSITION)
-    unchanged = flag(fp == pl.col(KNOWN_FP)) | flag(fp == pl.col(_DOUBT), _DOUBT)
-    behind_wait = flag(position < pl.col(_WAIT), _WAIT, POSITION)
-    behind_letter = flag(position < pl.col(_LETTER), _LETTER, POSITION)
-    older = behind_letter | flag(position < pl.col(KNOWN_POSITION), KNOWN_POSITION, POSITION)
-    stale = (behind_wait | older) & ~unchanged
-    refused = flag(fp == pl.col(_REFUSED), _REFUSED) & ~unchanged & ~stale
-    dropped = flag(fp == pl.col(_DROPPED), _DROPPED) & ~unchanged & ~stale
-    in_doubt = pl.col(_DOUBT).is_not_null() if holds(_DOUBT) else pl.lit(value=False)
-    blocked = in_doubt & ~unchanged & ~stale & ~refused & ~dropped
-    replaced = pl.col(_WAIT).is_not_null() & ~behind_wait if holds(_WAIT) else pl.lit(value=False)
+    def same_as(kind: str) -> pl.Expr:
+        return flag(pl.col(FP) == pl.col(kind + _FP), kind)
+
+    def older_than(position: str) -> pl.Expr:
+        return flag(pl.col(POSITION) < pl.col(position), position, POSITION)
+
+    unchanged = flag(pl.col(FP) == pl.col(KNOWN_FP)) | same_as(_UNSETTLED)
+    older_than_waiting, older_than_rejected = older_than(_WAITING + _AT), older_than(_REJECTED + _AT)
+    stale = (older_than_waiting | older_than_rejected | older_than(KNOWN_POSITION)) & ~unchanged
+    refused = same_as(_REJECTED) & ~unchanged & ~stale
+    dropped = same_as(_DROPPED) & ~unchanged & ~stale
+    blocked = flag(pl.col(_UNSETTLED), _UNSETTLED) & ~unchanged & ~stale & ~refused & ~dropped
     names = {"unchanged": unchanged, "refused": refused, "dropped": dropped, "ignored": stale, "blocked": blocked}
-    flags = frame.select(**names, replaced=replaced)
-    to_do = ~pl.any_horizontal(list(names))
+    flags = frame.select(
+        **names,
+        replaced=flag(pl.col(_WAITING), _WAITING) & ~older_than_waiting,
+        cured=flag(pl.col(_REJECTED), _REJECTED) & unchanged & ~older_than_rejected,
+    )
 
     def keys(condition: pl.Expr) -> list[int]:
-        return frame.select(KEY_HASH).filter(flags.select(condition).to_series())[KEY_HASH].to_list()
+        return frame[KEY_HASH].filter(flags.select(condition).to_series()).to_list()
 
-    cured = frame.filter(unchanged & ~behind_letter & pl.col(_REFUSED).is_not_null()) if holds(_REFUSED) else None
     counts = {name: int(flags[name].sum()) for name in names}
     return Delta(
-        changed=rest.filter(flags.select(to_do).to_series()),
+        changed=rest.filter(flags.select(~pl.any_horizontal(list(names))).to_series()),
         gone=known[KEY_HASH].clear(),
-        cured=[] if cured is None else cured[KEY_HASH].to_list(),
-        replaced=keys(pl.col("replaced")) if holds(_WAIT) else [],
-        unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused"))) if holds(_WAIT) else [],
-        known=same + frame.height - frame[KNOWN_FP].null_count(),
+        cured=keys(pl.col("cured")),
+        replaced=keys(pl.col("replaced")),
+        unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused"))),
+        known=same + frame.height - frame[_KNOWN].null_count(),
         **{**counts, "unchanged": same + counts["unchanged"]},
     )
 
 
-def _but_for_same(latest: pl.DataFrame, known: pl.DataFrame, beside: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """*latest* without those that are as they are known and have nothing *beside*: mostly nearly all.
+def _without_same(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """*latest* without records that are as known and have no open item: mostly nearly all.
 
     One number stands for key hash and fingerprint, which is the same for two different pairs of them once in 2**128:
     looking it up takes half the time of a join that brings the known fingerprints.
     """
-    for other in beside:
+    for other in open_items:
         known = known.join(other, on=KEY_HASH, how="anti")
     pairs = known.select((pl.col(KEY_HASH) ^ pl.col(KNOWN_FP).cast(fingerprint.HASH)).alias(_PAIR))
     pair = pl.col(KEY_HASH) ^ pl.col(FP).cast(fingerprint.HASH)
@@ -160,8 +174,3 @@ def _added(parts: list[Delta]) -> Delta:
         for name in ("unchanged", "refused", "dropped", "ignored", "blocked", "known"):
             setattr(whole, name, getattr(whole, name) + getattr(part, name))
     return whole
-
-
-def _frame(rows: Sequence[tuple[int, int, str | None]], fingerprints: str, positions: str) -> pl.DataFrame:
-    schema = {KEY_HASH: fingerprint.HASH, fingerprints: fingerprint.HASH, positions: pl.String}
-    return pl.DataFrame(rows, schema=schema, orient="row")

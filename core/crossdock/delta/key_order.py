@@ -36,7 +36,7 @@ class KeyOrder:
         while self.known is not None and done < rows.height:
             ours, theirs = rows.slice(done), self.known.slice(self._place)
             length = _in_line(ours, theirs)
-            found.append(ours[FP].head(length) == theirs[KNOWN_FP].head(length))
+            found.append(ours[FP].head(length).eq_missing(theirs[KNOWN_FP].head(length)))
             done += length
             self._place += length
             self._found += length

@@ -10,7 +10,7 @@ from crossdock.connector import Stream
 from crossdock.delta.keyed_rows import FP, MAX_KEY_BYTES, OURS
 from crossdock.errors import RefusedError
 from crossdock.records import LINE, Record
-from crossdock.state import DeadLetter
+from crossdock.state import DeadLetter, RecordIdentity
 
 MAX_HELD_BYTES = 32 << 20
 """Of such rows, which are held until they are dead letters; about 16,000 of 12 columns."""
@@ -51,16 +51,11 @@ class RowsWithoutKey:
         why = "is empty" if missing else f"has more than {MAX_KEY_BYTES:,} bytes"
         cells = {name: row[name] for name in row if name not in OURS}
         return DeadLetter(
-            stream=self._name,
-            key_hash=row[FP],
-            key="",
-            record_fp=row[FP],
+            identity=RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE]),
             stage="key",
             code="key_missing",
             pointer=missing or next(long, None),
             message=f"{why}, so the row names no record",
             raw=Record("", (cells,), source, (row[LINE],)).raw(),
             mapped=None,
-            source=source,
-            line=row[LINE],
         )

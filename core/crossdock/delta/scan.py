@@ -37,7 +37,7 @@ from crossdock.errors import InternalError, RefusedError
 from crossdock.local_files import create_private
 from crossdock.records import LINE, Again, RawBatch, Record, kept
 from crossdock.sources.source_context import writing
-from crossdock.state import DeadLetter
+from crossdock.state import DeadLetter, RecordIdentity
 from crossdock.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
@@ -49,12 +49,10 @@ _PLACE = {LINE: pl.UInt32, UNIT: pl.UInt32}
 
 @dataclass(slots=True)
 class KeyedRecord:
-    """A record to decide on, with its hashes."""
+    """A record to decide on."""
 
     record: Record
-    key_hash: int
-    record_fp: int
-    position: str | None
+    identity: RecordIdentity
 
 
 @dataclass(slots=True)
@@ -301,7 +299,7 @@ class Scan:
             cells = zip(*(found[name].to_list() for name in text), strict=True)
             for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
                 record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
-                yield KeyedRecord(record, key_hash, fp, position)
+                yield KeyedRecord(record, RecordIdentity(self._name, key, key_hash, fp, position, unit.source, line))
         if done != wanted.height:
             raise InternalError(other, hint="a source that is read again gives the rows at all lines it is asked for")
 
@@ -314,8 +312,9 @@ class Scan:
         for row in found.iter_rows(named=True):
             rows[row[KEY_HASH]].append(row)
         for key_hash, group in rows.items():
-            fact = facts[key_hash]
-            yield KeyedRecord(_record(unit.source, group, text), key_hash, fact[FP], fact.get(POSITION))
+            record, fact = _record(unit.source, group, text), facts[key_hash]
+            place = fact[FP], fact.get(POSITION), unit.source, record.lines[0]
+            yield KeyedRecord(record, RecordIdentity(self._name, record.key, key_hash, *place))
 
     def _of_keys(self, unit: _Unit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
         rows = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null())

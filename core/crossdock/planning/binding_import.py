@@ -16,7 +16,6 @@ from crossdock.platform.platform_target import PlatformTarget
 from crossdock.printable import printable
 from crossdock.resources import RESOURCES
 from crossdock.state import Binding, Scope, Transaction
-from crossdock.state.tables.bindings import UNKNOWN_FP
 
 COLUMNS = ("resource", "namespace", "key", "platform_id")
 PART = 1000
@@ -58,7 +57,7 @@ def _bind(
 ) -> int:
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.ids(scope, list(hashes.values()))
-    unsettled = {intent.key_hash for intent in tx.intents.unsettled(scope)}
+    unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled(scope)}
     owners = {
         platform_id: (namespace, key)
         for platform_id, namespace, _, key in tx.bindings.owners(
@@ -87,11 +86,10 @@ def _unknown(key_hash: int, key: str, platform_id: str) -> Binding:
         key_hash=key_hash,
         key=key,
         platform_id=platform_id,
-        record_fp=UNKNOWN_FP,
-        fp_algorithm="none",
+        fingerprint=None,
         position=None,
+        step="import",
         payload={},
-        payload_fp=UNKNOWN_FP,
         etag=None,
         counter=0,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from crossdock.delivery.operations import PARTIAL, Operation, payload_fp
+from crossdock.delivery.operations import Operation
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.delta.scan import KeyedRecord
 from crossdock.errors import CrossdockError, RecordError
@@ -20,8 +20,7 @@ from crossdock.platform.platform_target import PlatformTarget, difference
 from crossdock.project.connector_errors import FailureCount
 from crossdock.project.project import BoundStream
 from crossdock.resources import RESOURCES, Reference
-from crossdock.state import Binding, DeadLetter, State, Transaction, WaitingRecord
-from crossdock.state.tables.bindings import UNKNOWN_FP
+from crossdock.state import Binding, DeadLetter, State, Step, Transaction, WaitingRecord
 from crossdock.tally import Tally
 
 CHUNK = 200  # records decided on together: their look-ups share statements, what they leave a transaction
@@ -65,11 +64,11 @@ class PlannedChunk:
         tx.waiting_records.put(self.waits, run_id=self.run_id, at=self.at)
         tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
         through = [binding.key_hash for binding in self.suppressed]
-        tx.dead_letters.clear(self.bound.name, [*through, *(record.key_hash for record in self.waits)])
+        tx.dead_letters.clear(self.bound.name, [*through, *(record.identity.key_hash for record in self.waits)])
         tx.waiting_records.clear(
-            self.bound.name, [*through, *(dead_letter.key_hash for dead_letter in self.dead_letters)]
+            self.bound.name, [*through, *(dead_letter.identity.key_hash for dead_letter in self.dead_letters)]
         )
-        whole = [operation.key_hash for operation in self.operations if operation.record_fp != PARTIAL]
+        whole = [operation.identity.key_hash for operation in self.operations if operation.step != "open"]
         tx.waiting_records.clear(self.bound.name, whole)  # from here on their intents keep them
 
 
@@ -170,7 +169,7 @@ class Planner:
                     decided.operations.append(operation)
                 else:
                     self._tally.count("suppressed")
-                    decided.suppressed.append(replace(binding, record_fp=operation.record_fp))
+                    decided.suppressed.append(replace(binding, fingerprint=None, step=operation.step))
             yield decided
 
     def finish(self) -> None:
@@ -213,8 +212,8 @@ class Planner:
             for held in (self._held[key_hash] for key_hash in cycle_breakers[start : start + CHUNK]):
                 held.can_open, held.opened = False, True
                 members = {name: value for name, value in held.members.items() if not self._missing(value)}
-                first = replace(held.read, record_fp=PARTIAL)
-                decided.operations.append(self._operation(first, self._after(first, members), None))
+                after = self._after(held.read, members)
+                decided.operations.append(self._operation(held.read, after, None, step="open"))
                 self._references.plan_first_step(decided.operations[-1])
             yield decided
 
@@ -234,9 +233,11 @@ class Planner:
         namespace = self._bound.namespace
         with self._state.look() as tx:
             self._references.look_up((each for *_, found in drafts for each in found), namespace, tx)
-            bindings = tx.bindings.get(self._bound.scope, [read.key_hash for read, *_ in drafts])
+            bindings = tx.bindings.get(self._bound.scope, [read.identity.key_hash for read, *_ in drafts])
         for read, members, found in drafts:
-            binding = bindings.get(read.key_hash) or self._references.planned_binding(self._bound.scope, read.key_hash)
+            binding = bindings.get(read.identity.key_hash) or self._references.planned_binding(
+                self._bound.scope, read.identity.key_hash
+            )
             missing = self._references.missing(found, namespace) if found else []
             self._decide_one(decided, read, members, missing, binding)
         return decided
@@ -251,22 +252,21 @@ class Planner:
     ) -> None:
         bound = self._bound
         if missing:
-            decided.waits.append(_waiting(bound.name, read, missing))
+            decided.waits.append(WaitingRecord(read.identity, missing, read.record.raw()))
             self._hold(read, members, missing, is_bound=binding is not None)
             return
         after, write_once = self._after(read, members), RESOURCES[bound.stream.resource].write_once
         if binding is None:
             decided.operations.append(self._operation(read, after, None))
-        elif binding.payload == after or (write_once and binding.payload_fp == UNKNOWN_FP):
+        elif binding.payload == after or (write_once and binding.step == "import"):
             self._tally.count("suppressed")
             decided.suppressed.append(
                 replace(
                     binding,
-                    record_fp=read.record_fp,
-                    fp_algorithm=bound.stream.fingerprint,
-                    position=read.position,
+                    fingerprint=read.identity.fingerprint,
+                    position=read.identity.position,
+                    step="whole",
                     payload=after,
-                    payload_fp=payload_fp(after),
                 )
             )
         elif write_once:
@@ -287,7 +287,7 @@ class Planner:
         fields = RESOURCES[scope.resource].draft.model_fields.items()
         needed = [members.get(field.alias or name) for name, field in fields if field.is_required()]
         can_open = not is_bound and not any(self._missing(value) for value in needed)
-        self._held[read.key_hash] = HeldRecord(read, members, references, can_open)
+        self._held[read.identity.key_hash] = HeldRecord(read, members, references, can_open)
 
     def _missing(self, value: Any) -> list[dict[str, str]]:
         return self._references.missing(found_in(value), self._bound.namespace)
@@ -297,58 +297,34 @@ class Planner:
         resolved = self._references.resolved(members, bound.namespace)
         return self._target.payload(bound.stream.resource, bound.namespace, read.record.key, resolved)
 
-    def _operation(self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None) -> Operation:
-        stream = self._bound.stream
+    def _operation(
+        self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
+    ) -> Operation:
         changes = after if binding is None else difference(binding.payload, after)
         return Operation(
             kind="create" if binding is None else "update",
-            stream=self._bound.name,
-            resource=stream.resource,
+            identity=read.identity,
             scope=self._bound.scope,
             record=read.record,
-            key_hash=read.key_hash,
-            record_fp=read.record_fp,
-            fp_algorithm=stream.fingerprint,
-            position=read.position,
             after=after,
             changes=changes,
             binding=binding,
+            step=step,
         )
 
     def _refuse(
         self, decided: PlannedChunk, read: KeyedRecord, stage: str, error: RecordError, mapped: dict[str, Any] | None
     ) -> None:
         self._tally.count("rejected")
-        record = read.record
+        line = error.line or read.identity.line
         decided.dead_letters.append(
             DeadLetter(
-                stream=self._bound.name,
-                key_hash=read.key_hash,
-                key=record.key,
-                record_fp=read.record_fp,
+                identity=read.identity._replace(line=line),
                 stage=stage,
                 code=error.code,
                 pointer=error.pointer,
                 message=error.message,
-                raw=record.raw(),
+                raw=read.record.raw(),
                 mapped=mapped,
-                source=record.source,
-                line=error.line or record.lines[0],
-                position=read.position,
             )
         )
-
-
-def _waiting(stream: str, read: KeyedRecord, missing: list[dict[str, str]]) -> WaitingRecord:
-    record = read.record
-    return WaitingRecord(
-        stream,
-        read.key_hash,
-        record.key,
-        read.record_fp,
-        read.position,
-        missing,
-        record.raw(),
-        record.source,
-        record.lines[0],
-    )

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import exact_json
-from crossdock.delivery.operations import Operation, payload_fp
+from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
@@ -52,16 +52,15 @@ class References:
         """In a plan: remember what the first of two steps would have delivered."""
         if self._planned is None:
             return
-        scope, key_hash, key = operation.scope, operation.key_hash, operation.record.key
-        self._first_steps[scope, key_hash] = Binding(
-            key_hash=key_hash,
-            key=key,
-            platform_id=_symbol(scope, key),
-            record_fp=operation.record_fp,
-            fp_algorithm=operation.fp_algorithm,
-            position=operation.position,
+        scope, identity = operation.scope, operation.identity
+        self._first_steps[scope, identity.key_hash] = Binding(
+            key_hash=identity.key_hash,
+            key=identity.key,
+            platform_id=_symbol(scope, identity.key),
+            fingerprint=None,
+            position=identity.position,
+            step=operation.step,
             payload=operation.after,
-            payload_fp=payload_fp(operation.after),
             etag=None,
             counter=1,
         )

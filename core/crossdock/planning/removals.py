@@ -20,14 +20,13 @@ from crossdock.errors import RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
 from crossdock.project.project import BoundStream
 from crossdock.records import Record
-from crossdock.state import Binding, PendingRemoval, State, Transaction
-from crossdock.state.tables.bindings import UNKNOWN_FP
-from crossdock.state.tables.snapshot_history import GONE_FP, packed
+from crossdock.state import Binding, PendingRemoval, RecordIdentity, State, Transaction
+from crossdock.state.tables.snapshot_history import packed
 from crossdock.tally import Term
 
 TOLD = 5  # keys that a message names
 PART = 50_000  # keys looked up together
-_RECORD_FP, _PAYLOAD_FP = "_record_fp", "_payload_fp"
+_STEP = "_step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +103,19 @@ def removal(bound: BoundStream, binding: Binding, source: str) -> Operation:
     after = {**binding.payload, "active": False} if archives else {}
     return Operation(
         kind="update" if archives else "delete",
-        stream=bound.name,
-        resource=bound.stream.resource,
+        identity=RecordIdentity(bound.name, binding.key, binding.key_hash, None, binding.position, source, 0),
         scope=bound.scope,
-        record=Record(binding.key, (), source, (0,)),  # it stands on no line
-        key_hash=binding.key_hash,
-        record_fp=GONE_FP,
-        fp_algorithm=bound.stream.fingerprint,
-        position=binding.position,
+        record=Record(binding.key, (), source, (0,)),
         after=after,
         changes={"active": False} if archives and binding.payload.get("active") is not False else {},
         binding=binding,
+        step="remove",
     )
 
 
 def verb(operation: Operation) -> str:
     """What *operation* is called where people read it: its kind, or ``archive``."""
-    return "archive" if operation.kind == "update" and operation.record_fp == GONE_FP else operation.kind
+    return "archive" if operation.kind == "update" and operation.step == "remove" else operation.kind
 
 
 # ---- which records may be removed
@@ -135,22 +130,22 @@ def _removable(
     """
     facts = _facts(tx, bound, lost)
     if bound.stream.on_gone == "archive":
-        facts = facts.filter(pl.col(_RECORD_FP) != GONE_FP)
+        facts = facts.filter(pl.col(_STEP) != "remove")
     terms: Counter[Term] = Counter({"gone": facts.height})
-    ours = facts.filter(pl.col(_PAYLOAD_FP) != UNKNOWN_FP)[KEY_HASH]
+    ours = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(ours)
-    dead_letters = [(key, status) for key, fp, status, _ in tx.dead_letters.fingerprints(bound.name) if fp == GONE_FP]
-    under_way = [*(each.key_hash for each in found.waiting), *(each.key_hash for each in found.unsettled)]
+    rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]
+    under_way = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
     ours = _without(ours, _keys(under_way), terms, "ignored")
-    ours = _without(ours, _keys(key for key, status in dead_letters if status == "refused"), terms, "rejected")
-    ours = _without(ours, _keys(key for key, status in dead_letters if status == "dropped"), terms, "dropped")
+    ours = _without(ours, _keys(each.key_hash for each in rejected if each.status == "refused"), terms, "rejected")
+    ours = _without(ours, _keys(each.key_hash for each in rejected if each.status == "dropped"), terms, "dropped")
     return ours, terms
 
 
 def _facts(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
-    schema = {KEY_HASH: fingerprint.HASH, _RECORD_FP: fingerprint.HASH, _PAYLOAD_FP: fingerprint.HASH}
+    schema = {KEY_HASH: fingerprint.HASH, _STEP: pl.String}
     return pl.concat(  # in parts: as many Python tuples as a whole table has records would not fit
-        pl.DataFrame(list(tx.snapshots.facts(bound.scope, part[KEY_HASH].to_list())), schema=schema, orient="row")
+        pl.DataFrame(list(tx.snapshots.steps(bound.scope, part[KEY_HASH].to_list())), schema=schema, orient="row")
         for part in keys.to_frame(KEY_HASH).iter_slices(PART)
     )
 
@@ -193,10 +188,11 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingRemoval, fo
     all_of_it, rest = set(approved.key_hashes), set(wanted.key_hashes)
     if not rest <= all_of_it:
         return False
-    still_there = {key for key, fp, _ in tx.snapshots.facts(bound.scope, sorted(all_of_it - rest)) if fp != GONE_FP}
-    under_way = {intent.key_hash for intent in found.unsettled if intent.record_fp == GONE_FP}
-    refused = {key for key, fp, _, _ in tx.dead_letters.fingerprints(bound.name) if fp == GONE_FP}
-    return still_there <= under_way | refused
+    steps = tx.snapshots.steps(bound.scope, sorted(all_of_it - rest))
+    still_there = {key_hash for key_hash, step in steps if step != "remove"}
+    under_way = {intent.identity.key_hash for intent in found.unsettled if intent.step == "remove"}
+    rejected = {each.key_hash for each in tx.dead_letters.facts(bound.name) if each.step == "remove"}
+    return still_there <= under_way | rejected
 
 
 def _stopped(

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from crossdock.clock import Clock
 from crossdock.delivery.in_doubt_rules import rule_for
-from crossdock.delivery.operations import PARTIAL, Kind, Operation
+from crossdock.delivery.operations import Kind, Operation
 from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
@@ -124,7 +124,7 @@ class _Preview:
             if intent.first_sent_at and rule_for(intent, project.platform, now) == "park":
                 listener.in_doubt(intent)
             else:
-                self._remember("resend", intent.scope, intent.key_hash)
+                self._remember("resend", intent.scope, intent.identity.key_hash)
                 listener.resend(intent)
 
     def finished(self) -> Planned:
@@ -187,8 +187,8 @@ class _Preview:
 
     def _pour(self, decided: PlannedChunk) -> None:
         for operation in decided.operations:
-            self._remember(verb(operation), operation.scope, operation.key_hash)
-            if operation.record_fp != PARTIAL:
+            self._remember(verb(operation), operation.scope, operation.identity.key_hash)
+            if operation.step != "open":
                 self.result.tallies[decided.bound.name].count(_TERMS[operation.kind])
             self._sink.operation(operation)
         for dead_letter in decided.dead_letters:

@@ -92,23 +92,23 @@ class Digest:
         )
 
     def _operation(self, operation: Operation) -> None:
-        self._add(operation.kind, operation.stream, operation.record.key, operation.changes)
+        self._add(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
         self.listener.operation(operation)
 
     def _refused(self, dead_letter: DeadLetter) -> None:
-        self._add("refuse", dead_letter.stream, dead_letter.key, dead_letter.code)
+        self._add("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
         self.listener.refused(dead_letter)
 
     def _waiting(self, record: WaitingRecord) -> None:
-        self._add("wait", record.stream, record.key, record.waits_for)
+        self._add("wait", record.identity.stream, record.identity.key, record.waits_for)
         self.listener.waiting(record)
 
     def _resend(self, intent: Intent) -> None:
-        self._add("resend", intent.stream, intent.key, intent.idempotency_key)
+        self._add("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
         self.listener.resend(intent)
 
     def _in_doubt(self, intent: Intent) -> None:
-        self._add("in doubt", intent.stream, intent.key, intent.idempotency_key)
+        self._add("in doubt", intent.identity.stream, intent.identity.key, intent.idempotency_key)
         self.listener.in_doubt(intent)
 
     def _add(self, *facts: object) -> None:

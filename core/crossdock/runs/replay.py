@@ -11,7 +11,6 @@ from crossdock.project.connector_errors import FailureCount
 from crossdock.project.project import BoundStream
 from crossdock.records import Record
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
-from crossdock.state.tables.snapshot_history import GONE_FP
 from crossdock.tally import Tally
 
 
@@ -29,14 +28,14 @@ class Replay:
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen letters, but for those of whose record an operation is unsettled."""
-        skipped = {intent.key_hash for intent in unsettled}
+        skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
-        chosen = [each for each in chosen if each.key_hash not in skipped]
+        chosen = [each for each in chosen if each.identity.key_hash not in skipped]
         self._dead_letters = [each for each in chosen if each.raw]
         if self._bound.stream.on_gone != "nothing":
-            refused = [each for each in chosen if each.record_fp == GONE_FP]
-            self.gone = Removals(removed=tuple(each.key_hash for each in refused), source="replay")
+            refused = [each for each in chosen if each.step == "remove"]
+            self.gone = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
         self._tally.count("carried_over", self.expected)
         advance(self.expected)
 
@@ -54,8 +53,8 @@ class Replay:
 
     def records(self) -> Iterator[KeyedRecord]:
         for dead_letter in self._dead_letters:
-            record = Record.restored(dead_letter.key, dead_letter.source, dead_letter.raw)
-            yield KeyedRecord(record, dead_letter.key_hash, dead_letter.record_fp, dead_letter.position)
+            record = Record.restored(dead_letter.identity.key, dead_letter.identity.source, dead_letter.raw)
+            yield KeyedRecord(record, dead_letter.identity)
 
     def finish(self) -> None:
         """Nothing was read from the source, so nothing of it is worked through."""

@@ -9,7 +9,6 @@ from functools import partial
 
 from crossdock.clock import Clock
 from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.operations import PARTIAL
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError, CrossdockError, InternalError, StateError, StoppedError
@@ -84,7 +83,7 @@ def replay(
     with opened(project, clock) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.look() as tx:
-            names = {dead_letter.stream for dead_letter in tx.dead_letters.chosen(choice)} & known
+            names = {dead_letter.identity.stream for dead_letter in tx.dead_letters.chosen(choice)} & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' shows what there is"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
@@ -215,8 +214,8 @@ class Run:
         """Deliver what earlier runs left; False if the run must end."""
         unsettled = self._session.left(streams)
         for intent in unsettled:
-            if intent.record_fp != PARTIAL:  # its record waits, and is counted there
-                self._tally(intent.stream).count("carried_over")
+            if intent.step != "open":  # its record waits, and is counted there
+                self._tally(intent.identity.stream).count("carried_over")
         self._progress.proceed("sending what the last run left", len(unsettled))
         self._resuming = True
         names = {bound.name for bound in streams}
@@ -299,14 +298,14 @@ class Run:
 
     def _settled(self, item: Settlement) -> None:
         intent = item.intent
-        if intent.record_fp == PARTIAL:  # the first of two steps: unless it was refused, its record still waits
-            self._opened.add((intent.stream, intent.key_hash))
+        if intent.step == "open":  # the first of two steps: unless it was refused, its record still waits
+            self._opened.add((intent.identity.stream, intent.identity.key_hash))
             if intent.status == "rejected":
-                self._tally(intent.stream).count("carried_over", self._resuming)
-                self._tally(intent.stream).count("rejected")
+                self._tally(intent.identity.stream).count("carried_over", self._resuming)
+                self._tally(intent.identity.stream).count("rejected")
             return
-        first_time = intent.operation == "create" or (intent.stream, intent.key_hash) in self._opened
-        self._tally(intent.stream).count(_term(item, first_time=first_time))
+        first_time = intent.operation == "create" or (intent.identity.stream, intent.identity.key_hash) in self._opened
+        self._tally(intent.identity.stream).count(_term(item, first_time=first_time))
         self._progress.advance()
         self._progress.allowance(self._allowance.tokens)
 

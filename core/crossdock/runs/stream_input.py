@@ -79,7 +79,9 @@ class StreamInput:
         self._tally.take_rows(counted)
         if self._gone.warning is not None:
             bound.context.place.progress.warn(self._gone.warning)
-        self._left_alone = {w.key_hash for w in self._waiting} & {intent.key_hash for intent in unsettled}
+        self._left_alone = {w.identity.key_hash for w in self._waiting} & {
+            intent.identity.key_hash for intent in unsettled
+        }
         self._left_alone -= set(found.replaced)
         self._count(found)
 
@@ -88,7 +90,7 @@ class StreamInput:
         nothing = not scan.latest.height and not snapshot
         known = key_index.nothing() if nothing else self._known()
         with self._state.look() as tx:
-            dead_letters = tx.dead_letters.fingerprints(self._bound.name)
+            dead_letters = tx.dead_letters.facts(self._bound.name)
         return compare.compare(
             scan.latest, known, dead_letters=dead_letters, waiting=self._waiting, unsettled=unsettled, snapshot=snapshot
         )
@@ -170,9 +172,9 @@ class StreamInput:
         given = 0
         passed_over = {*self._delta.replaced, *self._left_alone}
         waited = (
-            KeyedRecord(Record.restored(w.key, w.source, w.raw), w.key_hash, w.record_fp, w.position)
+            KeyedRecord(Record.restored(w.identity.key, w.identity.source, w.raw), w.identity)
             for w in self._waiting
-            if w.key_hash not in passed_over
+            if w.identity.key_hash not in passed_over
         )
         try:
             for given, read in enumerate(chain(waited, self._scan.records(self._delta.changed)), 1):  # noqa: B007

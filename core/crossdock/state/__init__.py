@@ -6,9 +6,10 @@ from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.content_digests import Digests
-from crossdock.state.tables.dead_letters import DeadLetter
+from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.state.tables.intents import Attempt, Intent
+from crossdock.state.tables.record_identity import RecordIdentity, Step
 from crossdock.state.tables.record_rows import DeadLetterFilter
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
@@ -21,6 +22,7 @@ __all__ = [
     "Attempt",
     "Binding",
     "DeadLetter",
+    "DeadLetterFacts",
     "DeadLetterFilter",
     "Digests",
     "DueRun",
@@ -29,6 +31,7 @@ __all__ = [
     "PastSnapshot",
     "PendingRemoval",
     "Pin",
+    "RecordIdentity",
     "RunRecord",
     "ScheduledRun",
     "Scope",
@@ -36,6 +39,7 @@ __all__ = [
     "SkippedRun",
     "State",
     "StateUrl",
+    "Step",
     "Transaction",
     "WaitingRecord",
     "create",

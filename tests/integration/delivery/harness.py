@@ -24,7 +24,7 @@ from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_target import PlatformTarget, Request, difference
 from crossdock.platform.profile import Profile
 from crossdock.records import Record
-from crossdock.state import Binding, Intent, Scope, State, Transaction
+from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
 from crossdock.transport.http_answers import Answer as HttpAnswer
 from crossdock.transport.http_client import HttpClient
 
@@ -200,34 +200,33 @@ class Batch:
 def operation(number: int) -> Operation:
     payload = {"externalId": f"wms:{number}", "sku": f"S{number}", "name": "x", "active": True}
     record = Record(str(number), ({"SKU": f"S{number}"},), "f.csv", (number + 2,))
-    return Operation(
-        "create", "wms.products", "product", SCOPE, record, number, number + 1, "xxh3_64", None, payload, payload, None
-    )
+    identity = RecordIdentity("wms.products", record.key, number, number + 1, None, record.source, number + 2)
+    return Operation("create", identity, SCOPE, record, payload, payload, None)
 
 
 def invoice(number: int) -> Operation:
     """The creation of an invoice, which has no name of ours on the wire."""
     payload = {"currency": "EUR", "number": number}
-    scope = Scope("platform", "invoice", "wms")
-    return replace(
-        operation(number), stream="wms.invoices", resource="invoice", scope=scope, after=payload, changes=payload
-    )
+    scope, first = Scope("platform", "invoice", "wms"), operation(number)
+    identity = first.identity._replace(stream="wms.invoices")
+    return replace(first, identity=identity, scope=scope, after=payload, changes=payload)
 
 
-def updating(binding: Binding, after: dict[str, Any], *, record_fp: int = 77) -> Operation:
+def updating(binding: Binding, after: dict[str, Any], *, fingerprint: int = 77) -> Operation:
     """The update that leads from what *binding* holds to *after*."""
-    return _of_bound("update", binding, after, difference(binding.payload, after), record_fp)
+    return _of_bound("update", binding, after, difference(binding.payload, after), fingerprint)
 
 
 def deleting(binding: Binding) -> Operation:
-    return _of_bound("delete", binding, binding.payload, {}, binding.record_fp)
+    return _of_bound("delete", binding, binding.payload, {}, binding.fingerprint)
 
 
 def _of_bound(
-    kind: Kind, binding: Binding, after: dict[str, Any], changes: dict[str, Any], record_fp: int
+    kind: Kind, binding: Binding, after: dict[str, Any], changes: dict[str, Any], fingerprint: int | None
 ) -> Operation:
     first = operation(binding.key_hash)
-    return replace(first, kind=kind, record_fp=record_fp, after=after, changes=changes, binding=binding)
+    identity = first.identity._replace(fingerprint=fingerprint)
+    return replace(first, kind=kind, identity=identity, after=after, changes=changes, binding=binding)
 
 
 class Defective(PlatformTarget):
@@ -330,7 +329,7 @@ class Bench:
     def unsettled(self) -> dict[str, str]:
         """Status by record key."""
         with self.state.begin() as tx:
-            return {each.key: each.status for each in tx.intents.unsettled()}
+            return {each.identity.key: each.status for each in tx.intents.unsettled()}
 
     def dead_letters(self) -> dict[str, str]:
         """Reason by record key."""

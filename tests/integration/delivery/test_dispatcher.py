@@ -67,7 +67,7 @@ def test_without_idempotency_nothing_is_sent_twice(bench: Bench, platform: Platf
     platform.script = lambda seen: None if b"wms:7" in seen.body else created(seen)
     bench.deliver(10)
     assert bench.statuses() == {"delivered": 9, "in_doubt": 1}
-    assert [intent.key for intent in bench.resume()] == ["7"]
+    assert [intent.identity.key for intent in bench.resume()] == ["7"]
     assert Counter(seen.body for seen in platform.seen).most_common(1)[0][1] == 1
 
 
@@ -96,7 +96,7 @@ def test_a_key_the_platform_has_forgotten_is_not_sent_again(
     platform.script = created
     later = SystemClock().now() + timedelta(hours=25)
     monkeypatch.setattr(SystemClock, "now", lambda _self: later)
-    assert [intent.key for intent in bench.resume()] == ["0"]
+    assert [intent.identity.key for intent in bench.resume()] == ["0"]
     assert (len(platform.seen), bench.bound()) == (sent, 0)
 
 
@@ -194,20 +194,8 @@ def test_an_update_is_a_patch_and_replaces_the_payload(bench: Bench, platform: P
         binding = tx.bindings.get(SCOPE, [0])[0]
     first = operation(0)
     after = first.after | {"name": "y"}
-    changed = Operation(
-        "update",
-        first.stream,
-        first.resource,
-        SCOPE,
-        first.record,
-        0,
-        77,
-        "xxh3_64",
-        None,
-        after,
-        {"name": "y"},
-        binding,
-    )
+    identity = first.identity._replace(fingerprint=77)
+    changed = Operation("update", identity, SCOPE, first.record, after, {"name": "y"}, binding)
     bench.run(lambda dispatcher: dispatcher.deliver(iter([Batch([changed])])))
     create, update = platform.seen
     assert (update.method, update.path, update.body) == (
@@ -218,4 +206,4 @@ def test_an_update_is_a_patch_and_replaces_the_payload(bench: Bench, platform: P
     assert update.key != create.key
     with bench.state.begin() as tx:
         now = tx.bindings.get(SCOPE, [0])[0]
-    assert (now.payload, now.record_fp, now.counter, now.platform_id) == (after, 77, 2, binding.platform_id)
+    assert (now.payload, now.fingerprint, now.counter, now.platform_id) == (after, 77, 2, binding.platform_id)

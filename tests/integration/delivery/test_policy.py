@@ -115,7 +115,7 @@ def test_what_is_there_already_is_not_written(bench: Bench, platform: Platform, 
     assert bench.settled[-1].untouched
     assert bench.story(0)[-1] == ("update", "delivered", 2)
     now = bench.binding(0)
-    assert (now.payload["name"], now.etag, now.record_fp) == ("y", shelf.tag(name), 77)
+    assert (now.payload["name"], now.etag, now.fingerprint) == ("y", shelf.tag(name), 77)
 
 
 def test_a_record_that_others_change_again_and_again_is_a_conflict(
@@ -276,7 +276,7 @@ def test_a_new_record_that_the_platform_has_under_our_name_stops_the_run(
 ) -> None:
     """The state has forgotten it, so it may have forgotten what cannot be looked up: nothing of that is sent."""
     shelf.put(operation(0).after)
-    with pytest.raises(RefusedError, match="the state does not know that it was sent") as told:
+    with pytest.raises(RefusedError, match="the state has no record of sending it") as told:
         bench.deliver(1)
     assert "crossdock state restored" in (told.value.hint or "")
     assert told.value.exit_code == 4
@@ -621,9 +621,9 @@ def test_keys_are_never_used_for_other_bytes(bench: Bench, platform: Platform, s
     for turn in range(3):
         binding = bench.binding(0)
         shelf.edit(binding.platform_id, color=str(turn))
-        bench.carry_out([updating(binding, binding.payload | {"name": f"n{turn % 2}"}, record_fp=turn)])
+        bench.carry_out([updating(binding, binding.payload | {"name": f"n{turn % 2}"}, fingerprint=turn)])
         bench.carry_out([deleting(bench.binding(0))])
-        bench.carry_out([replace(operation(0), record_fp=turn)])
+        bench.carry_out([replace(operation(0), identity=operation(0).identity._replace(fingerprint=turn))])
     bytes_of: dict[str, set[tuple[str, str, bytes]]] = {}
     for seen in platform.of("POST", "PATCH", "DELETE"):
         bytes_of.setdefault(seen.key, set()).add((seen.method, seen.path, seen.body))

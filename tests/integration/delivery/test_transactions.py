@@ -223,7 +223,8 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
 
 
 def _older(dead_letter: DeadLetter) -> DeadLetter:
-    return replace(dead_letter, record_fp=4, message="as it was before")
+    identity = dead_letter.identity._replace(fingerprint=4)
+    return replace(dead_letter, identity=identity, message="as it was before")
 
 
 def content(url: StateUrl) -> dict[str, list[dict[str, Any]]]:

@@ -7,23 +7,19 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.delivery import operator_actions
-from crossdock.delivery.operations import PARTIAL
 from crossdock.errors import ConfigError
-from crossdock.state import DeadLetterFilter, Intent, State, WaitingRecord
+from crossdock.state import DeadLetterFacts, DeadLetterFilter, Intent, RecordIdentity, Scope, State, Step, WaitingRecord
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 STREAM = "wms.accounts"
 
 
-def intent(number: int, *, record_fp: int, operation: str = "create") -> Intent:
+def intent(number: int, *, step: Step = "whole", operation: str = "create") -> Intent:
     return Intent(
-        stream=STREAM,
-        target="platform",
-        resource="ledger_account",
-        namespace="wms",
-        key_hash=number,
-        key=f"K{number}",
+        identity=RecordIdentity(STREAM, f"K{number}", number, 5, None, "f.csv", 2),
+        scope=Scope("platform", "ledger_account", "wms"),
         operation=operation,
+        step=step,
         counter=1,
         idempotency_key=f"key-{number}",
         method="POST",
@@ -31,19 +27,16 @@ def intent(number: int, *, record_fp: int, operation: str = "create") -> Intent:
         body=b'{"name":"x"}',
         before=None,
         after=None,
-        record_fp=record_fp,
-        fp_algorithm="xxh3_64",
-        position=None,
         raw={"rows": [["x"]]},
-        source="f.csv",
-        line=2,
         status="in_doubt",
         first_sent_at=AT,
     )
 
 
-def waiting(number: int, record_fp: int) -> WaitingRecord:
-    return WaitingRecord(STREAM, number, f"K{number}", record_fp, None, [], {"rows": [["x"]]}, "f.csv", 2)
+def waiting(number: int, fingerprint: int) -> WaitingRecord:
+    return WaitingRecord(
+        RecordIdentity(STREAM, f"K{number}", number, fingerprint, None, "f.csv", 2), [], {"rows": [["x"]]}
+    )
 
 
 def unsettled(state: State, *intents: Intent) -> list[Intent]:
@@ -56,18 +49,18 @@ def unsettled(state: State, *intents: Intent) -> list[Intent]:
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:
     """Of a record that waits while its first step is in doubt, what is remembered is how the whole one reads."""
-    found = unsettled(state, intent(1, record_fp=PARTIAL))
+    found = unsettled(state, intent(1, step="open"))
     with state.begin() as tx:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
         operator_actions.drop(tx, [], tx.waiting_records.of(STREAM), found, at=AT)
     with state.begin() as tx:
-        assert tx.dead_letters.fingerprints(STREAM) == [(1, 77, "dropped", None)]
+        assert tx.dead_letters.facts(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
         assert (tx.waiting_records.of(STREAM), tx.intents.unsettled()) == ([], [])
 
 
 def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:
     """An operation that a person says did not happen keeps its key and is pending, without a first sending."""
-    found = unsettled(state, intent(1, record_fp=5))
+    found = unsettled(state, intent(1))
     with state.begin() as tx:
         operator_actions.not_delivered(tx, found, at=AT)
     with state.begin() as tx:
@@ -77,7 +70,7 @@ def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:
 
 def test_a_creation_that_happened_needs_its_id(state: State) -> None:
     """Without an id, or with one for two records, nothing is bound; with it the record is."""
-    found = unsettled(state, intent(1, record_fp=5), intent(2, record_fp=6))
+    found = unsettled(state, intent(1), intent(2))
     with state.begin() as tx:
         for chosen, given in ((found, "acc_1"), (found[:1], None)):
             with pytest.raises(ConfigError, match="bound to its id"):
@@ -86,4 +79,4 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
         operator_actions.delivered(tx, found[:1], "acc_1", at=AT)
     with state.begin() as tx:
         assert tx.bindings.ids(found[0].scope, [1, 2]) == {1: "acc_1"}
-        assert [each.key for each in tx.intents.unsettled()] == ["K2"]
+        assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]

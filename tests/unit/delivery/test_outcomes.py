@@ -20,7 +20,7 @@ from crossdock.delivery import outcomes
 from crossdock.delivery.masking import Masks
 from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.platform import error_answers
-from crossdock.state import Intent
+from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
 from crossdock.transport.http_client import HttpClient
 
@@ -129,9 +129,9 @@ def test_a_problem_document_is_read_within_bounds() -> None:
 def test_a_mask_does_not_lengthen_a_pointer() -> None:
     """Each masked word grows, and the pointer stays within its bound."""
     intent = Intent(
-        stream="s", target="platform", resource="customer", namespace="n", key_hash=1, key="k", operation="create",
-        counter=1, idempotency_key="i", method="POST", path="/", body=exact_json.dumps({"name": "bob"}), before=None,
-        after=None, record_fp=0, fp_algorithm="a", position=None, if_match=None, raw={}, source="f", line=1,
+        identity=RecordIdentity("s", "k", 1, 5, None, "f", 1), scope=Scope("platform", "customer", "n"),
+        operation="create", step="whole", counter=1, idempotency_key="i", method="POST", path="/",
+        body=exact_json.dumps({"name": "bob"}), before=None, after=None, if_match=None, raw={},
     )  # fmt: skip
     given = Outcome("rejected", "", 422, pointer="/bob" * 75)
     masked = Masks({}).applied(intent, given).pointer

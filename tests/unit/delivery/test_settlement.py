@@ -13,7 +13,7 @@ from tests.unit.state.test_store import AT, intent, start
 
 from crossdock import exact_json
 from crossdock.delivery import settlement
-from crossdock.delivery.operations import bytes_after, canonical_fp, payload_after, payload_fp
+from crossdock.delivery.operations import bytes_after, payload_after
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settlement import Settlement
 from crossdock.state import State
@@ -37,7 +37,7 @@ def test_the_bytes_of_a_payload_are_its_canonical_ones(payload: dict[str, Any], 
     updated = replace(created, operation="update", before={}, after=payload, body=exact_json.dumps(changes))
     for each in (created, updated):
         assert bytes_after(each) == exact_json.dumps(payload_after(each)) == exact_json.dumps(payload)
-        assert canonical_fp(bytes_after(each)) == payload_fp(payload)
+        assert bytes_after(each) == exact_json.dumps(payload)
 
 
 def test_every_kind_of_delivery_is_bound(state: State) -> None:
@@ -61,5 +61,4 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
             1: ("p1", price, '"1"'),
             2: ("p2", price, None),
         }
-        assert {each.payload_fp for each in bound.values()} == {payload_fp(price)}
         assert tx.intents.unsettled() == []

@@ -23,7 +23,7 @@ from crossdock.errors import InternalError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE, RawBatch, Record
-from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
+from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.tables.key_index import KNOWN_FP
 from crossdock.tally import Tally
 
@@ -148,7 +148,7 @@ def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:
     """Every part of a key must be there; the letter names the empty column and keeps the row."""
     rows: Rows = [{"K": "a", "L": ""}, {"K": None, "L": "x"}, {"K": "a b", "L": "x|y"}]
     counted, tally = scan(Things(key=("K", "L")), [batch(rows)], tmp_path)
-    assert [(dead_letter.code, dead_letter.pointer, dead_letter.line) for dead_letter in counted.keyless] == [
+    assert [(dead_letter.code, dead_letter.pointer, dead_letter.identity.line) for dead_letter in counted.keyless] == [
         ("key_missing", "L", 2),
         ("key_missing", "K", 3),
     ]
@@ -160,7 +160,7 @@ def test_a_key_of_any_length_names_no_record(tmp_path: Path) -> None:
     """A key goes into names, messages and tables, so one that is longer than any name is a dead letter."""
     rows: Rows = [{"K": "a" * 1000, "L": "x"}, {"K": "ä" * 501, "L": "x"}, {"K": "a", "L": "\n" * 1001}]
     counted, tally = scan(Things(key=("K", "L")), [batch(rows)], tmp_path)
-    assert [(dead_letter.pointer, dead_letter.line) for dead_letter in counted.keyless] == [("K", 3), ("L", 4)]
+    assert [(dead_letter.pointer, dead_letter.identity.line) for dead_letter in counted.keyless] == [("K", 3), ("L", 4)]
     assert {dead_letter.message for dead_letter in counted.keyless} == {
         "has more than 1,000 bytes, so the row names no record"
     }
@@ -199,7 +199,11 @@ def test_chunks_are_small_where_records_are_large(monkeypatch: pytest.MonkeyPatc
 
     def chunk_sizes(cells: Mapping[str, str | None]) -> list[int]:
         reads = (
-            KeyedRecord(Record(f"{number}", (dict(cells),), "a.csv", (2,)), number, 0, None) for number in range(100)
+            KeyedRecord(
+                Record(f"{number}", (dict(cells),), "a.csv", (2,)),
+                RecordIdentity("s", f"{number}", number, 5, None, "a.csv", 2),
+            )
+            for number in range(100)
         )
         return [len(chunk) for chunk in record_chunks.in_chunks(reads, 30)]
 
@@ -330,11 +334,11 @@ def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: p
     }
     reads = list(counted.records(found.changed))
     assert {
-        read.record.key: (read.record.row["V"], read.record.row["T"], read.position, read.record.lines)
+        read.record.key: (read.record.row["V"], read.record.row["T"], read.identity.position, read.record.lines)
         for read in reads
     } == expected
     fps = dict(counted.latest.select(KEY_HASH, FP).iter_rows())
-    assert {read.key_hash: read.record_fp for read in reads} == {
+    assert {read.identity.key_hash: read.identity.fingerprint for read in reads} == {
         key_hash: fps[key_hash] for key_hash in key_hashes(list(expected)).values()
     }
 
@@ -374,7 +378,7 @@ def test_what_is_gone_or_beside_is_found_though_places_tell_the_rest(tmp_path: P
     counted.take([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
     assert counted.latest[SAME].sum() == (0 if grouped else 8)
     hashes = key_hashes(["2", "4"])
-    waits = WaitingRecord("w.things", hashes["2"], "2", 1, None, [], {}, "f", 1)
+    waits = WaitingRecord(RecordIdentity("w.things", "2", hashes["2"], 1, None, "f", 1), [], {})
     found = compare.compare(counted.latest, known_of(first), waiting=[waits], unsettled=[], snapshot=True)
     assert (found.unchanged, found.changed.height) == (8, 0)
     assert (found.gone.to_list(), found.replaced, found.unmoved) == ([hashes["4"]], [hashes["2"]], [hashes["2"]])
@@ -389,7 +393,7 @@ def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
     fps = dict(counted.latest.select(KEY_HASH, FP).iter_rows())
 
     def bound(key: str, fp: int, position: str) -> Binding:
-        return Binding(hashes[key], key, f"p{key}", fp, "xxh3_64", position, {}, 0, None, 1)
+        return Binding(hashes[key], key, f"p{key}", fp, position, "whole", {}, None, 1)
 
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-01-01", owner="t", at=AT)
@@ -397,14 +401,20 @@ def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
         tx.bindings.put(
             SCOPE, [same, bound("changed", 1, "4"), bound("stale", 1, "6"), bound("gone", 1, "1")], run_id=run, at=AT
         )
-        waits = WaitingRecord("w.things", hashes["waits"], "waits", 1, "4", [], {}, "f", 1)
-        old = WaitingRecord("w.things", hashes["new"], "new", 1, "7", [], {}, "f", 1)
+        waits = WaitingRecord(RecordIdentity("w.things", "waits", hashes["waits"], 1, "4", "f", 1), [], {})
+        old = WaitingRecord(RecordIdentity("w.things", "new", hashes["new"], 1, "7", "f", 1), [], {})
         key_hash = hashes["refused"]
         dead_letter = DeadLetter(
-            "w.things", key_hash, "", fps[key_hash], "plan", "rejected", None, "", {}, None, "f", 1
+            RecordIdentity("w.things", "", key_hash, fps[key_hash], None, "f", 1),
+            "plan",
+            "rejected",
+            None,
+            "",
+            {},
+            None,
         )
         tx.dead_letters.put([dead_letter], run_id=run, at=AT)
-        dead_letters = tx.dead_letters.fingerprints("w.things")
+        dead_letters = tx.dead_letters.facts("w.things")
     known = state.known(SCOPE)
     found = compare.compare(
         counted.latest, known, dead_letters=dead_letters, waiting=[waits, old], unsettled=[], snapshot=True

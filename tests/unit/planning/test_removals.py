@@ -19,7 +19,7 @@ from tests.conftest import PIN
 
 from crossdock import registry
 from crossdock.connector import Connector, Context, GoneLimits, Mode, OnGone, Settings, Stream
-from crossdock.delivery.operations import Operation, payload_fp
+from crossdock.delivery.operations import Operation
 from crossdock.errors import ConfigError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.planning.completeness import Completeness
@@ -178,14 +178,14 @@ class Warehouse:
         return True, reading.gone.withheld.number if reading.gone.withheld else 0
 
     def _deliver(self, operation: Operation, run_id: int, tally: Tally) -> None:
-        key, payload = operation.key_hash, operation.after
+        key, payload = operation.identity.key_hash, operation.after
         with self._state.begin() as tx:
             if operation.kind == "delete":
                 tx.bindings.bury(SCOPE, [key], at=self._clock.now())
                 tally.count("deleted")
                 return
-            fps = operation.record_fp, operation.fp_algorithm
-            made = Binding(key, operation.record.key, "p", *fps, None, payload, payload_fp(payload), None, 1)
+            fingerprint, step = operation.identity.fingerprint, operation.step
+            made = Binding(key, operation.record.key, "p", fingerprint, None, step, payload, None, 1)
             tx.bindings.put(SCOPE, [made], run_id=run_id, at=self._clock.now())
             tally.count("created" if operation.binding is None else "updated")
 

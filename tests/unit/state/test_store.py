@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from itertools import pairwise
@@ -27,9 +28,11 @@ from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import (
     Binding,
     DeadLetter,
+    DeadLetterFacts,
     FileFacts,
     Intent,
     Pin,
+    RecordIdentity,
     Scope,
     State,
     StateUrl,
@@ -55,11 +58,10 @@ def binding(number: int, **changes: Any) -> Binding:
         "key_hash": number,
         "key": f"K{number}",
         "platform_id": f"prd_{number}",
-        "record_fp": 10 + number,
-        "fp_algorithm": "xxh3_64",
+        "fingerprint": 10 + number,
         "position": None,
+        "step": "whole",
         "payload": {"name": "x", "unitPrice": Decimal("0.1")},
-        "payload_fp": 20,
         "etag": None,
         "counter": 1,
     }
@@ -68,13 +70,10 @@ def binding(number: int, **changes: Any) -> Binding:
 
 def intent(number: int, **changes: Any) -> Intent:
     facts: dict[str, Any] = {
-        "stream": "wms.products",
-        "target": "platform",
-        "resource": "product",
-        "namespace": "wms",
-        "key_hash": number,
-        "key": f"K{number}",
+        "identity": RecordIdentity("wms.products", f"K{number}", number, 5, None, "f.csv", 2),
+        "scope": SCOPE,
         "operation": "create",
+        "step": "whole",
         "counter": 1,
         "idempotency_key": f"key-{number}",
         "method": "POST",
@@ -82,14 +81,17 @@ def intent(number: int, **changes: Any) -> Intent:
         "body": b'{"name":"\xc3\xa9"}',
         "before": None,
         "after": None,
-        "record_fp": 5,
-        "fp_algorithm": "xxh3_64",
-        "position": None,
         "raw": {"columns": ["A"], "rows": [["0017"]], "lines": [2]},
-        "source": "f.csv",
-        "line": 2,
     }
-    return Intent(**(facts | changes))
+    return Intent(**_changed(facts, changes))
+
+
+def _changed(facts: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """*facts* with *changes*, some of which may be of the identity or the scope."""
+    identity = {name: changes.pop(name) for name in RecordIdentity._fields if name in changes}
+    scope = {name: changes.pop(name) for name in Scope.__slots__ if name in changes}
+    whole = {"identity": facts["identity"]._replace(**identity), "scope": replace(facts["scope"], **scope)}
+    return facts | whole | changes
 
 
 def test_bindings_come_back_as_they_went_in(state: State) -> None:
@@ -97,11 +99,11 @@ def test_bindings_come_back_as_they_went_in(state: State) -> None:
     run = start(state)
     top = (1 << 128) - 1
     with state.begin() as tx:
-        tx.bindings.put(SCOPE, [binding(top, record_fp=top), binding(2)], run_id=run, at=AT)
+        tx.bindings.put(SCOPE, [binding(top, fingerprint=top), binding(2)], run_id=run, at=AT)
         tx.bindings.put(SCOPE, [binding(2, counter=7, position="2026")], run_id=run, at=AT)
     with state.begin() as tx:
         assert tx.bindings.get(SCOPE, [top, 2, 3]) == {
-            top: binding(top, record_fp=top),
+            top: binding(top, fingerprint=top),
             2: binding(2, counter=7, position="2026"),
         }
         assert tx.bindings.ids(SCOPE, [top]) == {top: f"prd_{top}"}
@@ -122,7 +124,10 @@ def test_intents_move_and_are_found_again(state: State) -> None:
         tx.intents.move([second], at=AT)
     with state.begin() as tx:
         left = tx.intents.unsettled()
-        assert [(item.key, item.status, item.attempts) for item in left] == [("K1", "sending", 1), ("K3", "pending", 0)]
+        assert [(each.identity.key, each.status, each.attempts) for each in left] == [
+            ("K1", "sending", 1),
+            ("K3", "pending", 0),
+        ]
         assert left[0].body == first.body
         assert left[0].first_sent_at == AT
         assert left[0] == first
@@ -157,7 +162,7 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
     """A record refused again counts its attempts and keeps the run that refused it first."""
     first, second = start(state), start(state)
     dead_letter = DeadLetter(
-        "s", 1, "K", 5, "mapping", "bad_value", "QTY", "is no decimal", {"columns": []}, None, "f", 3
+        RecordIdentity("s", "K", 1, 5, None, "f", 3), "mapping", "bad_value", "QTY", "is wrong", {"columns": []}, None
     )
     for run in (first, second):
         with state.begin() as tx:
@@ -165,7 +170,7 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
     with state.begin() as tx:
         (found,) = tx.dead_letters.listed(limit=10)
         assert (found["first_run_id"], found["run_id"], found["attempts"]) == (first, second, 2)
-        assert tx.dead_letters.fingerprints("s") == [(1, 5, "refused", None)]
+        assert tx.dead_letters.facts("s") == [DeadLetterFacts(1, 5, None, "refused", "whole")]
         tx.dead_letters.clear("s", [1])
         assert tx.dead_letters.listed(limit=10) == []
 
@@ -173,7 +178,8 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
 def test_a_waiting_record_keeps_its_since(state: State) -> None:
     """A record that waits for another night still says since when it waits."""
     run = start(state)
-    record = WaitingRecord("s", 1, "K", 5, None, [{"resource": "product", "namespace": "w", "key": "P"}], {}, "f", 3)
+    product = {"resource": "product", "namespace": "w", "key": "P"}
+    record = WaitingRecord(RecordIdentity("s", "K", 1, 5, None, "f", 3), [product], {})
     for at in (AT, AT + timedelta(days=1)):
         with state.begin() as tx:
             tx.waiting_records.put([record], run_id=run, at=at)

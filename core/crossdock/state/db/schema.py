@@ -1,8 +1,4 @@
-"""The tables of the state: what was delivered, what is on its way, what was refused, what waits.
-
-Columns that later work needs (fence, lease, due, counter, namespace) are here from the first version, so that nobody's
-state needs surgery. Times are UTC instants, hashes unsigned 128 bits, payloads exact JSON.
-"""
+"""The tables of the state. Times are UTC instants, hashes unsigned 128 bits, payloads exact JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    UniqueConstraint,
 )
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
@@ -55,11 +50,9 @@ runs = Table(
     metadata,
     Column("id", _Serial, primary_key=True),
     Column("job", String(128)),
-    Column("due", UtcDateTime),
     Column("business_date", String(10), nullable=False),
     Column("owner", String(128), nullable=False),
     Column("fence", BigInteger, nullable=False, default=1),
-    Column("lease_until", UtcDateTime),
     Column("started_at", UtcDateTime, nullable=False),
     Column("finished_at", UtcDateTime),
     Column("status", String(16), nullable=False),
@@ -68,7 +61,6 @@ runs = Table(
     Column("tally", ExactJson),
     Column("error", Text),
     Column("timings", ExactJson),
-    UniqueConstraint("job", "due"),
 )
 
 bindings = Table(
@@ -78,11 +70,10 @@ bindings = Table(
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
     Column("platform_id", String(128), nullable=False, index=True),
-    Column("record_fp", Hash, nullable=False),
-    Column("fp_algorithm", String(16), nullable=False),
+    Column("record_fp", Hash),
+    Column("step", String(8), nullable=False),
     Column("position", Text),
     Column("payload", ExactJson, nullable=False),
-    Column("payload_fp", Hash, nullable=False),
     Column("etag", Text),
     Column("counter", BigInteger, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
@@ -111,8 +102,8 @@ intents = Table(
     Column("body", LargeBinary),
     Column("before", ExactJson),
     Column("after", ExactJson),
-    Column("record_fp", Hash, nullable=False),
-    Column("fp_algorithm", String(16), nullable=False),
+    Column("record_fp", Hash),
+    Column("step", String(8), nullable=False),
     Column("position", Text),
     Column("if_match", Text),
     Column("raw", ExactJson, nullable=False),
@@ -172,7 +163,8 @@ dead_letters = Table(
     Column("stream", String(192), primary_key=True),
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
-    Column("record_fp", Hash, nullable=False),
+    Column("record_fp", Hash),
+    Column("step", String(8), nullable=False),
     Column("stage", String(16), nullable=False),
     Column("code", String(32), nullable=False),
     Column("pointer", Text),

@@ -11,57 +11,55 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, select, update
 
 from crossdock import exact_json
-from crossdock.resources import ResourceName
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
 from crossdock.state.tables.key_index import Change, Stamps
+from crossdock.state.tables.record_identity import Step
 from crossdock.state.tables.scopes import Scope, within_given
 
 
-@dataclass(slots=True)  # a frozen one takes ten times as long to make, and a night makes as many as there are changes
+@dataclass(slots=True)  # a frozen one takes ten times as long to make, and a run makes one for each change
 class Binding:
-    """A record and its twin on the target.
+    """A record and its counterpart on the target.
 
     Attributes:
-        payload: The last accepted payload, wire names, references resolved.
-        counter: How many operations were minted for it; feeds idempotency keys.
+        fingerprint: Of the rows that the target's payload was made from; None unless *step* is ``whole``.
         position: Value of the stream's ``order_by`` columns, None without.
+        step: Of the operation that the target accepted last.
+        payload: The last accepted payload, wire names, references resolved; empty if *step* is ``import``.
+        counter: How many operations were made for it; part of idempotency keys.
     """
 
     key_hash: int
     key: str
     platform_id: str
-    record_fp: int
-    fp_algorithm: str
+    fingerprint: int | None
     position: str | None
+    step: Step
     payload: dict[str, Any]
-    payload_fp: int
     etag: str | None
     counter: int
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What the target has just accepted of a record: a binding to be, its payload as canonical JSON text."""
+    """What the target has just accepted of a record; *payload* is canonical JSON text."""
 
-    target: str
-    resource: ResourceName
-    namespace: str
+    scope: Scope
     key_hash: int
     key: str
     platform_id: str
-    record_fp: int
-    fp_algorithm: str
+    fingerprint: int | None
     position: str | None
+    step: Step
     payload: str
-    payload_fp: int
     etag: str | None
     counter: int
 
 
-UNKNOWN_FP = 0  # of a payload that was not delivered by us, so that we do not know it
-
-_FIELDS = tuple(table.c[name] for name in Binding.__slots__)
+_COLUMNS = {name: name for name in Binding.__slots__ if name != "fingerprint"} | {"record_fp": "fingerprint"}
+_SCOPE = {name: f"scope.{name}" for name in Scope.__slots__}
+_FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__slots__)
 _HERE = within_given(table)
 _IS_LIVE = table.c.deleted_at.is_(None)
 _GET = sql_statements.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
@@ -79,7 +77,7 @@ _BURY = sql_statements.Bulk(
     .values(deleted_at=bindparam("at"), payload={}, etag=None)
 )
 _FIXED = ("run_id", "updated_at", "deleted_at")
-_PUT = sql_statements.upserting(table, (*Accepted.__slots__, *_FIXED), ready=("payload",))
+_PUT = sql_statements.upserting(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
 
 
 class Bindings:
@@ -105,7 +103,7 @@ class Bindings:
         if not items:
             return
         self._stamps.changed(scope, [_change(item) for item in items])
-        columns = sql_statements.by_column(items, *Binding.__slots__)
+        columns = sql_statements.by_column(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         self._put(columns, {**scope.columns, "run_id": run_id, "updated_at": at})
 
@@ -115,10 +113,10 @@ class Bindings:
             return
         scopes: dict[Scope, list[Change]] = defaultdict(list)
         for item in items:
-            scopes[Scope(item.target, item.resource, item.namespace)].append(_change(item))
+            scopes[item.scope].append(_change(item))
         for scope, changes in scopes.items():
             self._stamps.changed(scope, changes)
-        self._put(sql_statements.by_column(items, *Accepted.__slots__), {"run_id": run_id, "updated_at": at})
+        self._put(sql_statements.by_column(items, **_SCOPE, **_COLUMNS), {"run_id": run_id, "updated_at": at})
 
     def _put(self, columns: Mapping[str, list[Any]], fixed: Mapping[str, Any]) -> None:
         _PUT.run(self._connection, columns, {**fixed, "deleted_at": None})
@@ -126,7 +124,7 @@ class Bindings:
     def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Say that the target has these no longer; what is kept of them is their counter."""
         if key_hashes:
-            self._stamps.changed(scope, [(key_hash, None, None) for key_hash in key_hashes])
+            self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
@@ -150,4 +148,4 @@ class Bindings:
 
 
 def _change(item: Binding | Accepted) -> Change:
-    return item.key_hash, item.record_fp, item.position
+    return Change(item.key_hash, item.fingerprint, item.position)

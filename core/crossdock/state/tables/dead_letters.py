@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters as table
+from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity import RecordIdentity, Step
 from crossdock.state.tables.record_rows import DeadLetterFilter, RowsByKey, of_stream
 
 
@@ -22,23 +24,31 @@ class DeadLetter:
         status: ``dropped`` once a person has said that it shall not be delivered as it reads.
     """
 
-    stream: str
-    key_hash: int
-    key: str
-    record_fp: int
+    identity: RecordIdentity
     stage: str
     code: str
     pointer: str | None
     message: str
     raw: dict[str, Any]
     mapped: dict[str, Any] | None
-    source: str
-    line: int
-    position: str | None = None
+    step: Step = "whole"
     status: str = "refused"
 
 
+class DeadLetterFacts(NamedTuple):
+    """What a comparison needs to know of a dead letter."""
+
+    key_hash: int
+    fingerprint: int | None
+    position: str | None
+    status: str
+    step: Step
+
+
+_PLAIN = tuple(name for name in DeadLetter.__slots__ if name != "identity")
+_COLUMNS = IDENTITY | {name: name for name in _PLAIN}
 _ROWS = RowsByKey(table)
+_PUT = sql_statements.upserting(table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at"))
 _STORIES = sql_statements.ByKey(
     select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(of_stream(table)),
     table.c.key_hash,
@@ -51,36 +61,36 @@ class DeadLetters:
 
     def put(self, rejected: Sequence[DeadLetter], *, run_id: int, at: datetime) -> None:
         """Write dead letters; one of the same record replaces the older one and remembers the first run."""
-        for stream in {dead_letter.stream for dead_letter in rejected}:
-            group = [dead_letter for dead_letter in rejected if dead_letter.stream == stream]
-            known = self._known(stream, [dead_letter.key_hash for dead_letter in group])
-            rows = []
-            for dead_letter in group:
-                first_run, last_run, attempts = known.get(dead_letter.key_hash, (run_id, 0, 0))
-                facts = {name: getattr(dead_letter, name) for name in DeadLetter.__slots__}
-                again = attempts + (last_run != run_id)  # a transaction that is tried again counts once
-                story = {"attempts": again, "first_run_id": first_run, "run_id": run_id, "refused_at": at}
-                rows.append(facts | story)
-            sql_statements.upsert(self._connection, table, rows)
+        for stream in {each.identity.stream for each in rejected}:
+            group = [each for each in rejected if each.identity.stream == stream]
+            known = self._known(stream, [each.identity.key_hash for each in group])
+            columns = sql_statements.by_column(group, **_COLUMNS)
+            found = [known.get(each.identity.key_hash, (run_id, 0, 0)) for each in group]
+            columns["first_run_id"] = [first_run for first_run, _, _ in found]
+            # a transaction that is tried again counts once
+            columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
+            _PUT.run(self._connection, columns, {"run_id": run_id, "refused_at": at})
 
     def _known(self, stream: str, key_hashes: list[int]) -> dict[int, tuple[int, int, int]]:
         found = _STORIES.rows(self._connection, {"stream": stream}, key_hashes)
         return {key_hash: tuple(story) for key_hash, *story in found}
 
-    def fingerprints(self, stream: str) -> list[tuple[int, int, str, str | None]]:
-        """Key hash, record fingerprint, status and position of every dead letter of *stream*."""
-        fields = (table.c.key_hash, table.c.record_fp, table.c.status, table.c.position)
-        return [tuple(row) for row in self._connection.execute(select(*fields).where(table.c.stream == stream))]
+    def facts(self, stream: str) -> list[DeadLetterFacts]:
+        """What a comparison needs to know of every dead letter of *stream*."""
+        fields = (table.c.key_hash, table.c.record_fp, table.c.position, table.c.status, table.c.step)
+        query = select(*fields).where(table.c.stream == stream)
+        return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
         """The letters of *choice* that are not dropped, oldest first."""
-        fields = [table.c[name] for name in DeadLetter.__slots__]
+        fields = [table.c[name] for name in _COLUMNS]
         query = select(*fields).where(table.c.status == "refused", table.c.key != "", *choice.conditions(table))
         if choice.code is not None:
             query = query.where(table.c.code == choice.code)
         if choice.since is not None:
             query = query.where(table.c.refused_at >= choice.since)
-        return [DeadLetter(*row) for row in self._connection.execute(query.order_by(table.c.refused_at, table.c.key))]
+        found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
+        return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
         """Remember that a person gave these up, as they read now."""

@@ -14,6 +14,8 @@ from crossdock.resources import ResourceName
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts
 from crossdock.state.db.schema import intents as table
+from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity import RecordIdentity, Step
 from crossdock.state.tables.scopes import Scope, within, within_given
 
 Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
@@ -34,13 +36,10 @@ class Intent:
         id: 0 until it stands in the state.
     """
 
-    stream: str
-    target: str
-    resource: ResourceName
-    namespace: str
-    key_hash: int
-    key: str
+    identity: RecordIdentity
+    scope: Scope
     operation: str
+    step: Step
     counter: int
     idempotency_key: str
     method: str
@@ -48,12 +47,7 @@ class Intent:
     body: bytes | None
     before: dict[str, Any] | None
     after: dict[str, Any] | None
-    record_fp: int
-    fp_algorithm: str
-    position: str | None
     raw: dict[str, Any]
-    source: str
-    line: int
     if_match: str | None = None
     status: Status = "pending"
     attempts: int = 0
@@ -63,8 +57,8 @@ class Intent:
     id: int = field(default=0, kw_only=True)
 
     @property
-    def scope(self) -> Scope:
-        return Scope(self.target, self.resource, self.namespace)
+    def resource(self) -> ResourceName:
+        return self.scope.resource
 
     def leave(self, at: datetime) -> None:
         """Its bytes are about to be sent, once more or for the first time."""
@@ -89,9 +83,11 @@ class Attempt:
     message: str
 
 
-_FIELDS = tuple(table.c[name] for name in Intent.__slots__)
+_PLAIN = tuple(name for name in Intent.__slots__ if name not in {"identity", "scope"})
+_COLUMNS = IDENTITY | {name: f"scope.{name}" for name in Scope.__slots__} | {name: name for name in _PLAIN}
+_FIELDS = tuple(table.c[name] for name in _COLUMNS)
 _IDS = sql_statements.Ids(table)
-_ADD = sql_statements.inserting(table, (*Intent.__slots__, "run_id", "fence", "created_at"), unless="idempotency_key")
+_ADD = sql_statements.inserting(table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key")
 _THIS = table.c.id == bindparam("row")
 _LEAVE = sql_statements.Bulk(
     update(table)
@@ -133,7 +129,7 @@ class Intents:
         for item, number in zip(items, _IDS.new(self._connection, len(items)), strict=True):
             item.id = number
         fixed = {"run_id": run_id, "fence": fence, "created_at": at}
-        if _ADD.run(self._connection, sql_statements.by_column(items, *Intent.__slots__), fixed) < len(items):
+        if _ADD.run(self._connection, sql_statements.by_column(items, **_COLUMNS), fixed) < len(items):
             self._find(items)
             self.mark_sending([item for item in items if item.status == "sending"])
 
@@ -149,9 +145,11 @@ class Intents:
             query = select(*fields).where(table.c.idempotency_key.in_(part))
             ids.update(((key, key_hash), number) for key, key_hash, number in self._connection.execute(query))
         for item in items:
-            known = ids.get((item.idempotency_key, item.key_hash))
+            known = ids.get((item.idempotency_key, item.identity.key_hash))
             if known is None:
-                raise InternalError("two operations share an idempotency key", where=f"{item.stream} {item.key}")
+                raise InternalError(
+                    "two operations share an idempotency key", where=f"{item.identity.stream} {item.identity.key}"
+                )
             item.id = known
 
     def mark_sending(self, items: Sequence[Intent]) -> None:
@@ -199,7 +197,14 @@ class Intents:
         return found
 
     def _listed(self, query: Any) -> list[Intent]:
-        return [Intent(**row._mapping) for row in self._connection.execute(query)]  # noqa: SLF001  its documented name
+        return [
+            Intent(
+                identity=RecordIdentity.of_row(row),
+                scope=Scope(row.target, row.resource, row.namespace),
+                **{name: getattr(row, name) for name in _PLAIN},
+            )
+            for row in self._connection.execute(query)
+        ]
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The highest counter minted for each of *key_hashes*; absent where none was."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -32,11 +32,21 @@ _MERGED = 500_000  # keys at once that changes are looked for in
 ORDERED = 2_000_000
 """Keys at most that are put in order, which takes some 100 bytes for each, and held while rows are read."""
 JOURNAL = 200_000  # changes that are remembered in memory; more of them, and the file is made anew
-_FORMAT = 3
+_FORMAT = 4
+_LIVE = "_is_live"
 _BATCH = 50_000
 _PART_BYTES = 256 << 10
 
-Change = tuple[int, int | None, str | None]  # key hash, record fingerprint (None: buried), position
+
+class Change(NamedTuple):
+    """What a transaction writes of one key; *is_live* is false once the target no longer has the record."""
+
+    key_hash: int
+    fingerprint: int | None
+    position: str | None
+    is_live: bool = True
+
+
 _RENEW = sql_statements.Bulk(
     update(key_stamps)
     .where(within_given(key_stamps), key_stamps.c.stamp == bindparam("before"))
@@ -229,8 +239,8 @@ def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
     """*frame* after *changes*, of which the latest of each key counts; what is new stands at the end."""
-    latest = {key_hash: (key_hash, fp, position) for key_hash, fp, position in changes}
-    schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
+    latest = {change.key_hash: change for change in changes}
+    schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}
     new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")
     if KNOWN_POSITION not in frame.columns and new[KNOWN_POSITION].null_count() == new.height:
         new = new.drop(KNOWN_POSITION)
@@ -238,12 +248,13 @@ def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
     parts = [_updated(part, given) for part in frame.iter_slices(_MERGED)]
     known = pl.concat([given.clear(), *(part.filter("_changed") for part in parts)])
     added = given.join(known, on=KEY_HASH, how="anti", maintain_order="left")
-    there = pl.col(KNOWN_FP).is_not_null()
-    return pl.concat([part.filter(there).select(new.columns) for part in (*parts, added)])
+    kept = [name for name in new.columns if name != _LIVE]
+    return pl.concat([part.filter(pl.col(_LIVE)).select(kept) for part in (*parts, added)])
 
 
 def _updated(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """*part* with the columns of *new*, and its values where it has any; ``_changed`` tells where, else it is null."""
+    part = part.with_columns(pl.lit(value=True).alias(_LIVE))
     part = pl.concat([new.clear().drop("_changed"), part.cast({KNOWN_FP: HASH})], how="diagonal")
     found = part.join(new, on=KEY_HASH, how="left", maintain_order="left", suffix="_new")
     values = [name for name in part.columns if name != KEY_HASH]

@@ -11,9 +11,9 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, pending_removals, snapshots
 from crossdock.state.tables import content_digests
+from crossdock.state.tables.record_identity import Step
 from crossdock.state.tables.scopes import Scope
 
-GONE_FP = 1  # fingerprint of a record that its source lists no longer: of what removes it, and of what is archived
 KEY_BYTES = 16
 COMPARED_SNAPSHOTS = 3  # past snapshots that a number of rows is compared with
 
@@ -96,16 +96,16 @@ class SnapshotHistory:
 
     # ---- the records
 
-    def facts(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """Key hash, record fingerprint and payload fingerprint of the live bindings among *key_hashes*."""
-        fields = (bindings.c.key_hash, bindings.c.record_fp, bindings.c.payload_fp)
+    def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+        """Key hash and last accepted step of the live bindings among *key_hashes*."""
+        fields = (bindings.c.key_hash, bindings.c.step)
         for part in sql_statements.chunks(key_hashes):
             for row in self._connection.execute(select(*fields).where(*_live(scope), bindings.c.key_hash.in_(part))):
-                yield row.key_hash, row.record_fp, row.payload_fp
+                yield row.key_hash, row.step
 
     def present(self, scope: Scope) -> int:
         """How many records of *scope* are at the target, and not archived because they were gone."""
-        query = select(func.count()).select_from(bindings).where(*_live(scope), bindings.c.record_fp != GONE_FP)
+        query = select(func.count()).select_from(bindings).where(*_live(scope), bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())
 
     # ---- a person's word

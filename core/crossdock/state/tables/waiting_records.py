@@ -11,6 +11,8 @@ from sqlalchemy import Connection, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
+from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity import RecordIdentity
 from crossdock.state.tables.record_rows import DeadLetterFilter, RowsByKey, of_stream
 
 
@@ -22,17 +24,13 @@ class WaitingRecord:
         waits_for: ``[{resource, namespace, key}, ...]``.
     """
 
-    stream: str
-    key_hash: int
-    key: str
-    record_fp: int
-    position: str | None
+    identity: RecordIdentity
     waits_for: list[dict[str, str]]
     raw: dict[str, Any]
-    source: str
-    line: int
 
 
+_COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
+_PUT = sql_statements.upserting(table, (*_COLUMNS, "run_id", "since"))
 _ROWS = RowsByKey(table)
 _SINCE = sql_statements.ByKey(select(table.c.key_hash, table.c.since).where(of_stream(table)), table.c.key_hash)
 
@@ -43,16 +41,13 @@ class WaitingRecords:
 
     def put(self, records: Sequence[WaitingRecord], *, run_id: int, at: datetime) -> None:
         """Write waiting records; one that waited already keeps its *since*."""
-        for stream in {record.stream for record in records}:
-            group = [record for record in records if record.stream == stream]
-            found = _SINCE.rows(self._connection, {"stream": stream}, [record.key_hash for record in group])
-            since = {key_hash: started for key_hash, started in found}
-            rows = [
-                {name: getattr(record, name) for name in WaitingRecord.__slots__}
-                | {"run_id": run_id, "since": since.get(record.key_hash, at)}
-                for record in group
-            ]
-            sql_statements.upsert(self._connection, table, rows)
+        for stream in {record.identity.stream for record in records}:
+            group = [record for record in records if record.identity.stream == stream]
+            hashes = [record.identity.key_hash for record in group]
+            since = dict(_SINCE.rows(self._connection, {"stream": stream}, hashes))
+            columns = sql_statements.by_column(group, **_COLUMNS)
+            columns["since"] = [since.get(key_hash, at) for key_hash in hashes]
+            _PUT.run(self._connection, columns, {"run_id": run_id})
 
     def of(self, stream: str) -> list[WaitingRecord]:
         """Everything that waits in *stream*, longest first."""
@@ -65,9 +60,10 @@ class WaitingRecords:
 
     def chosen(self, choice: DeadLetterFilter) -> list[WaitingRecord]:
         """The waiting records of *choice*, longest first."""
-        fields = [table.c[name] for name in WaitingRecord.__slots__]
+        fields = [table.c[name] for name in _COLUMNS]
         query = select(*fields).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
-        return [WaitingRecord(*row) for row in self._connection.execute(query)]
+        found = self._connection.execute(query)
+        return [WaitingRecord(RecordIdentity.of_row(row), row.waits_for, row.raw) for row in found]
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         """Forget records that wait no longer."""

@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.hashes import HASHES, NEAR_EDGES
 
-from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Scope, State, StateUrl, WaitingRecord, create
+from crossdock.state import (
+    Binding,
+    DeadLetter,
+    DeadLetterFilter,
+    RecordIdentity,
+    Scope,
+    State,
+    StateUrl,
+    WaitingRecord,
+    create,
+)
 from crossdock.state.tables.key_index import HASH, KEY_HASH, KNOWN_FP
 from crossdock.state.tables.snapshot_history import PendingRemoval, packed
 
@@ -35,14 +45,19 @@ def put(state: State, facts: dict[int, int]) -> None:
     """Bindings, dead letters and waiting records of these key hashes and fingerprints."""
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
-        made = [Binding(key, f"{key:x}", "p", fp, "a", None, {}, fp, None, 1) for key, fp in facts.items()]
+        made = [Binding(key, f"{key:x}", "p", fp, None, "whole", {}, None, 1) for key, fp in facts.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
         dead_letters = [
-            DeadLetter(STREAM, key, f"{key:x}", fp, "plan", "rejected", None, "", {}, None, "f", 1)
+            DeadLetter(
+                RecordIdentity(STREAM, f"{key:x}", key, fp, None, "f", 1), "plan", "rejected", None, "", {}, None
+            )
             for key, fp in facts.items()
         ]
         tx.dead_letters.put(dead_letters, run_id=run, at=AT)
-        waits = [WaitingRecord(STREAM, key, f"{key:x}", fp, None, [], {}, "f", 1) for key, fp in facts.items()]
+        waits = [
+            WaitingRecord(RecordIdentity(STREAM, f"{key:x}", key, fp, None, "f", 1), [], {})
+            for key, fp in facts.items()
+        ]
         tx.waiting_records.put(waits, run_id=run, at=AT)
 
 
@@ -57,10 +72,10 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
     put(state, facts)
     keys = list(facts)
     with state.begin() as tx:
-        assert {key: each.record_fp for key, each in tx.bindings.get(SCOPE, keys).items()} == facts
+        assert {key: each.fingerprint for key, each in tx.bindings.get(SCOPE, keys).items()} == facts
         assert set(tx.bindings.ids(SCOPE, keys)) == set(keys)
-        assert {key: fp for key, fp, _ in tx.snapshots.facts(SCOPE, keys)} == facts
-        assert {key: fp for key, fp, *_ in tx.dead_letters.fingerprints(STREAM)}.items() >= facts.items()
+        assert dict(tx.snapshots.steps(SCOPE, keys)) == dict.fromkeys(keys, "whole")
+        assert {key: fp for key, fp, *_ in tx.dead_letters.facts(STREAM)}.items() >= facts.items()
         assert tx.dead_letters.among(STREAM, keys) == set(keys)
         assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts
         tx.snapshots.ask(PendingRemoval(STREAM, "delete", packed(keys), AT))
@@ -99,7 +114,7 @@ def test_hashes_sort_as_numbers(state: State) -> None:
     """The database compares all 128 bits, and none of them as a sign."""
     put(state, dict.fromkeys(NEAR_EDGES, 2))
     with state.look() as tx:
-        found = tx.dead_letters.fingerprints(STREAM)
+        found = tx.dead_letters.facts(STREAM)
         assert sorted(tx.bindings.ids(SCOPE, NEAR_EDGES)) == NEAR_EDGES
     assert sorted(key for key, *_ in found) == NEAR_EDGES
     assert state.known(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES

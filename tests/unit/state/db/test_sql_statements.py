@@ -17,7 +17,7 @@ from tests.unit.state.test_store import AT, SCOPE, binding, intent, start
 
 from crossdock import exact_json
 from crossdock.errors import InternalError, StateError
-from crossdock.state import Accepted, DeadLetter, Scope, State, WaitingRecord, create, parse_url
+from crossdock.state import Accepted, DeadLetter, RecordIdentity, Scope, State, WaitingRecord, create, parse_url
 from crossdock.state.db import sql_statements
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
@@ -60,13 +60,13 @@ def test_what_is_accepted_is_bound(state: State) -> None:
     """A record that was just accepted is bound as any other, whatever its scope, and replaces what was bound."""
     run, payload = start(state), {"name": "é", "unitPrice": Decimal("0.10")}
     facts = binding(7, payload=payload, etag='"2"', counter=4)
+    text = exact_json.dumps(payload).decode()
     accepted = Accepted(
-        SCOPE.target, SCOPE.resource, SCOPE.namespace, 7, facts.key, facts.platform_id, facts.record_fp,
-        facts.fp_algorithm, None, exact_json.dumps(payload).decode(), facts.payload_fp, facts.etag, facts.counter,
-    )  # fmt: skip
+        SCOPE, 7, facts.key, facts.platform_id, facts.fingerprint, None, "whole", text, facts.etag, facts.counter
+    )
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(7)], run_id=run, at=AT)
-        tx.bindings.accept([accepted, replace(accepted, resource="invoice")], run_id=run, at=AT)
+        tx.bindings.accept([accepted, replace(accepted, scope=OTHER)], run_id=run, at=AT)
         assert tx.bindings.get(SCOPE, [7]) == tx.bindings.get(OTHER, [7]) == {7: facts}
 
 
@@ -94,7 +94,9 @@ def test_ids_are_those_of_the_rows(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add(second, run_id=run, fence=1, at=AT)
         found = tx.intents.unsettled()
-    assert [(each.id, each.key) for each in found] == [(each.id, each.key) for each in (*first, *second)]
+    assert [(each.id, each.identity.key) for each in found] == [
+        (each.id, each.identity.key) for each in (*first, *second)
+    ]
     assert [each.id for each in found] == sorted({each.id for each in found})
 
 
@@ -121,18 +123,25 @@ def test_a_key_of_another_record_is_found_among_new_ones(state: State) -> None:
     with pytest.raises(InternalError, match="share an idempotency key"), state.begin() as tx:
         tx.intents.add([intent(1), intent(6, idempotency_key="key-5"), intent(2)], run_id=run, fence=1, at=AT)
     with state.begin() as tx:
-        assert [each.key for each in tx.intents.unsettled()] == ["K5"]
+        assert [each.identity.key for each in tx.intents.unsettled()] == ["K5"]
 
 
 def test_clearing_takes_what_is_named(state: State) -> None:
     """Of a stream's dead letters and waiting records those named go, and none of another stream's."""
     run = start(state)
     dead_letters = [
-        DeadLetter(stream, key, f"K{key}", 5, "mapping", "bad_value", None, "is bad", {}, None, "f", 3)
+        DeadLetter(
+            RecordIdentity(stream, f"K{key}", key, 5, None, "f", 3), "mapping", "bad_value", None, "is bad", {}, None
+        )
         for stream in "ab"
         for key in (1, 2, 3)
     ]
-    waits = [WaitingRecord(each.stream, each.key_hash, each.key, 5, None, [], {}, "f", 3) for each in dead_letters]
+    waits = [
+        WaitingRecord(
+            RecordIdentity(each.identity.stream, each.identity.key, each.identity.key_hash, 5, None, "f", 3), [], {}
+        )
+        for each in dead_letters
+    ]
     with state.begin() as tx:
         tx.dead_letters.put(dead_letters, run_id=run, at=AT)
         tx.waiting_records.put(waits, run_id=run, at=AT)
@@ -143,8 +152,8 @@ def test_clearing_takes_what_is_named(state: State) -> None:
         assert {(row["stream"], row["key_hash"]) for row in tx.dead_letters.listed(limit=9)} == {
             ("a", 2), ("b", 1), ("b", 2), ("b", 3),
         }  # fmt: skip
-        assert [each.key_hash for each in tx.waiting_records.of("a")] == [2]
-        assert [each.key_hash for each in tx.waiting_records.of("b")] == [1, 2, 3]
+        assert [each.identity.key_hash for each in tx.waiting_records.of("a")] == [2]
+        assert [each.identity.key_hash for each in tx.waiting_records.of("b")] == [1, 2, 3]
 
 
 def test_a_look_writes_nothing(state: State) -> None:

@@ -27,7 +27,7 @@ Facts = dict[int, tuple[int, str | None]]
 
 
 def binding(key_hash: int, fp: int, position: str | None = None) -> Binding:
-    return Binding(key_hash, str(key_hash), f"id{key_hash}", fp, "xxh3_64", position, {}, 0, None, 1)
+    return Binding(key_hash, str(key_hash), f"id{key_hash}", fp, position, "whole", {}, None, 1)
 
 
 def opened(url: StateUrl, folder: Path) -> State:

@@ -23,6 +23,7 @@ from crossdock.state import (
     FileFacts,
     Intent,
     PastSnapshot,
+    RecordIdentity,
     State,
     StateUrl,
     WaitingRecord,
@@ -60,7 +61,7 @@ def settle(state: State, run_id: int, items: list[Intent], status: Status, at: d
             item.status = status
         tx.intents.move(items, at=at)
         if status == "delivered":
-            bound = [binding(item.key_hash, counter=item.counter) for item in items]
+            bound = [binding(item.identity.key_hash, counter=item.counter) for item in items]
             tx.bindings.put(SCOPE, bound, run_id=run_id, at=at)
 
 
@@ -71,9 +72,8 @@ def item(number: int, counter: int = 1, **changes: Any) -> Intent:
 
 def dead_letter(number: int) -> DeadLetter:
     raw = {"columns": ["A"], "rows": [[CANARY]], "lines": [3]}
-    return DeadLetter(
-        "wms.products", number, f"K{number}", 5, "mapping", "bad_value", "A", "is none", raw, {"name": CANARY}, "f", 3
-    )
+    identity = RecordIdentity("wms.products", f"K{number}", number, 5, None, "f", 3)
+    return DeadLetter(identity, "mapping", "bad_value", "A", "is none", raw, {"name": CANARY})
 
 
 def rows(url: StateUrl, table: Any) -> list[dict[str, Any]]:
@@ -118,7 +118,9 @@ def test_what_is_unsettled_stays_whole(state: State, state_url: StateUrl, status
     number = run(state)
     settle(state, number, [item(1)], "delivered")
     settle(state, number, [item(1, 2)], status)
-    waits = WaitingRecord("wms.invoices", 7, "K7", 5, None, [], {"columns": [], "rows": [], "lines": []}, "f", 2)
+    waits = WaitingRecord(
+        RecordIdentity("wms.invoices", "K7", 7, 5, None, "f", 2), [], {"columns": [], "rows": [], "lines": []}
+    )
     with state.begin() as tx:
         tx.waiting_records.put([waits], run_id=number, at=OLD)
     assert purge(state, state_url) == PurgeResult(1, 0, 0, 0)

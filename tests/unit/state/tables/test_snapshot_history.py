@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.state import Binding, PastSnapshot, PendingRemoval, Scope, State
-from crossdock.state.tables.snapshot_history import GONE_FP, packed
+from crossdock.state import Binding, PastSnapshot, PendingRemoval, Scope, State, Step
+from crossdock.state.tables.snapshot_history import packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")
@@ -30,11 +30,11 @@ def test_only_live_records_count(state: State) -> None:
     """What was deleted is nowhere, and what was archived when it went is not present."""
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
-        fps = {1: 10, 2: GONE_FP, 3: 30, TOP: 40}
-        made = [Binding(key, f"K{key}", "p", fp, "a", None, {}, 20, None, 1) for key, fp in fps.items()]
+        steps: dict[int, Step] = {1: "whole", 2: "remove", 3: "whole", TOP: "import"}
+        made = [Binding(key, f"K{key}", "p", None, None, step, {}, None, 1) for key, step in steps.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
         tx.bindings.bury(SCOPE, [3], at=AT)
-        assert sorted(tx.snapshots.facts(SCOPE, [1, 2, 3, 4, TOP])) == [(1, 10, 20), (2, GONE_FP, 20), (TOP, 40, 20)]
+        assert sorted(tx.snapshots.steps(SCOPE, [1, 2, 3, 4, TOP])) == [(1, "whole"), (2, "remove"), (TOP, "import")]
         assert tx.snapshots.present(SCOPE) == 2
         assert tx.snapshots.present(Scope("platform", "product", "other")) == 0
 
@@ -60,5 +60,5 @@ def test_facts_are_found_in_any_number(state: State, keys: list[int]) -> None:
     """More keys than one statement takes are asked for in several."""
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
-        tx.bindings.put(SCOPE, [Binding(k, "K", "p", 9, "a", None, {}, 20, None, 1) for k in keys], run_id=run, at=AT)
-        assert sorted(tx.snapshots.facts(SCOPE, keys)) == [(key, 9, 20) for key in keys]
+        tx.bindings.put(SCOPE, [Binding(k, "K", "p", 9, None, "whole", {}, None, 1) for k in keys], run_id=run, at=AT)
+        assert sorted(tx.snapshots.steps(SCOPE, keys)) == [(key, "whole") for key in keys]

@@ -45,6 +45,10 @@ class RetryState:
     conflict: Outcome | None = None
     interrupted: Literal["send", "look_up"] = "send"
 
+    def failed(self, now: float) -> None:
+        self.failures += 1
+        self.failing_since = now if self.failing_since is None else self.failing_since
+
 
 @dataclass(slots=True)
 class SendTask:

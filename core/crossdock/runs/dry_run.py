@@ -138,17 +138,20 @@ class _Preview:
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())
-        reading = StreamInput(bound, self._state, tally, 0, digested=summed)
+        stream_input = StreamInput(bound, self._state, tally, 0, digested=summed)
         try:
             unsettled = [intent for intent in self._unsettled if intent.scope == bound.scope]
-            reading.read(unsettled, bound.context.place.progress.advance)
+            stream_input.read(unsettled, bound.context.place.progress.advance)
         except CrossdockError as error:
             self.result.errors[bound.name] = error
             self.result.unread += 1
             return
         if summed:
-            self.result.sources[bound.name] = reading.digest
-        planner, reads = self._planner(bound, tally, reading.gone, reading.failing()), reading.records()
+            self.result.sources[bound.name] = stream_input.digest
+        planner, reads = (
+            self._planner(bound, tally, stream_input.removals, stream_input.failure_count()),
+            stream_input.records(),
+        )
         chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
         while chunks is not None:
             for decided in chunks:
@@ -159,9 +162,9 @@ class _Preview:
         if planner.stopped is not None:
             self.result.errors[bound.name] = planner.stopped
             return
-        if reading.gone.refusal is not None:
-            self.result.errors[bound.name] = reading.gone.refusal
-            self._show_withheld(bound, reading.gone)
+        if stream_input.removals.refusal is not None:
+            self.result.errors[bound.name] = stream_input.removals.refusal
+            self._show_withheld(bound, stream_input.removals)
 
     def _planner(self, bound: BoundStream, tally: Tally, gone: Removals, failing: FailureCount) -> Planner:
         return Planner(

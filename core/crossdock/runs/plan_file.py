@@ -159,8 +159,8 @@ def apply(
             )
         run = Run(session, progress, interrupt)
 
-        def source(bound: BoundStream, tally: Tally) -> StreamInput:
-            return _Approved(bound, state, tally, run.id, approved.sources[bound.name])
+        def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
+            return _Approved(bound, state, tally, run_id, approved.sources[bound.name])
 
         return run.execute(project.selected(approved.selection), source)
 

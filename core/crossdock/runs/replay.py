@@ -24,7 +24,7 @@ class Replay:
         self._bound, self._state, self._tally = bound, state, tally
         self._choice = replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
-        self.gone = Removals()
+        self.removals = Removals()
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen letters, but for those of whose record an operation is unsettled."""
@@ -35,19 +35,19 @@ class Replay:
         self._dead_letters = [each for each in chosen if each.raw]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]
-            self.gone = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
+            self.removals = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
         self._tally.count("carried_over", self.expected)
         advance(self.expected)
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """The letters stay as they are."""
         self._tally.count("carried_on", self.expected)
 
     @property
     def expected(self) -> int:
-        return len(self._dead_letters) + len(self.gone.removed)
+        return len(self._dead_letters) + len(self.removals.removed)
 
-    def failing(self) -> FailureCount:
+    def failure_count(self) -> FailureCount:
         """Any number may fail: they are dead letters already."""
         return FailureCount(self._bound, None)
 

@@ -30,6 +30,9 @@ class Report:
     notes: dict[str, list[str]] = field(default_factory=dict)
     still_refused: int = 0
 
+    def tally(self, stream: str) -> Tally:
+        return self.tallies.setdefault(stream, Tally())
+
     @property
     def balanced(self) -> bool:
         return all(tally.balanced for tally in self.tallies.values())

@@ -44,7 +44,7 @@ class StreamInput:
         self._scan = Scan(bound.stream, bound.name, bound.context.place.work)
         self._delta: compare.Delta | None = None
         self._order: pl.Series | None = None  # the keys as they were listed, if the index has them in another order
-        self._completeness, self._gone = Completeness(), Removals()
+        self._completeness, self._removals = Completeness(), Removals()
         self._rows = 0
         self._left_alone: set[int] = set()  # keys that wait, while an operation of theirs is not settled
 
@@ -73,12 +73,12 @@ class StreamInput:
         self._state.read_ahead(found.changed.height)
         self._order = self._new_order(found)
         beside = SnapshotFacts(self._scan, self._completeness, counted, self._waiting, unsettled)
-        self._gone = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
+        self._removals = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
         self._scan.forget()
         self._rows = counted.rows_read
         self._tally.take_rows(counted)
-        if self._gone.warning is not None:
-            bound.context.place.progress.warn(self._gone.warning)
+        if self._removals.warning is not None:
+            bound.context.place.progress.warn(self._removals.warning)
         self._left_alone = {w.identity.key_hash for w in self._waiting} & {
             intent.identity.key_hash for intent in unsettled
         }
@@ -134,11 +134,11 @@ class StreamInput:
         tally.count("rejected", found.refused)
         tally.count("dropped", found.dropped)
         tally.count("ignored", found.ignored)
-        tally.records.update(self._gone.terms)
+        tally.records.update(self._removals.terms)
         tally.count("replaced", len(found.replaced))
         tally.count("carried_on", found.blocked + len(self._left_alone))
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """The source failed: what waited goes on waiting."""
         self._tally.count("carried_over", len(self._waiting))
         self._tally.count("carried_on", len(self._waiting))
@@ -146,21 +146,20 @@ class StreamInput:
     @property
     def expected(self) -> int:
         """How many records `records` will give."""
-        return self._to_map + len(self._gone.removed)
+        return self._to_map + len(self._removals.removed)
 
     @property
     def _to_map(self) -> int:
         assert self._delta is not None
         return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
 
-    def failing(self) -> FailureCount:
+    def failure_count(self) -> FailureCount:
         """Says when the mapping fails at too many of the records that are new, changed or waiting."""
         return FailureCount(self._bound, self._to_map)
 
     @property
-    def gone(self) -> Removals:
-        """What becomes of the records that are not listed any more, once all of `records` is settled."""
-        return self._gone
+    def removals(self) -> Removals:
+        return self._removals
 
     def records(self) -> Iterator[KeyedRecord]:
         """What must be decided on: first what waited, longest first, then what was read, in its order.
@@ -203,8 +202,8 @@ class StreamInput:
     def _is_done(self, tx: Transaction) -> bool:
         """Whether the source need not be read again: nothing of it is withheld or waits for a doubt to be settled."""
         assert self._delta is not None
-        if self._gone.withheld is not None:
-            tx.snapshots.ask(self._gone.withheld)
+        if self._removals.withheld is not None:
+            tx.snapshots.ask(self._removals.withheld)
             return False
         if self._is_snapshot:
             tx.snapshots.forget(self._bound.name)

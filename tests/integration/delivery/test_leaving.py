@@ -12,7 +12,7 @@ import pytest
 from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, Shelf, created, invoice
 
 from crossdock.clock import SystemClock
-from crossdock.delivery.dispatcher import LEAVE_AT_MOST_S, LEAVE_WITHIN_S
+from crossdock.delivery.turn_writer import LEAVE_AT_MOST_S, LEAVE_WITHIN_S
 from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.run_lease import LEASE_S
 from crossdock.testing.manual_clock import ManualClock

@@ -27,7 +27,7 @@ from tests.integration.delivery.harness import (
     updating,
 )
 
-from crossdock.delivery.dispatcher import AFTER_RESTORE
+from crossdock.delivery.turn_writer import AFTER_RESTORE
 from crossdock.errors import RefusedError, RemoteError, StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
@@ -712,6 +712,6 @@ def test_nothing_but_429_ends_some_time(bench: Bench, platform: Platform) -> Non
     """Waiting for the allowance is no failure, and yet it has an end."""
     bench.clock = ManualClock()
     platform.script = lambda _seen: (429, {"retry-after": "900"}, b"{}")
-    with pytest.raises(UnavailableError, match="nothing but 429"):
+    with pytest.raises(UnavailableError, match="only 429"):
         bench.deliver(1)
     assert bench.unsettled() == {"0": "pending"}

@@ -25,7 +25,7 @@ def test_an_approved_plan_is_done(site: Site, planned: Path) -> None:
     assert (result.code, result.json["requests"]) == (0, 7)
     site.assert_everything_once()
     again = site.run("apply", str(planned))
-    assert (again.code, "no longer what would be done" in again.err) == (4, True)
+    assert (again.code, "the plan is out of date" in again.err) == (4, True)
     assert len(site.effects()) == 7
 
 

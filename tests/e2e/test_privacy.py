@@ -115,7 +115,7 @@ def assert_all_private(site: Site) -> None:
 
 
 @dataclass(frozen=True)
-class RetryState:
+class Trouble:
     """Something that goes wrong, and what a sync then says, which proves that it did."""
 
     cause: Callable[[Site, ExitStack], object]
@@ -154,28 +154,28 @@ def binary_key(site: Site, _: ExitStack) -> None:
 
 
 TROUBLES = {
-    "nothing": RetryState(lambda *_: None, 0, "the tally balances"),
-    "names too long": RetryState(
+    "nothing": Trouble(lambda *_: None, 0, "the tally balances"),
+    "names too long": Trouble(
         lambda site, _: site.export("CUST_2.csv", CUSTOMERS.replace("Vogelsang", "x" * 500)),
         1,
         "crossdock records list",
     ),
-    "wrong password": RetryState(refuse_login, 3, "login refused"),
-    "wrong api key": RetryState(refuse_key, 3, "refuses our credential"),
-    "unreadable private key": RetryState(encrypt_key, 2, "private_key cannot be read"),
-    "private key that is no text": RetryState(binary_key, 2, "is not UTF-8 text"),
-    "locked state": RetryState(lock, 3, "database is locked"),
-    "state that cannot be written": RetryState(block_log, 3, "the state cannot be used"),
-    "state that is no database": RetryState(
+    "wrong password": Trouble(refuse_login, 3, "login refused"),
+    "wrong api key": Trouble(refuse_key, 3, "does not accept the credential"),
+    "unreadable private key": Trouble(encrypt_key, 2, "private_key cannot be read"),
+    "private key that is no text": Trouble(binary_key, 2, "is not UTF-8 text"),
+    "locked state": Trouble(lock, 3, "database is locked"),
+    "state that cannot be written": Trouble(block_log, 3, "the state cannot be used"),
+    "state that is no database": Trouble(
         lambda site, _: (site.folder / "state.db").write_bytes(CUSTOMERS.encode() * 99), 3, "the state cannot be used"
     ),
-    "a record cut short": RetryState(
+    "a record cut short": Trouble(
         lambda site, _: site.export("CUST_1.csv", f"{CUSTOMERS}C3;{PERSON}\n"), 4, "2 fields instead of 8"
     ),
-    "a quote never closed": RetryState(
+    "a quote never closed": Trouble(
         lambda site, _: site.export("CUST_1.csv", f'{CUSTOMERS}C3;"{PERSON}\n'), 4, "never closed"
     ),
-    "two columns of one name": RetryState(
+    "two columns of one name": Trouble(
         lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have one name"
     ),
 }
@@ -183,7 +183,7 @@ TROUBLES = {
 
 @pytest.mark.parametrize("trouble", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
 def test_nothing_is_shown_whatever_goes_wrong(
-    site: Site, retry_state: RetryState, monkeypatch: pytest.MonkeyPatch
+    site: Site, retry_state: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No command shows a secret or a person, in either form, with data in the state and with trouble of any kind."""
     monkeypatch.setattr(engine, "BUSY_S", 0.05)

@@ -1,4 +1,4 @@
-"""Dead letters as a source: records that were refused, to be mapped and delivered once more."""
+"""Replays dead letters: maps and delivers rejected records again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from crossdock.tally import Tally
 
 
 class Replay:
-    """One stream's turn in a replay. A letter goes when its record gets through, waits or is refused anew.
+    """The dead letters of one stream. One is removed when its record is delivered, waits, or is rejected again.
 
-    The letter of a removal asks for the removal again, as long as the stream removes anything.
+    The dead letter of a removal repeats the removal, if the stream still removes records.
     """
 
     def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: DeadLetterFilter) -> None:
@@ -27,7 +27,7 @@ class Replay:
         self.removals = Removals()
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Take the chosen letters, but for those of whose record an operation is unsettled."""
+        """Take the chosen dead letters, except for records with an unsettled operation."""
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
@@ -40,7 +40,7 @@ class Replay:
         advance(self.expected)
 
     def abandon(self) -> None:
-        """The letters stay as they are."""
+        """The dead letters stay."""
         self._tally.count("carried_on", self.expected)
 
     @property
@@ -48,7 +48,7 @@ class Replay:
         return len(self._dead_letters) + len(self.removals.removed)
 
     def failure_count(self) -> FailureCount:
-        """Any number may fail: they are dead letters already."""
+        """Any number may fail: the records are dead letters already."""
         return FailureCount(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
@@ -57,4 +57,4 @@ class Replay:
             yield KeyedRecord(record, dead_letter.identity)
 
     def finish(self) -> None:
-        """Nothing was read from the source, so nothing of it is worked through."""
+        """Nothing was read from the source, so nothing of it is finished."""

@@ -269,7 +269,7 @@ class _Streams:
                 if not self._runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run)):
                     return False
             except LateError as late:
-                order.put_off(bound, late)
+                order.postpone(bound, late)
         return True
 
 

@@ -41,7 +41,7 @@ def test_a_platform_that_does_not_filter_loses_no_record(bench: Bench, platform:
     platform.script = script
     bench.settings = {"idempotency": {"enabled": False}, "retry": {"attempts": 3, "base_s": 0.001, "cap_s": 0.001}}
     bench.adopting = frozenset({STREAM}) if adopting else frozenset()
-    with pytest.raises(UnavailableError, match="does not filter by externalId"):
+    with pytest.raises(UnavailableError, match="ignores the filter externalId"):
         bench.deliver(30)
     assert (bench.bound(), shelf.held) == (0, {foreign: {"id": foreign, **FOREIGN}})
     assert {seen.method for seen in platform.seen} <= {"POST", "GET"}

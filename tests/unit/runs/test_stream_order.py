@@ -14,7 +14,7 @@ from crossdock.connector import Stream
 from crossdock.progress import Silent
 from crossdock.project.project import BoundStream
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
-from crossdock.runs.stream_order import POLL, PARENTS, StreamOrder
+from crossdock.runs.stream_order import PARENTS, POLL, StreamOrder
 from crossdock.sources.late_files import LateError
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.integration.delivery.harness import Bench, Platform
-from tests.integration.delivery.test_texts import refuse_anything
+from tests.integration.delivery.test_odd_texts import refuse_anything
 from tests.servers import served
 
 from crossdock.state import State

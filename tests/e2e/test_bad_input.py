@@ -224,7 +224,7 @@ def test_missing_api_key_variable(site: Site) -> None:
     site.init()
     site.fill()
     site.setenv("CROSSDOCK_API_KEY", None)
-    result = site.process("sync", within_s=6)
+    result = site.process("sync")
     assert result.code == 2
     assert "the environment variable CROSSDOCK_API_KEY is not set" in result.err
     site.setenv("CROSSDOCK_API_KEY", site.api_key)

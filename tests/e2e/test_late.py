@@ -124,7 +124,7 @@ def test_a_run_that_waits_stops_when_asked(site: Site) -> None:
             eventually(lambda: len(site.sftp.logins) >= 3)
             eventually(lambda: nobody_logged_in(site))
             run.terminate()
-            _, err = run.communicate(timeout=20)
+            _, err = run.communicate(timeout=300)
         finally:
             run.kill()
     assert run.returncode == 130, err

@@ -133,7 +133,7 @@ def served(site: Site, *options: str) -> str:
             process.send_signal(signal.SIGHUP)
             eventually(lambda: "SIGHUP" in log.read_text())
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=300) == 0
         finally:
             process.kill()
     return log.read_text()

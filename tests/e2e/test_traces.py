@@ -173,7 +173,7 @@ def test_a_service_tells_each_run(site: Site, receiver: Receiver, monkeypatch: p
         try:
             eventually(lambda: len(receiver.requests) >= 2)
             process.terminate()
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=300)
         finally:
             process.kill()
     ended = {line["run"] for line in map(json.loads, err.splitlines()) if "status" in line}

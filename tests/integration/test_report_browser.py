@@ -1,4 +1,4 @@
-"""A report in a real browser: quick, no wider than its window, deaf to what data says, and alone on the network."""
+"""A report in a real browser: no wider than its window, no data is executed, and nothing else is requested."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ from tests.unit.state.test_store import intent
 
 from crossdock.cli import html_report
 
-USABLE_MS = 2_000
 WIDTHS = (1280, 400)
 
 # Opens the page in frames, unfolds all of it, and tells what a person would meet. It is the page around the report
 # that runs this: the report itself runs nothing.
 AROUND = """<!doctype html><title>around</title><link rel="icon" href="data:,">
-<script>window.began = performance.now()</script>
 FRAMES
 <pre id="told"></pre>
 <script>
@@ -39,7 +37,7 @@ onload = () => {
     return {
       width: frame.clientWidth, room: root.clientWidth, wide: root.scrollWidth, spilt: spilt, title: page.title,
       cells: [...page.querySelectorAll("td")].map(each => each.textContent),
-      alien: page.querySelectorAll("script, img, b").length, ms: performance.now() - window.began,
+      alien: page.querySelectorAll("script, img, b").length,
     };
   });
   document.getElementById("told").textContent = JSON.stringify(told);
@@ -150,14 +148,13 @@ def met(text: str, browser: Browser) -> Met:
     return Met(browser.open("report.html", text, *WIDTHS), set(browser.asked))
 
 
-def test_a_large_report_is_quick_and_fits_its_window(met: Met) -> None:
-    """With everything unfolded, wide and narrow, within two seconds; only tables are wider, and scroll."""
+def test_a_large_report_fits_its_window(met: Met) -> None:
+    """With everything unfolded, wide and narrow; only tables are wider, and scroll."""
     assert [each["width"] for each in met.by_width] == list(WIDTHS)
     for each in met.by_width:
         assert len(each["cells"]) > 5 * html_report.LISTED * 6  # three reasons, what waits, what is in doubt
         assert each["wide"] <= each["room"]
         assert each["spilt"] == []
-        assert each["ms"] < USABLE_MS
 
 
 def test_hostile_data_is_text_to_a_browser(met: Met) -> None:

@@ -39,7 +39,7 @@ class Wire:
 
     def __init__(self, platform: Platform) -> None:
         host, port = platform.base_url.removeprefix("http://").split(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=10)
+        self.socket = socket.create_connection((host, int(port)), timeout=300)
         headers = {**platform.headers, "Host": host}
         self.head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 

@@ -50,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
 def exchange(server: SandboxServer, text: bytes) -> bytes:
     """Send *text* as it is and read until the server closes."""
     host, port = server.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as wire:
+    with socket.create_connection((host, int(port)), timeout=300) as wire:
         wire.sendall(text)
         chunks = []
         while chunk := wire.recv(65536):
@@ -94,7 +94,7 @@ def test_half_a_body_never_enters(server: SandboxServer) -> None:
     """A request whose client goes away before its body is whole has no effect, and the server goes on."""
     whole = written(server, "POST", CUSTOMERS, b'{"externalId":"half","name":"n"}')
     host, port = server.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as wire:
+    with socket.create_connection((host, int(port)), timeout=300) as wire:
         wire.sendall(whole[:-5])
     found = exchange(server, written(server, "GET", f"{CUSTOMERS}?externalId=half", b""))
     assert found.endswith(b'{"data":[],"nextCursor":null}')

@@ -107,7 +107,7 @@ def _sftp(host: str, port: int, user: str, key: Path, to: Path) -> None:
         text=True,
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=300,
     )
 
 

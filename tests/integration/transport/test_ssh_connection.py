@@ -6,7 +6,6 @@ import io
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -234,11 +233,8 @@ def test_a_peer_that_does_not_come_to_the_point_is_unavailable(
     login: SftpLogin, talk: Callable[[socket.socket, threading.Event], None]
 ) -> None:
     """Silence before or after the greeting, and a byte now and then, end at the deadline."""
-    with talker(talk) as port:
-        started = time.monotonic()
-        with pytest.raises(UnavailableError, match=r"no answer for 0.3 s while exchanging keys"):
-            connect(replace(login, port=port, connect_timeout_s=0.3))
-        assert time.monotonic() - started < 5
+    with talker(talk) as port, pytest.raises(UnavailableError, match=r"no answer for 0.3 s while exchanging keys"):
+        connect(replace(login, port=port, connect_timeout_s=0.3))
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_of_a_run_without_a_course_nothing_is_told(site: Site) -> None:
     """One that was killed, or that an earlier version did, is shown as it always was."""
     assert site.sync().code == 0
     with closing(sqlite3.connect(site.folder / "state.db")) as connection, connection:
-        connection.execute("UPDATE runs SET course = NULL")
+        connection.execute("UPDATE runs SET timings = NULL")
     told = site.run("show", "1").out
     assert told.endswith("; the tally balances\n")
     assert "allowance" not in told

@@ -168,7 +168,8 @@ class Dispatcher:
                 told=result.told,
                 retry_after_s=outcome.retry_after_s if throttled else None,
             )
-        if outcome.kind == "expired":
+        if outcome.kind == "expired":  # it was not sent
+            self.counters.requests -= 1
             self._writer.allow_more_time()
         self._policy.decide(task, outcome, decisions)
 

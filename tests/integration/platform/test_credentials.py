@@ -18,9 +18,9 @@ from tests.waiting import eventually
 
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.platform import access_check
-from crossdock.platform.credentials import ATTEMPTS
 from crossdock.platform.platform_target import PlatformTarget, Request
 from crossdock.platform.profile import Profile
+from crossdock.platform.token_endpoint import ATTEMPTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.http_answers import Answer, NotSentError
 
@@ -158,8 +158,8 @@ def test_the_life_of_a_token(server: TokenServer, told: str, life_s: float) -> N
     server.tokens = lambda _: (200, {}, body)
     target = PlatformTarget(server.profile())
     send(target)
-    assert target.credential.grant
-    assert target.credential.grant.life_s == life_s
+    assert target.credential.token
+    assert target.credential.token.life_s == life_s
 
 
 def test_a_token_that_tells_no_life(server: TokenServer) -> None:
@@ -244,7 +244,7 @@ def test_a_key_is_sent_once_and_needs_no_token(server: TokenServer, monkeypatch:
     assert send(target).status == 401
     assert tokens_sent(server) == ["sbx_1"]
     assert server.asked == []
-    assert target.credential.grant is None
+    assert target.credential.token is None
 
 
 # ---- who we are
@@ -317,9 +317,9 @@ def test_fewer_scopes_than_asked_are_refused(server: TokenServer) -> None:
     [
         pytest.param(["a"], {}, "scopes: a", id="not told: as asked"),
         pytest.param(["a", "b"], {"scope": "b a"}, "scopes: b a", id="in another order"),
-        pytest.param(["a"], {"scope": "a root"}, "scopes: a root; wider than asked by: root", id="wider"),
+        pytest.param(["a"], {"scope": "a root"}, "scopes: a root; more than requested: root", id="wider"),
         pytest.param([], {"scope": "a b"}, "scopes: a b", id="none asked"),
-        pytest.param([], {}, "scopes: not told", id="none asked, none told"),
+        pytest.param([], {}, "scopes: not reported", id="none asked, none told"),
     ],
 )
 def test_what_was_granted_is_told(server: TokenServer, scopes: list[str], told: dict[str, str], text: str) -> None:
@@ -327,7 +327,7 @@ def test_what_was_granted_is_told(server: TokenServer, scopes: list[str], told: 
     server.tokens = lambda seen: token(seen, **told)
     server.platform = lambda _: answer(200, {"data": []})
     learned = access_check.reach(server.profile({"scopes": scopes}))
-    assert learned == f"{server.base_url} lets us in, with a token for 100 s; {text}"
+    assert learned == f"{server.base_url} grants access, with a token for 100 s; {text}"
 
 
 # ---- no token
@@ -342,13 +342,13 @@ def refusal(status: int, body: bytes) -> Callable[[Seen], Reply]:
     [
         pytest.param(401, b'{"error":"invalid_client"}', r"invalid_client \(HTTP 401\)", id="client"),
         pytest.param(400, b'{"error":"invalid_scope"}', r"invalid_scope \(HTTP 400\)", id="scope"),
-        pytest.param(401, b"<html>no</html>", "a token: HTTP 401", id="no JSON"),
-        pytest.param(400, b'{"error":{"code":1}}', "a token: HTTP 400", id="error of another shape"),
-        pytest.param(400, b'["invalid_client"]', "a token: HTTP 400", id="no object"),
-        pytest.param(400, b'{"error":"bad\\u001b[31m"}', "a token: HTTP 400", id="control characters"),
-        pytest.param(400, b'{"error":"hunter_two"}', "a token: HTTP 400", id="a code that no standard has"),
-        pytest.param(404, b"", "a token: HTTP 404", id="nothing there"),
-        pytest.param(302, b"", "a token: HTTP 302", id="redirect"),
+        pytest.param(401, b"<html>no</html>", "request: HTTP 401", id="no JSON"),
+        pytest.param(400, b'{"error":{"code":1}}', "request: HTTP 400", id="error of another shape"),
+        pytest.param(400, b'["invalid_client"]', "request: HTTP 400", id="no object"),
+        pytest.param(400, b'{"error":"bad\\u001b[31m"}', "request: HTTP 400", id="control characters"),
+        pytest.param(400, b'{"error":"hunter_two"}', "request: HTTP 400", id="a code that no standard has"),
+        pytest.param(404, b"", "request: HTTP 404", id="nothing there"),
+        pytest.param(302, b"", "request: HTTP 302", id="redirect"),
     ],
 )
 def test_a_refusal_is_final(server: TokenServer, status: int, body: bytes, told: str) -> None:
@@ -369,15 +369,15 @@ def test_a_refusal_is_final(server: TokenServer, status: int, body: bytes, told:
         pytest.param((503, {}, b""), "HTTP 503", id="down"),
         pytest.param((500, {}, b'{"error":"server_error"}'), "HTTP 500", id="error"),
         pytest.param((429, {"retry-after": "1"}, b""), "HTTP 429", id="throttled"),
-        pytest.param((200, {}, b"<html>"), "without an access_token", id="no JSON"),
-        pytest.param((200, {}, b'{"access_token":"a","access_token":"b"}'), "without an access_token", id="two tokens"),
-        pytest.param((200, {}, b"[]"), "without an access_token", id="no object"),
-        pytest.param((200, {}, b"{}"), "without an access_token", id="no access_token"),
-        pytest.param((200, {}, b'{"access_token":""}'), "without an access_token", id="empty token"),
-        pytest.param((200, {}, b'{"access_token":17}'), "without an access_token", id="number as token"),
-        pytest.param((200, {}, b'{"access_token":"a\\r\\nx: y"}'), "without an access_token", id="line end in token"),
-        pytest.param((200, {}, '{"access_token":"ä"}'.encode()), "without an access_token", id="umlaut in token"),
-        pytest.param((200, {}, b'{"access_token":"a","token_type":"mac"}'), "another type", id="token type"),
+        pytest.param((200, {}, b"<html>"), "no access_token", id="no JSON"),
+        pytest.param((200, {}, b'{"access_token":"a","access_token":"b"}'), "no access_token", id="two tokens"),
+        pytest.param((200, {}, b"[]"), "no access_token", id="no object"),
+        pytest.param((200, {}, b"{}"), "no access_token", id="no access_token"),
+        pytest.param((200, {}, b'{"access_token":""}'), "no access_token", id="empty token"),
+        pytest.param((200, {}, b'{"access_token":17}'), "no access_token", id="number as token"),
+        pytest.param((200, {}, b'{"access_token":"a\\r\\nx: y"}'), "no access_token", id="line end in token"),
+        pytest.param((200, {}, '{"access_token":"ä"}'.encode()), "no access_token", id="umlaut in token"),
+        pytest.param((200, {}, b'{"access_token":"a","token_type":"mac"}'), "not Bearer", id="token type"),
         pytest.param((200, {}, b'{"access_token":"a","scope":["x"]}'), "scopes", id="list of scopes"),
         pytest.param((200, {}, b'{"access_token":"a","scope":"x\\u001b"}'), "scopes", id="control in scopes"),
         pytest.param((200, {}, b'{"access_token":"a","scope":"%s"}' % (b"x" * 5_000)), "scopes", id="endless scopes"),
@@ -393,7 +393,7 @@ def test_without_a_token_nothing_is_sent(server: TokenServer, reply: Reply, told
     target = PlatformTarget(server.profile(), clock)
     with pytest.raises(NotSentError, match=told) as failed:
         send(target)
-    assert f"{server.base_url}/oauth/token gives no token: " in failed.value.message
+    assert f"{server.base_url}/oauth/token: no token obtained: " in failed.value.message
     assert (len(server.asked), server.sent) == (ATTEMPTS, [])
     assert 0.0 < clock.monotonic() < 1.5
     server.tokens = token
@@ -472,8 +472,8 @@ def test_neither_secret_nor_token_is_told(
             texts.append(look())
         except RemoteError as error:
             texts += [str(error), repr(error), error.message, "".join(traceback.format_exception(error))]
-    texts += [repr(target), repr(target.credential), repr(target.credential.grant), caplog.text]
-    held = getattr(target.credential, "_token", None)
+    texts += [repr(target), repr(target.credential), repr(target.credential.token), caplog.text]
+    held = target.credential.token
     texts += [repr(held), str(held)]
     assert server.asked
     assert caplog.text  # the libraries below do log
@@ -488,7 +488,7 @@ def test_a_failure_that_nobody_foresaw_frees_all_who_wait(server: TokenServer, m
     """A defect while a token is read ends the request with it, and the next one asks again."""
     target = PlatformTarget(server.profile())
     with monkeypatch.context() as patched:
-        patched.setattr("crossdock.platform.credentials._members", _fail)
+        patched.setattr("crossdock.platform.token_endpoint._members", _fail)
         with pytest.raises(ZeroDivisionError):
             send(target)
     assert send(target).status == 201
@@ -497,5 +497,5 @@ def test_a_failure_that_nobody_foresaw_frees_all_who_wait(server: TokenServer, m
 def test_unavailable_is_what_a_probe_tells(server: TokenServer) -> None:
     """A platform whose token endpoint is down cannot be reached."""
     server.tokens = lambda _: answer(503, {})
-    with pytest.raises(UnavailableError, match="gives no token: HTTP 503"):
+    with pytest.raises(UnavailableError, match="no token obtained: HTTP 503"):
         access_check.reach(server.profile(retry={"base_s": 0.001}))

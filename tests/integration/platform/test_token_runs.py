@@ -97,7 +97,7 @@ def test_a_client_that_is_refused_ends_the_run(
     server.tokens = lambda _: answer(401, {"error": "invalid_client"})
     report = synced(config, capsys)
     assert report["code"] == 3
-    assert f"{server.base_url}/oauth/token: refuses us a token: invalid_client" in report["errors"]["run"]
+    assert f"{server.base_url}/oauth/token: rejected the token request: invalid_client" in report["errors"]["run"]
     assert report["streams"]["web.products"]["records"]["carried_on"] == PRODUCTS
     assert created(server) == []
     assert len(server.asked) == 1
@@ -137,7 +137,7 @@ def test_a_token_endpoint_that_is_down_ends_the_run_as_unavailable(
     server.tokens = lambda _: answer(503, {})
     report = synced(config, capsys)
     assert report["code"] == 3
-    assert "gives no token: HTTP 503" in report["errors"]["run"]
+    assert "no token obtained: HTTP 503" in report["errors"]["run"]
     assert created(server) == []
     server.tokens = token
     assert synced(config, capsys)["code"] == 0
@@ -150,7 +150,7 @@ def test_check_tells_of_the_token(server: TokenServer, config: Path, capsys: pyt
     found = {item["subject"]: item for item in told(config, capsys, "check")["findings"]}
     assert found["platform"]["ok"]
     assert found["platform"]["text"].endswith(
-        "lets us in, with a token for 100 s; scopes: products:write admin; wider than asked by: admin"
+        "grants access, with a token for 100 s; scopes: products:write admin; more than requested: admin"
     )
     assert found["state"]["text"] == "there, and of this platform"
     server.tokens = lambda _: answer(401, {"error": "invalid_client"})

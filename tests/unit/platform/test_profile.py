@@ -113,8 +113,8 @@ def test_the_first_rule_that_is_possible(settings: dict[str, Any], invoice: str,
     [
         pytest.param({"after_ambiguous": {"invoice": "verify"}}, "invoice, which has no external id", id="no name"),
         pytest.param({"after_ambiguous": "verify"} | NO_LOOK_UP, "lookup.enabled is false", id="no look-up"),
-        pytest.param({"after_ambiguous": "resend"} | NO_KEYS, "done twice", id="no keys"),
-        pytest.param({"after_ambiguous": {"order": "resend"}} | NO_KEYS, "done twice", id="no keys for one"),
+        pytest.param({"after_ambiguous": "resend"} | NO_KEYS, "carried out twice", id="no keys"),
+        pytest.param({"after_ambiguous": {"order": "resend"}} | NO_KEYS, "carried out twice", id="no keys for one"),
     ],
 )
 def test_a_rule_that_cannot_be_kept_is_refused(settings: dict[str, Any], said: str) -> None:

@@ -195,9 +195,9 @@ def _work(job: Job) -> None:
         sys.stdin.readline()
         cpu_s = time.process_time()
         worker.deliver()
-        cpu_s, known = time.process_time() - cpu_s, worker.allowance.known
-        told = {"delivered": worker.delivered, "cpu_s": cpu_s, "rate_per_s": known.rate_per_s, "burst": known.burst}
-        _tell(told)
+        cpu_s, estimate = time.process_time() - cpu_s, worker.allowance.estimate
+        limit = {"rate_per_s": estimate.rate_per_s, "burst": estimate.burst}
+        _tell({"delivered": worker.delivered, "cpu_s": cpu_s, **limit})
 
 
 def _tell(what: object) -> None:

@@ -202,7 +202,7 @@ class Dispatcher:
             self._allowance.answered(
                 returned.task.token,
                 accepted=not refused,
-                told=returned.told,
+                headers=returned.headers,
                 retry_after_s=returned.outcome.retry_after_s if refused else None,
             )
 

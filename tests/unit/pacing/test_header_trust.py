@@ -30,7 +30,7 @@ def test_a_real_bucket_is_always_trusted(steps: list[tuple[float, int]]) -> None
 
 def test_leaps_are_banned_for_a_while_and_longer_the_next_time() -> None:
     """A level that jumps between 0 and 1,000 is not trusted for a minute, then for two."""
-    trust, at, bans = HeaderTrust(), 0.0, []
+    trust, at, bans = HeaderTrust(), 0.0, list[float]()
     while len(bans) < 2:
         at += 1.0
         check(trust, at, 1000.0 if at % 2 else 1.0)

@@ -161,7 +161,7 @@ TROUBLES = {
         "crossdock records list",
     ),
     "wrong password": RetryState(refuse_login, 3, "login refused"),
-    "wrong api key": RetryState(refuse_key, 3, "rejected the credential"),
+    "wrong api key": RetryState(refuse_key, 3, "refuses our credential"),
     "unreadable private key": RetryState(encrypt_key, 2, "private_key cannot be read"),
     "private key that is no text": RetryState(binary_key, 2, "is not UTF-8 text"),
     "locked state": RetryState(lock, 3, "database is locked"),

@@ -76,7 +76,7 @@ def _allowance(loaded: Project) -> str:
     """What is known of the rate limit, from whom, and how sure it is."""
     with loaded.look() as tx:
         earlier = tx.buckets.get("platform")
-    known = loaded.platform.rate.known(earlier.known if earlier else None)
+    known = loaded.platform.rate.estimate(earlier.estimate if earlier else None)
     sure = f", {known.agreed + 1} estimates agree" if known.rate_from == "learned" and known.agreed else ""
     rate = f"{known.rate_per_s * 60:,.0f} a minute ({known.rate_from}{sure})" if known.rate_per_s else "rate unknown"
     burst = f"burst {known.burst:,} ({known.burst_from})" if known.burst else "burst unknown"

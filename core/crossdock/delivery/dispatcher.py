@@ -165,7 +165,7 @@ class Dispatcher:
             self._allowance.answered(
                 task.token,
                 accepted=not throttled,
-                told=result.told,
+                headers=result.headers,
                 retry_after_s=outcome.retry_after_s if throttled else None,
             )
         if outcome.kind == "expired":  # it was not sent

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self
@@ -77,14 +76,14 @@ class SendResult:
     Attributes:
         error: An unexpected exception.
         answered: An answer came, whatever it was.
-        told: Its rate-limit headers.
+        headers: The rate limit that it reports.
     """
 
     task: SendTask
     outcome: Outcome | None
     error: Exception | None = None
     answered: bool = False
-    told: RateHeaders | None = None
+    headers: RateHeaders | None = None
 
 
 def _outcome(task: SendTask, answer: Answer) -> Outcome:
@@ -137,8 +136,8 @@ class Senders:
     def _run(self, client: HttpClient, task: SendTask) -> SendResult:
         try:
             answer, outcome = self._exchange(client, task)
-            told = rate_headers.read(answer.headers, time.time())
-            return SendResult(task, self._masks.applied(task.intent, outcome), answered=True, told=told)
+            headers = rate_headers.read(answer.headers)
+            return SendResult(task, self._masks.applied(task.intent, outcome), answered=True, headers=headers)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(task, outcomes.of_failure(error, harmless=task.purpose != "send"))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it

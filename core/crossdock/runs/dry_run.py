@@ -133,8 +133,8 @@ class _Preview:
 
     def _forecast(self, requests: int) -> Forecast:
         now, earlier = self._now.timestamp(), self._earlier
-        known = self._rate.known(earlier.known if earlier else None)
-        return forecast(earlier.filled(now, known) if earlier else BucketState.of(known), requests, now)
+        estimate = self._rate.estimate(earlier.estimate if earlier else None)
+        return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())

@@ -31,7 +31,7 @@ from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
-PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "told", 100, "told"), 7)
+PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "reported", 100, "reported"), 7)
 
 
 @pytest.fixture

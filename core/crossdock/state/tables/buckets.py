@@ -67,14 +67,14 @@ class SharedBucket:
     Args:
         clock: Of this machine.
         name: Of the bucket.
-        known: Gives what is known of the limit, from what the bucket's users knew before, or None.
+        estimate: Returns the estimate of the limit, from the one that is stored, or from None for a new bucket.
 
     Raises:
         StateError: If the database cannot be used, or stays away for `AWAY_AT_MOST_S`.
     """
 
     def __init__(
-        self, url: StateUrl, clock: Clock, name: str, known: Callable[[LimitEstimate | None], LimitEstimate]
+        self, url: StateUrl, clock: Clock, name: str, estimate: Callable[[LimitEstimate | None], LimitEstimate]
     ) -> None:
         self._url, self._clock, self._name = url, clock, name
         self._engine = open_shared(url)
@@ -87,19 +87,19 @@ class SharedBucket:
                     buckets.drop(connection, checkfirst=True)  # how far an older one was spent is forgotten
                     buckets.create(connection)
         with translated(url):
-            self._ensure(BucketState.of(known(None)))
+            self._ensure(BucketState.of(estimate(None)))
         with translated(url), self._engine.begin() as connection:
             self._seen = TakenTokens(0, *self._locked(connection))
         self._seen_at = clock.monotonic()
-        now_known = known(self._seen.bucket_state.known)
-        if now_known != self._seen.bucket_state.known:
-            self.change(lambda bucket_state, now: bucket_state.filled(now, now_known))
+        current = estimate(self._seen.bucket_state.estimate)
+        if current != self._seen.bucket_state.estimate:
+            self.change(lambda bucket_state, now: bucket_state.carried_over(now, current))
 
     def _ensure(self, bucket_state: BucketState) -> None:
         try:
             with self._engine.begin() as connection:
-                known = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
-                if known is None:
+                found = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
+                if found is None:
                     connection.execute(insert(buckets).values(name=self._name, **_row(bucket_state)))
         except IntegrityError:
             return  # another process was first
@@ -114,7 +114,7 @@ class SharedBucket:
         return self._patiently(work)
 
     def change(self, change: Callable[[BucketState, float], BucketState]) -> TakenTokens:
-        """Replace the purse by what *change* makes of it at this instant of the database's clock."""
+        """Replace the state by the result of *change*, called with the present on the database's clock."""
 
         def work(connection: Connection) -> TakenTokens:
             old, now = self._locked(connection)
@@ -131,21 +131,21 @@ class SharedBucket:
         started = self._clock.monotonic()
         try:
             with translated(self._url), self._engine.begin() as connection:
-                grant = work(connection)
+                taken = work(connection)
         except StateError:
             self._away_since = started if self._away_since is None else self._away_since
             if started - self._away_since > AWAY_AT_MOST_S:
                 raise
             now = self._seen.now + started - self._seen_at
             return TakenTokens(0, replace(self._seen.bucket_state, frozen_until=now + ASK_AGAIN_S), now)
-        self._seen, self._seen_at, self._away_since = grant, started, None
-        return grant
+        self._seen, self._seen_at, self._away_since = taken, started, None
+        return taken
 
     def _locked(self, connection: Connection) -> tuple[BucketState, float]:
         query = select(buckets).where(buckets.c.name == self._name).with_for_update()
         bucket_state = _bucket_state(connection.execute(query).mappings().one())
         now = connection.execute(select(self._instant(connection))).scalar_one()
-        return bucket_state.at(now, SET_BACK_S), now
+        return bucket_state.adjusted_to(now, SET_BACK_S), now
 
     def _instant(self, connection: Connection) -> ColumnElement[float]:
         """The present of whoever keeps the bucket, in seconds."""
@@ -187,7 +187,7 @@ def _most(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[A
 
 
 def _row(bucket_state: BucketState) -> dict[str, Any]:
-    known = {name: value for name, value in asdict(bucket_state.known).items() if value != math.inf}
+    estimate = {name: value for name, value in asdict(bucket_state.estimate).items() if value != math.inf}
     bucket = bucket_state.bucket
     return {
         "rate_per_s": bucket.rate_per_s,
@@ -198,14 +198,14 @@ def _row(bucket_state: BucketState) -> dict[str, Any]:
         "spent": bucket_state.spent,
         "refused": bucket_state.refused,
         "granted": 0,
-        "known": json.dumps(known),
+        "known": json.dumps(estimate),
     }
 
 
 def _bucket_state(row: Mapping[Any, Any]) -> BucketState:
     bucket = Bucket(row["rate_per_s"], row["burst"], row["spent_until"])
-    known = LimitEstimate(**json.loads(row["known"]))
-    return BucketState(bucket, known, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
+    estimate = LimitEstimate(**json.loads(row["known"]))
+    return BucketState(bucket, estimate, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
 
 
 def _is_current(connection: Connection) -> bool:

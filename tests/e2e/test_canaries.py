@@ -20,7 +20,8 @@ from tests.integration.sources import orders_shop
 from tests.servers import served
 
 from crossdock import registry
-from crossdock.notifications.notifier import Notifier, NotifyConfig, ScheduledRunEnded
+from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.state import parse_url
 from crossdock.testing.manual_clock import ManualClock
 

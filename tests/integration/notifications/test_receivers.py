@@ -28,13 +28,13 @@ from tests.servers import served
 from crossdock import exact_json
 from crossdock.errors import UnavailableError
 from crossdock.notifications import mail
-from crossdock.notifications.events import notice
-from crossdock.notifications.notifier import Notifier, NotifyConfig, ScheduledRunEnded
+from crossdock.notifications.events import ScheduledRunEnded, compose
+from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.notifications.webhook import Webhook, WebhookChannel
 from crossdock.testing.manual_clock import ManualClock
 
 KEY = base64.b64encode(bytes(range(32))).decode()
-NIGHT = ScheduledRunEnded(
+FAILED = ScheduledRunEnded(
     "nightly", date(2026, 3, 14), None, 17, "failed", False, 60.0, 5, "wms: größer als gedacht", "done"
 )
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -115,7 +115,7 @@ class _Answering(BaseHTTPRequestHandler):
 def test_a_signed_post_arrives() -> None:
     """The body is JSON, signed over id, time and body by the key; the query of the address stays."""
     with served(Receiver()) as receiver:
-        assert notifier({"webhook": {"url": f"{receiver.url}/a?b=c", "secret": "env:KEY"}}).tell(NIGHT) == []
+        assert notifier({"webhook": {"url": f"{receiver.url}/a?b=c", "secret": "env:KEY"}}).tell(FAILED) == []
     (post,) = receiver.posts
     assert post.path == "/a?b=c"
     assert post.headers["content-type"] == "application/json"
@@ -130,7 +130,7 @@ def test_a_signed_post_arrives() -> None:
 def test_an_unsigned_post_arrives() -> None:
     """Without a secret there is an id and a time, and no signature."""
     with served(Receiver(200)) as receiver:
-        assert notifier({"webhook": {"url": receiver.url}}).tell(NIGHT) == []
+        assert notifier({"webhook": {"url": receiver.url}}).tell(FAILED) == []
     (post,) = receiver.posts
     assert post.path == "/"
     assert "webhook-id" in post.headers
@@ -142,11 +142,11 @@ def test_an_address_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     with served(Receiver(204, 404)) as receiver:
         monkeypatch.setenv("HOOK", f"{receiver.url}/T0/hunter2")
         telling = notifier({"webhook": {"url": "env:HOOK"}})
-        assert telling.tell(NIGHT) == []
-        assert telling.tell(NIGHT) == ["the webhook env:HOOK answered 404"]
+        assert telling.tell(FAILED) == []
+        assert telling.tell(FAILED) == ["the webhook env:HOOK answered 404"]
         monkeypatch.delenv("HOOK")
-        (said,) = telling.tell(NIGHT)
-    assert said == "the webhook env:HOOK cannot be told: the environment variable HOOK is not set"
+        (said,) = telling.tell(FAILED)
+    assert said == "the webhook env:HOOK cannot be used: the environment variable HOOK is not set"
     assert [post.path for post in receiver.posts] == ["/T0/hunter2"] * 2
 
 
@@ -154,10 +154,10 @@ def test_what_nobody_asked_for_is_not_sent() -> None:
     """A good night, and kinds that are not in ``when``, reach nobody."""
     with served(Receiver()) as receiver:
         telling = notifier({"when": ["recovered"], "webhook": {"url": receiver.url}})
-        assert telling.tell(NIGHT) == []
-        assert telling.tell(replace(NIGHT, status="done")) == []
+        assert telling.tell(FAILED) == []
+        assert telling.tell(replace(FAILED, status="done")) == []
         assert receiver.posts == []
-        assert telling.tell(replace(NIGHT, status="done", previous="failed", degraded=True)) == []
+        assert telling.tell(replace(FAILED, status="done", previous="failed", degraded=True)) == []
     (post,) = receiver.posts
     assert exact_json.loads(post.body)["data"]["kinds"] == ["recovered"]
 
@@ -166,7 +166,7 @@ def test_what_nobody_asked_for_is_not_sent() -> None:
 def test_a_passing_failure_is_tried_once_more(first: int) -> None:
     """With the same id and body, and the time of the attempt in a signature of its own."""
     with served(Receiver(first, 204)) as receiver:
-        assert notifier({"webhook": {"url": receiver.url, "secret": "env:KEY"}}).tell(NIGHT) == []
+        assert notifier({"webhook": {"url": receiver.url, "secret": "env:KEY"}}).tell(FAILED) == []
     one, other = receiver.posts
     assert one.body == other.body
     assert one.headers["webhook-id"] == other.headers["webhook-id"]
@@ -178,7 +178,7 @@ def test_a_passing_failure_is_tried_once_more(first: int) -> None:
 def test_a_refusal_is_said(status: int, posts: int) -> None:
     """Twice at most, and only where it may pass; a redirect is a refusal and leads nowhere."""
     with served(Receiver()) as elsewhere, served(Receiver(status, location=elsewhere.url)) as receiver:
-        said = notifier({"webhook": {"url": f"{receiver.url}/hunter2"}}).tell(NIGHT)
+        said = notifier({"webhook": {"url": f"{receiver.url}/hunter2"}}).tell(FAILED)
     assert said == [f"the webhook {receiver.url.removeprefix('http://')} answered {status}"]
     assert (len(receiver.posts), elsewhere.posts) == (posts, [])
 
@@ -190,7 +190,7 @@ def test_https_shows_who_it_is(certified: ssl.SSLContext, trusting: ssl.SSLConte
     receiver.socket = certified.wrap_socket(receiver.socket, server_side=True)
     with served(receiver):
         url = receiver.url.replace("http:", "https:")
-        said = notifier({"webhook": {"url": url}}, tls=trusting if trusted else None).tell(NIGHT)
+        said = notifier({"webhook": {"url": url}}, tls=trusting if trusted else None).tell(FAILED)
     if trusted:
         assert (said, len(receiver.posts)) == ([], 1)
     else:
@@ -291,16 +291,16 @@ def email(port: int, **changes: Any) -> dict[str, Any]:
 def test_a_mail_arrives() -> None:
     """One mail for all, marked as made by a machine, with the text as it was."""
     with relaying(Relay()) as relay:
-        assert notifier(email(relay.port)).tell(NIGHT) == []
+        assert notifier(email(relay.port)).tell(FAILED) == []
     ((sender, to, message),) = relay.mails
     assert (sender, to) == ("sync@example.com", ["a@x.org", "b@x.org"])
-    assert message["subject"] == "nightly failed, 2026-03-14"
+    assert message["subject"] == "nightly failed (2026-03-14)"
     assert message["from"] == "crossdock <sync@example.com>"
     assert message["to"] == "a@x.org, b@x.org"
     assert message["date"].datetime == AT
     assert message["auto-submitted"] == "auto-generated"
     assert message["message-id"].endswith("@example.com>")
-    assert message.get_content().splitlines()[:2] == ["nightly of 2026-03-14 failed.", "wms: größer als gedacht"]
+    assert message.get_content().splitlines()[:2] == ["Job nightly failed for 2026-03-14.", "wms: größer als gedacht"]
 
 
 @pytest.mark.parametrize("how", ["starttls", "tls"])
@@ -309,7 +309,7 @@ def test_a_login_is_encrypted(certified: ssl.SSLContext, trusting: ssl.SSLContex
     settings: dict[str, Any] = {"tls": certified} if how == "tls" else {"tls_context": certified}
     with relaying(Relay(), **settings, auth_require_tls=how == "starttls") as relay:
         config = email(relay.port, tls=how, user="sync", password="env:PASSWORD")
-        assert notifier(config, tls=trusting).tell(NIGHT) == []
+        assert notifier(config, tls=trusting).tell(FAILED) == []
     assert relay.logins[0][:2] == (b"sync", b"hunter2 and more")
     assert relay.logins[0][2] or how == "tls"
     assert len(relay.mails) == 1
@@ -320,18 +320,20 @@ def test_a_server_that_is_not_trusted_gets_nothing(certified: ssl.SSLContext, ho
     """No log-in, no mail, no second attempt."""
     settings: dict[str, Any] = {"tls": certified} if how == "tls" else {"tls_context": certified}
     with relaying(Relay(), **settings) as relay:
-        said = notifier(email(relay.port, tls=how, user="sync", password="env:PASSWORD")).tell(NIGHT)
+        said = notifier(email(relay.port, tls=how, user="sync", password="env:PASSWORD")).tell(FAILED)
     name = f"the mail server 127.0.0.1:{relay.port}"
-    assert said[0].startswith(f"{name} shows a certificate that is not trusted: ")
+    assert said[0].startswith(f"{name} cannot be reached: its certificate is not trusted: ")
     assert (relay.logins, relay.mails) == ([], [])
 
 
 def test_a_server_that_cannot_encrypt_gets_nothing() -> None:
     """There is no way back to clear text."""
     with relaying(Relay(), auth_require_tls=False) as relay:
-        said = notifier(email(relay.port, tls="starttls", user="sync", password="env:PASSWORD")).tell(NIGHT)
-        assert said == [f"the mail server 127.0.0.1:{relay.port} offers no STARTTLS"]
-        (said_of_tls,) = notifier(email(relay.port, tls="tls")).tell(NIGHT)
+        said = notifier(email(relay.port, tls="starttls", user="sync", password="env:PASSWORD")).tell(FAILED)
+        assert said == [
+            f"the mail server 127.0.0.1:{relay.port} cannot be used: STARTTLS extension not supported by server."
+        ]
+        (said_of_tls,) = notifier(email(relay.port, tls="tls")).tell(FAILED)
     assert "does not encrypt as it should" in said_of_tls
     assert (relay.logins, relay.mails) == ([], [])
 
@@ -345,20 +347,20 @@ def test_a_server_that_cannot_encrypt_gets_nothing() -> None:
                      "refused all recipients (550, 553)", 0, id="all recipients"),
         pytest.param(Relay(after=["554 <a@x.org> looks like spam"]), {}, "refused the mail (554)", 1, id="the mail"),
         pytest.param(Relay(after=["451 later"] * 2), {}, "refused the mail (451)", 2, id="twice for now"),
-        pytest.param(Relay(), {"user": "sync", "password": "env:KEY"}, "refused the log-in (535)", 0, id="password"),
+        pytest.param(Relay(), {"user": "sync", "password": "env:KEY"}, "refused the login (535)", 0, id="password"),
     ],
 )  # fmt: skip
 def test_a_refusal_is_said_without_addresses(relay: Relay, changes: dict[str, Any], said: str, mails: int) -> None:
     """The code tells what a mail administrator needs; the server's words may hold what is personal."""
     with relaying(relay, auth_require_tls=False):
-        assert notifier(email(relay.port, **changes)).tell(NIGHT) == [f"the mail server 127.0.0.1:{relay.port} {said}"]
+        assert notifier(email(relay.port, **changes)).tell(FAILED) == [f"the mail server 127.0.0.1:{relay.port} {said}"]
     assert len(relay.mails) == mails
 
 
 def test_a_mail_refused_for_now_is_tried_once_more() -> None:
     """It is the same mail: readers that know its id show it once."""
     with relaying(Relay(after=["451 later"])) as relay:
-        assert notifier(email(relay.port)).tell(NIGHT) == []
+        assert notifier(email(relay.port)).tell(FAILED) == []
     one, other = relay.mails
     assert one[2]["message-id"] == other[2]["message-id"]
 
@@ -366,15 +368,17 @@ def test_a_mail_refused_for_now_is_tried_once_more() -> None:
 def test_a_mail_that_was_taken_is_taken() -> None:
     """A server that breaks off after its yes gets no second one."""
     with relaying(Relay(rude=True)) as relay:
-        assert notifier(email(relay.port)).tell(NIGHT) == []
+        assert notifier(email(relay.port)).tell(FAILED) == []
     assert len(relay.mails) == 1
 
 
 def test_a_server_without_login_is_said() -> None:
     """A password that nobody asks for is not sent."""
     with relaying(Relay()) as relay:  # it offers a log-in only once encrypted
-        said = notifier(email(relay.port, user="sync", password="env:PASSWORD")).tell(NIGHT)
-    assert said == [f"the mail server 127.0.0.1:{relay.port} offers no log-in that we know"]
+        said = notifier(email(relay.port, user="sync", password="env:PASSWORD")).tell(FAILED)
+    assert said == [
+        f"the mail server 127.0.0.1:{relay.port} cannot be used: SMTP AUTH extension not supported by server."
+    ]
     assert (relay.logins, relay.mails) == ([], [])
 
 
@@ -425,8 +429,8 @@ def test_a_mail_server_that_hangs_is_left(tls: str, greeting: bytes, drop: bytes
     """However its bytes drip, the attempt ends in time and leaves no connection behind."""
     with served(Odd(greeting, drop)) as odd:
         channel = mail.MailChannel(mail.Email.model_validate(email(odd.port, tls=tls)["email"]))
-        with pytest.raises(UnavailableError, match="gave no whole answer in time"):
-            channel.send(notice(NIGHT, {"failed"}, AT), at=AT, within_s=QUICK_S)
+        with pytest.raises(UnavailableError, match="timed out"):
+            channel.send(compose(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
         assert odd.left.wait(30)
 
 
@@ -436,14 +440,14 @@ def test_a_receiver_that_hangs_is_left(greeting: bytes, drop: bytes) -> None:
     with served(Odd(greeting, drop)) as odd:
         channel = WebhookChannel(Webhook(url=f"http://127.0.0.1:{odd.port}"))
         with pytest.raises(UnavailableError, match="broke off"):
-            channel.send(notice(NIGHT, {"failed"}, AT), at=AT, within_s=QUICK_S)
+            channel.send(compose(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
         assert odd.left.wait(30)
 
 
 def test_a_receiver_that_breaks_off_is_tried_twice() -> None:
     """It may have taken the first one; the id tells it that the second one is the same."""
     with served(Odd(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nxx", ends=True)) as odd:
-        (said,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).tell(NIGHT)
+        (said,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).tell(FAILED)
     assert said.startswith(f"the webhook 127.0.0.1:{odd.port} broke off: ")
     assert odd.met == 2
 
@@ -451,37 +455,37 @@ def test_a_receiver_that_breaks_off_is_tried_twice() -> None:
 @pytest.mark.parametrize(
     ("greeting", "said"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n", "does not speak SMTP"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "is not an SMTP server"),
         (b"554 <ops@x.org> no service\r\n", "refused the mail (554)"),
-        (b"\xff\xfe\r\n", "does not speak SMTP"),
+        (b"\xff\xfe\r\n", "is not an SMTP server"),
     ],
 )
 def test_what_is_no_mail_server_is_said(greeting: bytes, said: str) -> None:
     """And it is asked once."""
     with served(Odd(greeting)) as odd:
-        assert notifier(email(odd.port)).tell(NIGHT) == [f"the mail server 127.0.0.1:{odd.port} {said}"]
+        assert notifier(email(odd.port)).tell(FAILED) == [f"the mail server 127.0.0.1:{odd.port} {said}"]
         assert odd.met == 1
 
 
 def test_a_mail_server_that_never_comes_to_an_end_is_left() -> None:
     """A reply of endless lines ends at a mebibyte, long before the time is over."""
     with served(Odd(b"220-x\r\n" * 300_000)) as odd:
-        said = notifier(email(odd.port), attempt_s=60).tell(NIGHT)
-        assert said == [f"the mail server 127.0.0.1:{odd.port} replies with more than 1,048,576 bytes"]
+        said = notifier(email(odd.port), attempt_s=60).tell(FAILED)
+        assert said == [f"the mail server 127.0.0.1:{odd.port} sent replies of more than 1,048,576 bytes"]
         assert odd.met == 1
 
 
 def test_a_challenge_that_is_none_is_said() -> None:
-    """A server whose challenge is not base64 does not speak SMTP, and its words are not shown."""
+    """A server whose challenge is not base64 is not an SMTP server, and its words are not shown."""
     with served(Odd(b"220 x\r\n250-x\r\n250 AUTH CRAM-MD5\r\n334 canary\r\n")) as odd:
-        said = notifier(email(odd.port, user="sync", password="env:PASSWORD")).tell(NIGHT)
-    assert said == [f"the mail server 127.0.0.1:{odd.port} does not speak SMTP"]
+        said = notifier(email(odd.port, user="sync", password="env:PASSWORD")).tell(FAILED)
+    assert said == [f"the mail server 127.0.0.1:{odd.port} is not an SMTP server"]
 
 
 def test_a_receiver_is_not_quoted() -> None:
     """What a receiver answers instead of HTTP is not shown."""
     with served(Odd(b"canary\r\n\r\n", ends=True)) as odd:
-        (said,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).tell(NIGHT)
+        (said,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).tell(FAILED)
     assert said == f"the webhook 127.0.0.1:{odd.port} broke off: the answer breaks the rules of HTTP"
 
 
@@ -491,12 +495,12 @@ def test_nobody_there_is_said() -> None:
         port = listener.getsockname()[1]
     with served(Receiver()) as receiver:
         config = {"webhook": {"url": receiver.url}, **email(port)}
-        assert notifier(config).tell(NIGHT) == [
+        assert notifier(config).tell(FAILED) == [
             f"the mail server 127.0.0.1:{port} cannot be reached: connection refused"
         ]
         assert len(receiver.posts) == 1
     both = {"webhook": {"url": f"http://127.0.0.1:{port}"}, **email(port)}
-    assert [said.split(" cannot")[0] for said in notifier(both).tell(NIGHT)] == [
+    assert [said.split(" cannot")[0] for said in notifier(both).tell(FAILED)] == [
         f"the webhook 127.0.0.1:{port}", f"the mail server 127.0.0.1:{port}",
     ]  # fmt: skip
 
@@ -510,7 +514,7 @@ def test_what_no_timeout_ends_is_left_behind(monkeypatch: pytest.MonkeyPatch) ->
         raise OSError(5, "Too late")
 
     monkeypatch.setattr(socket, "create_connection", stuck)
-    said = notifier(email(25), attempt_s=QUICK_S).tell(NIGHT)
+    said = notifier(email(25), attempt_s=QUICK_S).tell(FAILED)
     over.set()
     assert said == ["the mail server 127.0.0.1:25 did not answer in time"]
 
@@ -522,7 +526,7 @@ def test_a_mistake_of_ours_costs_no_night(monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyError("hunter2")
 
     monkeypatch.setattr(mail.MailChannel, "send", broken)
-    assert notifier(email(25)).tell(NIGHT) == ["the mail server 127.0.0.1:25 could not be told: KeyError"]
+    assert notifier(email(25)).tell(FAILED) == ["the mail server 127.0.0.1:25 failed: KeyError"]
 
 
 def test_a_changed_secret_is_used_from_then_on(tmp_path: Path) -> None:
@@ -532,8 +536,8 @@ def test_a_changed_secret_is_used_from_then_on(tmp_path: Path) -> None:
     file.chmod(0o600)
     with served(Receiver()) as receiver:
         telling = notifier({"webhook": {"url": receiver.url, "secret": f"file:{file}"}})
-        assert telling.tell(NIGHT) == []
+        assert telling.tell(FAILED) == []
         file.write_text("no key")
-        (said,) = telling.tell(NIGHT)
-    assert said.endswith(f"cannot be told: file:{file} is no key to sign with")
+        (said,) = telling.tell(FAILED)
+    assert said.endswith(f"cannot be used: file:{file} is not a signing key")
     assert len(receiver.posts) == 1

@@ -22,7 +22,8 @@ from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError
 from crossdock.json_schema import DocumentedModel
 from crossdock.notifications import events, webhook
-from crossdock.notifications.notifier import Notifier, NotifyConfig, RunOverdue, ScheduledRunEnded, kinds
+from crossdock.notifications.events import RunOverdue, ScheduledRunEnded, kinds
+from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.printable import printable
 from crossdock.testing.manual_clock import ManualClock
 
@@ -187,12 +188,16 @@ def test_the_json_schema_takes_what_the_model_takes() -> None:
     ("text", "variables", "message"),
     [
         ("webhook: {url: https://a.b, secret: env:KEY}", {}, "the environment variable KEY is not set"),
-        ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "hunter2"}, "env:KEY is no key to sign with"),
-        ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "whsec_" + "A" * 28}, "is no key to sign with"),
-        ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "whsec_" + "A" * 92}, "is no key to sign with"),
+        ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "hunter2"}, "env:KEY is not a signing key"),
+        ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "whsec_" + "A" * 28}, "is not a signing key"),
+        ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "whsec_" + "A" * 92}, "is not a signing key"),
         ("webhook: {url: env:HOOK}", {}, "the environment variable HOOK is not set"),
         ("webhook: {url: env:HOOK}", {"HOOK": "http://hunter2.example.com"}, "the address in env:HOOK must be https"),
-        (f"email: {{{MAIL}, to: [a@b.c], user: u, password: env:P}}", {"P": "hünter2"}, "no log-in of SMTP can carry"),
+        (
+            f"email: {{{MAIL}, to: [a@b.c], user: u, password: env:P}}",
+            {"P": "hünter2"},
+            "characters that SMTP authentication does not support",
+        ),
     ],
 )
 def test_a_secret_that_cannot_be_used_is_told_at_the_start(
@@ -223,46 +228,46 @@ def test_the_signature_is_that_of_the_standard(tmp_path: Path, monkeypatch: pyte
 def test_a_failed_night_in_words() -> None:
     """Job, verdict and date first; then the error's own sentence, the counts, and where to look."""
     bad = replace(GOOD, status="failed", error="wms: cannot be reached\n  look at the tunnel", previous="incomplete")
-    told = events.notice(bad, {"failed"}, AT)
-    assert told.subject == "nightly failed, 2026-03-14"
+    told = events.compose(bad, {"failed"}, AT)
+    assert told.subject == "nightly failed (2026-03-14)"
     assert told.lines == (
-        "nightly of 2026-03-14 failed.",
+        "Job nightly failed for 2026-03-14.",
         "wms: cannot be reached",
         "look at the tunnel",
         "Due: 2026-03-15 02:30 CET",
-        "Took: 5 min 12 s",
+        "Duration: 5 min 12 s",
         "Requests: 12,345",
-        "Night before: incomplete",
-        "See: crossdock show 17",
+        "Previous run: incomplete",
+        "Details: crossdock show 17",
     )
 
 
 @pytest.mark.parametrize(
     ("event", "subject"),
     [
-        (replace(GOOD, status="incomplete"), "nightly did not finish, 2026-03-14"),
-        (replace(GOOD, degraded=True), "nightly is done, with open records, 2026-03-14"),
-        (replace(GOOD, previous="failed"), "nightly is well again, 2026-03-14"),
-        (replace(GOOD, previous="failed", degraded=True), "nightly is well again, with open records, 2026-03-14"),
-        (LATE, "nightly will be late, 2026-03-14"),
+        (replace(GOOD, status="incomplete"), "nightly did not finish (2026-03-14)"),
+        (replace(GOOD, degraded=True), "nightly completed with open records (2026-03-14)"),
+        (replace(GOOD, previous="failed"), "nightly recovered (2026-03-14)"),
+        (replace(GOOD, previous="failed", degraded=True), "nightly recovered with open records (2026-03-14)"),
+        (LATE, "nightly is running late (2026-03-14)"),
     ],
 )
 def test_the_subject_says_it_all(event: ScheduledRunEnded | RunOverdue, subject: str) -> None:
     """One glance at a phone is enough."""
-    assert events.notice(event, kinds(event), AT).subject == subject
+    assert events.compose(event, kinds(event), AT).subject == subject
 
 
 def test_a_late_night_in_words() -> None:
     """Both times, each in its own zone."""
     late = replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
-    lines = events.notice(late, {"late"}, AT).lines
-    assert lines[1:] == ("Expected end: 2026-03-15 07:00 UTC", "Wanted by: 2026-07-01 06:00 CEST")
+    lines = events.compose(late, {"late"}, AT).lines
+    assert lines[1:] == ("Expected end: 2026-03-15 07:00 UTC", "Deadline: 2026-07-01 06:00 CEST")
 
 
 def test_a_night_as_data() -> None:
     """Programs get the kinds that were asked for, the gravest as type, and each fact as JSON has it."""
     night = replace(GOOD, previous="failed", degraded=True)
-    told = events.notice(night, {"recovered", "degraded"}, AT)
+    told = events.compose(night, {"recovered", "degraded"}, AT)
     payload = exact_json.loads(exact_json.dumps(told.payload))
     assert payload == {
         "type": "night.degraded",
@@ -283,7 +288,7 @@ def test_a_night_as_data() -> None:
         },
     }
     assert str(payload["data"]["seconds"]) == "312.4"
-    assert events.notice(night, {"recovered"}, AT).payload["type"] == "night.recovered"
+    assert events.compose(night, {"recovered"}, AT).payload["type"] == "night.recovered"
 
 
 @pytest.mark.parametrize(
@@ -292,13 +297,13 @@ def test_a_night_as_data() -> None:
 )
 def test_a_span_in_words(seconds: float, text: str) -> None:
     """Two units are enough."""
-    assert f"Took: {text}" in events.notice(replace(GOOD, seconds=seconds), {"failed"}, AT).lines
+    assert f"Duration: {text}" in events.compose(replace(GOOD, seconds=seconds), {"failed"}, AT).lines
 
 
 @given(job=st.text(), error=st.text() | st.none(), run_id=st.none() | st.integers(min_value=1))
 def test_any_words_fit_a_phone_and_a_wire(job: str, error: str | None, run_id: int | None) -> None:
     """Whatever a job or an error is called: few short lines, nothing unseen in them, and JSON below 20 kB."""
-    told = events.notice(replace(GOOD, status="failed", job=job, error=error, run_id=run_id, due=None), {"failed"}, AT)
+    told = events.compose(replace(GOOD, status="failed", job=job, error=error, run_id=run_id, due=None), {"failed"}, AT)
     assert len(told.lines) <= 11
     for line in (told.subject, *told.lines):
         assert line == printable(line)
@@ -310,10 +315,10 @@ def test_any_words_fit_a_phone_and_a_wire(job: str, error: str | None, run_id: i
 def test_a_long_error_is_cut() -> None:
     """The rest is read where the run is shown."""
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
-    lines = events.notice(replace(GOOD, status="failed", error=error), {"failed"}, AT).lines
+    lines = events.compose(replace(GOOD, status="failed", error=error), {"failed"}, AT).lines
     assert lines[1:6] == ("x" * 197 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
 
 
 def test_no_two_notices_share_an_id() -> None:
     """A receiver that forgets repeated ids forgets no night."""
-    assert events.notice(GOOD, {"failed"}, AT).id != events.notice(GOOD, {"failed"}, AT).id
+    assert events.compose(GOOD, {"failed"}, AT).id != events.compose(GOOD, {"failed"}, AT).id

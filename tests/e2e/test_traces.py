@@ -217,7 +217,7 @@ def test_a_receiver_that_refuses_is_told(site: Site, receiver: Receiver, monkeyp
     site.setenv(ENDPOINT, f"http://user:{SECRET}@127.0.0.1:{receiver.server_port}")
     result = site.sync()
     assert result.code == 0
-    assert result.err == f"crossdock: warning: traces are not delivered to {receiver.base}: it answers 401\n"
+    assert result.err == f"crossdock: warning: traces were not delivered to {receiver.base}: HTTP 401\n"
 
 
 @pytest.mark.parametrize("held", [False, True])
@@ -230,7 +230,7 @@ def test_a_receiver_that_is_away_costs_seconds(site: Site, receiver: Receiver, *
     site.setenv(ENDPOINT, address)
     result = site.process("sync", "--json")
     assert (result.code, result.json["status"]) == (0, "done")
-    assert result.err == f"crossdock: warning: traces are not delivered to {address}\n"
+    assert result.err == f"crossdock: warning: traces were not delivered to {address}\n"
     site.assert_everything_once()
 
 
@@ -240,7 +240,7 @@ def test_wrong_settings_cost_nothing(site: Site, receiver: Receiver, monkeypatch
     monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "-1")
     result = site.sync()
     assert result.code == 0
-    assert result.err.startswith("crossdock: warning: no traces are sent: their settings cannot be used (")
+    assert result.err.startswith("crossdock: warning: traces are not sent: invalid OpenTelemetry settings (")
     assert result.err.count("\n") == 1
     assert receiver.requests == []
 
@@ -254,7 +254,7 @@ def test_without_the_extra_a_run_goes_on(site: Site, receiver: Receiver) -> None
     command = [sys.executable, "-c", WITHOUT, "-C", str(site.config), "sync", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0
-    told = f"{ENDPOINT} asks for traces, but none are sent: pip install 'crossdock[otel]'"
+    told = f"traces are not sent, although {ENDPOINT} is set: pip install 'crossdock[otel]'"
     assert done.stderr == f"crossdock: warning: {told}\n"
     site.assert_everything_once()
 

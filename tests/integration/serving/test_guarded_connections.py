@@ -241,7 +241,7 @@ def test_http_1_0_has_no_transfer_encoding(web: Web) -> None:
 def test_a_framing_that_means_nothing_is_refused(web: Web, framing: bytes) -> None:
     """400, and the connection ends."""
     with closing(web.connect(b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\nhello")) as wire:
-        assert detail(rest(wire), 400) == "This is not a request of HTTP/1.1. Send one of RFC 9112."
+        assert detail(rest(wire), 400) == "This is not a valid HTTP/1.1 request (RFC 9112)."
     assert web.paths == []
 
 

@@ -75,7 +75,7 @@ def test_own_and_allowed_names_are_answered(host: str) -> None:
 def test_other_names_are_refused(host: str | None) -> None:
     """The sentence gives two names that are answered and the option that allows another, and repeats nothing."""
     assert refusal(host) == (
-        "Host does not name this server. Use localhost:8080 or 127.0.0.1:8080, or allow the name: crossdock sandbox"
+        "Host is not this server. Use localhost:8080 or 127.0.0.1:8080, or allow the name: crossdock sandbox"
         " --allow-host NAME."
     )
 
@@ -97,7 +97,7 @@ def test_other_names_are_refused(host: str | None) -> None:
 )
 def test_pages_of_other_sites_are_refused(origins: tuple[str, ...]) -> None:
     """Origin must be the site that Host names, as browsers write it, or not be sent; the sentence says what to do."""
-    told = "Origin is another site. Ask from a page of this server, or from a program that sends no Origin."
+    told = "Origin is another site. Send the request from a page of this server, or without Origin."
     assert refusal("localhost:8080", *origins) == told
 
 
@@ -138,5 +138,5 @@ def test_an_address_of_another_machine_is_no_name(address: IPv4Address | IPv6Add
 @pytest.mark.parametrize("name", ["http://metrics.example", "", "a b", "host:port", "*", "a/b", "host:", "ä.example"])
 def test_an_allowed_name_has_a_form(name: str) -> None:
     """A URL or a pattern is refused, with the option and an example."""
-    with pytest.raises(ConfigError, match="--allow-host: .* does not name a host\n  Give HOST or HOST:PORT"):
+    with pytest.raises(ConfigError, match="--allow-host: .* is not a host\n  Use HOST or HOST:PORT"):
         ServerNames([name], "crossdock schedule")

@@ -65,7 +65,7 @@ class Metrics:
         """Record when *job* is due next; None if it is no longer scheduled."""
         with self._lock:
             self._add_job(job)
-            self._set("next_due_timestamp_seconds", instant and instant.timestamp(), job)
+            self._set("next_due_timestamp_seconds", instant.timestamp() if instant else None, job)
 
     def began(self, job: str) -> None:
         """Record that a run of *job* started."""

@@ -63,7 +63,7 @@ def network_reason(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        return f"the TLS handshake failed: {error.reason or 'the connection ended'}"
+        return f"the TLS handshake failed: {getattr(error, 'reason', None) or 'the connection ended'}"
     if isinstance(error, TimeoutError) and not error.strerror:
         return "timed out"
     return error.strerror.lower() if error.strerror else "the connection failed"

@@ -26,7 +26,6 @@ from crossdock.sources import HttpSource
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import StateUrl
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.transport.http_client import trust
 
 
 class Shop(ThreadingHTTPServer):
@@ -175,8 +174,6 @@ def test_an_order_waits_for_its_product(shop: Shop, config: Path, capsys: pytest
 
 
 def _customer(config: Path) -> str:
-    import os
-
     base_url = config.read_text().split("base_url: ")[1].split(",")[0]
     headers = {"authorization": f"Bearer {os.environ['PLATFORM_KEY']}", "x-tenant-slug": "sandbox"}
     body = {"externalId": "c:1", "name": "A customer"}
@@ -279,13 +276,6 @@ def test_a_password_in_the_base_address_is_refused(user: str) -> None:
     with pytest.raises(ConfigError, match="must not hold a user or a password") as refused, source(f"http://{user}h.x"):
         pass
     assert "canary" not in str(refused.value)
-
-
-def test_certificates_come_from_a_regular_file(tmp_path: Path) -> None:
-    """A pipe instead of `ca_file` is refused at once."""
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match="contains no certificates: .*not a regular file"):
-        trust(tmp_path / "pipe")
 
 
 def test_a_credential_in_a_link_is_not_shown(shop: Shop) -> None:

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpcore
 import httpx
@@ -35,61 +36,46 @@ def httpx_client(
 
     Args:
         timeout_s: Longest silence of the server.
+        total_timeout_s: Limit from the start of a request to the last byte of its response.
+        max_response_bytes: Limit for a response's body, before and after decompression.
+        ca_file: Trusted certificates instead of the system's.
         on_request: Called with each request right before it is sent, after *auth*.
         transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
 
     Raises:
         ConfigError: If *ca_file* cannot be used.
     """
+    limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
     return httpx.Client(
         base_url=base_url,
         headers={"accept-encoding": "gzip", "user-agent": "crossdock", **(headers or {})},
         auth=auth,
         timeout=httpx.Timeout(timeout_s, connect=5.0),
         event_hooks={"request": [on_request] if on_request else []},
-        transport=transport or BoundedTransport(total_timeout_s, max_response_bytes, ca_file),
+        transport=transport or BoundedTransport(HttpClient("", headers={}, tls=trust(ca_file), **limits)),
         follow_redirects=False,
         trust_env=False,
     )
 
 
 class BoundedTransport(httpx.BaseTransport):
-    """Sends each request within a deadline and reads its whole response, limited in size; one request at a time.
+    """Sends one request at a time through *client*, so its deadline and limits apply.
 
-    Failures are httpx's exceptions with the sentences of `HttpClient`, which never quote the server.
-
-    Args:
-        total_timeout_s: Limit from the start of a request to the last byte of its response.
-        max_response_bytes: Limit for a response's body, before and after decompression.
+    Failures are exceptions of httpx with the sentences of `HttpClient`, which never quote the server.
     """
 
-    def __init__(
-        self,
-        total_timeout_s: float = TOTAL_TIMEOUT_S,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-        ca_file: Path | None = None,
-    ) -> None:
-        self._client = HttpClient(
-            "",
-            headers={},
-            total_timeout_s=total_timeout_s,
-            max_response_bytes=max_response_bytes,
-            tls=trust(ca_file),
-        )
-        self._lock = threading.Lock()
+    def __init__(self, client: HttpClient) -> None:
+        self._client, self._lock = client, threading.Lock()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        sent = httpcore.Request(
-            request.method,
-            target,
-            headers=request.headers.raw,
-            content=request.read(),
-            extensions=request.extensions,
+        content, extensions = request.read(), request.extensions
+        translated = httpcore.Request(
+            request.method, target, headers=request.headers.raw, content=content, extensions=extensions
         )
         with _httpx_errors(request), self._lock:
-            status, headers, body = self._client.exchange(sent)
+            status, headers, body = self._client.exchange(translated)
         kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
         return httpx.Response(status, headers=kept, content=body, request=request)
 

@@ -21,7 +21,8 @@ from tests.servers import served
 
 from crossdock.errors import UnavailableError
 from crossdock.transport.connection_errors import AMBIGUOUS, NOT_SENT
-from crossdock.transport.httpx_client import BoundedTransport, httpx_client, unavailable_errors
+from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpx_client import httpx_client, unavailable_errors
 
 CANARY = "canary-0123456789"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
@@ -226,9 +227,8 @@ def test_every_failure_becomes_an_exception_of_httpx(error: type[Exception], mon
     def fail(*_: object) -> None:
         raise error(CANARY)
 
-    transport = BoundedTransport()
-    monkeypatch.setattr(transport._client, "exchange", fail)
-    with httpx_client("http://127.0.0.1", transport=transport) as client, pytest.raises(httpx.RequestError) as failed:
+    monkeypatch.setattr(HttpClient, "exchange", fail)
+    with httpx_client("http://127.0.0.1") as client, pytest.raises(httpx.RequestError) as failed:
         client.get("/")
     assert CANARY not in str(failed.value)
     if error.__module__.startswith("httpcore") and error is not httpcore.ConnectionNotAvailable:

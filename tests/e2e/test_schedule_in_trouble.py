@@ -246,7 +246,7 @@ def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> No
             ("--health", "0", "--allow-host", "http://metrics.example"),
             """\
 --allow-host: 'http://metrics.example' is not a host
-  Give HOST or HOST:PORT, for example metrics.example.com:9464.""",
+  Use HOST or HOST:PORT, for example metrics.example.com:9464.""",
         ),
     ],
 )

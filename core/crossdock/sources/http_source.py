@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import httpx
 
 ATTEMPTS = 5
+MAX_PAUSE_S = 60.0
 MAX_PAGES = 100_000
 MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
 
@@ -112,6 +113,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
     def _get(self, address: str, shown: str) -> httpx.Response:
         reason = ""
         for attempt in range(1, ATTEMPTS + 1):
+            pause_s = 0.5 * 2.0**attempt
             try:
                 response = self._send(address)
             except UnavailableError as error:
@@ -124,8 +126,9 @@ class HttpSource(AbstractContextManager["HttpSource"]):
                     raise UnauthorizedError("refused the credentials", where=shown)
                 if response.status_code != 429 and response.status_code < 500:
                     raise RemoteError(f"answered {reason}", where=shown)
+                pause_s = max(pause_s, _retry_after_s(response))
             if attempt < ATTEMPTS:
-                self._place.clock.sleep(min(60.0, 0.5 * 2.0**attempt))
+                self._place.clock.sleep(min(MAX_PAUSE_S, pause_s))
         raise UnavailableError(f"failed {ATTEMPTS} times, last with: {reason}", where=shown)
 
     def _send(self, address: str) -> httpx.Response:
@@ -150,6 +153,11 @@ def _values(request: httpx.Request) -> set[str]:
 
 def _words(values: Iterable[str]) -> set[str]:
     return {word for value in values for word in value.split()}
+
+
+def _retry_after_s(response: httpx.Response) -> float:
+    seconds = response.headers.get("retry-after", "")
+    return float(seconds) if seconds.isascii() and seconds.isdecimal() else 0.0
 
 
 def _json(address: str, response: httpx.Response) -> Any:

@@ -203,6 +203,19 @@ def test_temporary_failures_are_retried_with_growing_pauses(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
+    ("retry_after", "pause_s"),
+    [("7", 7), ("0", 1), ("3600", 60), ("9" * 400, 60), ("-5", 1), ("soon", 1), ("Wed, 21 Oct 2026 07:28:00 GMT", 1)],
+)
+def test_retry_after_lengthens_a_pause(retry_after: str, pause_s: float) -> None:
+    """In seconds, up to a minute."""
+    responses = [httpx.Response(429, headers={"retry-after": retry_after}), httpx.Response(200, json={})]
+    transport = httpx.MockTransport(lambda _: responses.pop(0))
+    with source("http://shop.example", transport=transport) as (opened, clock):
+        assert [page.body for page in opened.pages("/items", {})] == [{}]
+        assert clock.monotonic() == pause_s
+
+
+@pytest.mark.parametrize(
     ("answers", "error", "message"),
     [
         pytest.param([(401, {}, b"")], UnauthorizedError, "credentials", id="refused"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -200,3 +202,14 @@ def test_concurrent_threads_lose_no_count(metrics: Metrics) -> None:
         thread.join()
     assert read(metrics)["requests_total"] == {(): 2000}
     assert read(metrics)["records_total"] == {("s", "read"): 2000}
+
+
+def test_the_library_is_imported_on_demand() -> None:
+    """Only a reader of /metrics needs prometheus_client."""
+    code = (
+        "import sys\nfrom crossdock.clock import SystemClock\nfrom crossdock.observability.health import app\nfrom crossdock.observability.metrics import Metrics\n"
+        "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
+        "metrics.exposition()\nprint('prometheus_client' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"

@@ -207,7 +207,8 @@ def test_concurrent_threads_lose_no_count(metrics: Metrics) -> None:
 def test_the_library_is_imported_on_demand() -> None:
     """Only a reader of /metrics needs prometheus_client."""
     code = (
-        "import sys\nfrom crossdock.clock import SystemClock\nfrom crossdock.observability.health import app\nfrom crossdock.observability.metrics import Metrics\n"
+        "import sys\nfrom crossdock.clock import SystemClock\n"
+        "from crossdock.observability import health\nfrom crossdock.observability.metrics import Metrics\n"
         "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
         "metrics.exposition()\nprint('prometheus_client' in sys.modules)"
     )

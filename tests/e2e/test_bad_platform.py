@@ -428,7 +428,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
         assert result.json["balanced"]
         (doubt,) = site.listed("--state", "in-doubt")
         assert (doubt["stream"], doubt["key"]) == (f"wms.{kind}s", key)
-        assert doubt["why"].startswith("create was sent once without a clear answer: broke off")
+        assert doubt["why"].startswith("create was sent once without a clear answer: request failed")
         requests = requests or len(front.seen)
         assert len(front.seen) == requests
     assert Counter(seen.body for seen in front.seen).most_common(1)[0][1] == 1

@@ -181,7 +181,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("trouble", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
+@pytest.mark.parametrize("retry_state", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
 def test_nothing_is_shown_whatever_goes_wrong(
     site: Site, retry_state: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,10 +311,10 @@ def test_an_answer_that_breaks_the_rules_is_not_quoted(site: Site, front: Front)
     """A header that is not HTTP, and repeats our key and a person, is shown by no command and kept nowhere."""
     front.fate = lambda _: Reply(200, b"{}", {"x-echo": f"Bearer {site.api_key} {PERSON}\0"})
     code, text = shown(site, "sync")
-    assert (code, "the answer breaks the rules of HTTP" in text) == (3, True)
+    assert (code, "the response is not valid HTTP" in text) == (3, True)
     assert_private(site, text)
     assert_all_private(site)
-    assert any("breaks the rules of HTTP" in (run["error"] or "") for run in site.run("runs", "--json").json)
+    assert any("is not valid HTTP" in (run["error"] or "") for run in site.run("runs", "--json").json)
     kept = b"".join(file.read_bytes() for file in site.folder.glob("state.db*") if file.is_file())
     assert site.api_key.encode() not in kept
 

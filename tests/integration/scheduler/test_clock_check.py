@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.warehouse import Site, open_site
-from tests.integration.notifications.test_receivers import Receiver
+from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
 from tests.unit.platform.test_access_check import Dated, profile_of

@@ -290,6 +290,6 @@ def test_the_service_sleeps_until_the_next_night_or_look(state_url: StateUrl, tm
     )
     assert [look - start for look in metrics.looks] == [0.0, LOOK_S]
     assert interrupt.longest_s <= NAP_S
-    shown = next(family for family in metrics.families() if family.name == "crossdock_next_due_timestamp_seconds")
+    shown = next(family for family in metrics.collect() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
     assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PIN
-from tests.integration.notifications.test_receivers import Receiver
+from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
 
 from crossdock import exact_json
 from crossdock.errors import StateBusyError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.observability.exposition import exposition
 from crossdock.observability.metrics import Metrics
 from crossdock.project.project import Project
 from crossdock.runs import runner
@@ -83,7 +82,7 @@ class Served:
 
     @property
     def metrics(self) -> dict[str, float]:
-        families = text_string_to_metric_families(exposition(self.service_metrics.families()).decode())
+        families = text_string_to_metric_families(self.service_metrics.exposition()[0].decode())
         return {sample.name: sample.value for family in families for sample in family.samples if sample.labels}
 
 

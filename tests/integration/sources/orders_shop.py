@@ -1,4 +1,4 @@
-"""A connector for a small paged HTTP API, as an author would write it: the authoring API is not file-shaped."""
+"""A connector for a small paged HTTP API, written as an author would."""
 
 from __future__ import annotations
 

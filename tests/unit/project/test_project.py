@@ -99,7 +99,7 @@ def test_a_literal_secret_of_a_webhook_is_refused(tmp_path: Path, query: str, co
     with redirect_stdout(shown), redirect_stderr(shown), pytest.raises(SystemExit) as ended:
         main(["-C", str(path), *command])
     assert ended.value.code == 2
-    assert "c.yaml:30:13: notify.webhook.url: must not hold a secret: refer to the whole" in shown.getvalue()
+    assert "c.yaml:30:13: notify.webhook.url: must not contain a secret: refer to the whole" in shown.getvalue()
     assert CANARY not in shown.getvalue()
 
 

@@ -51,7 +51,9 @@ def test_pages_of_other_sites_learn_and_change_nothing(
     """At every door a foreign Host or Origin is 403 with what to do, and nothing happens."""
     before = facts(raw)
     problem = assert_problem(raw(method, path, body, authorization=None, **foreign), 403)
-    assert "--allow-host NAME" in problem["detail"] or "Ask from a page of this server" in problem["detail"]
+    assert (
+        "--allow-host NAME" in problem["detail"] or "Send the request from a page of this server" in problem["detail"]
+    )
     assert facts(raw) == before
 
 

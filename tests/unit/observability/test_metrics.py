@@ -1,7 +1,10 @@
-"""The scheduler's vital signs: what machines are told of it, in a form that they can read."""
+"""Health and metrics of the scheduler, as Prometheus' own parser reads them."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from crossdock.observability.exposition import exposition
-from crossdock.observability.health import Metrics
+from crossdock.observability.metrics import Metrics
 from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
@@ -23,8 +25,8 @@ Read = dict[str, dict[tuple[str, ...], float]]
 
 
 def read(metrics: Metrics) -> Read:
-    """What Prometheus' own parser makes of the metrics: values by name and label values."""
-    text = exposition(metrics.families()).decode()
+    """The values by name and label values."""
+    text = metrics.exposition()[0].decode()
     found: Read = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -45,19 +47,19 @@ def metrics(clock: ManualClock) -> Metrics:
     return Metrics(clock, stalled_after_s=60)
 
 
-def test_a_loop_that_comes_round_is_alive(clock: ManualClock, metrics: Metrics) -> None:
-    """Until its last beat is as old as the bound; from the start on, so that a start is no failure."""
-    assert metrics.alive() == (True, "alive: the scheduler's loop came round 0 s ago")
+def test_a_running_loop_is_alive(clock: ManualClock, metrics: Metrics) -> None:
+    """It is alive from the start, until its last beat reaches the age limit."""
+    assert metrics.alive() == (True, "alive: the scheduler loop ran 0 s ago")
     clock.advance(59.9)
     assert metrics.alive()[0]
     clock.advance(0.1)
-    assert metrics.alive() == (False, "stuck: the scheduler's loop has not come round for 60 s")
+    assert metrics.alive() == (False, "stuck: the scheduler loop has not run for 60 s")
     metrics.beat()
     assert metrics.alive()[0]
 
 
 def test_a_scheduler_is_ready_once_all_parts_are(metrics: Metrics) -> None:
-    """What is not usable is named, on one line."""
+    """Parts that are not usable are named on one line."""
     assert metrics.ready() == (False, "not ready; config: not read yet; state: not opened yet")
     metrics.found("config")
     metrics.found("state", "sqlite:///x.db: is locked\n  wait\x1b for\ud800 it")
@@ -67,19 +69,21 @@ def test_a_scheduler_is_ready_once_all_parts_are(metrics: Metrics) -> None:
 
 
 def test_an_idle_scheduler_has_metrics(metrics: Metrics) -> None:
-    """Counters begin at nought, what nobody knows is left out, and every metric is described."""
+    """Counters start at zero, unknown values are omitted, and every metric has a help text."""
     found = read(metrics)
     assert found == {"requests_total": {(): 0}, "throttled_total": {(): 0}, "heartbeat_timestamp_seconds": {(): NOW}}
-    for family in text_string_to_metric_families(exposition(metrics.families()).decode()):
+    for family in text_string_to_metric_families(metrics.exposition()[0].decode()):
         assert family.documentation
         assert family.type in {"counter", "gauge"}
 
 
-def test_the_names_are_those_of_the_trade(metrics: Metrics) -> None:
-    """Counters end in _total and nothing else does; each name stands once, above its samples."""
-    families = metrics.families()
-    assert all((family.kind == "counter") == family.name.endswith("_total") for family in families)
-    assert {family.name for family in families} == {
+def test_metric_names_follow_the_conventions(metrics: Metrics) -> None:
+    """Names of counters end in _total and no others do; each name is described once."""
+    text, content_type = metrics.exposition()
+    types = re.findall(r"^# TYPE (\S+) (\S+)$", text.decode(), re.MULTILINE)
+    assert content_type == "text/plain; version=0.0.4; charset=utf-8"
+    assert all((kind == "counter") == name.endswith("_total") for name, kind in types)
+    assert {name for name, _ in types} == {
         f"crossdock_{name}"
         for name in (
             "nights_total", "night_seconds", "started_timestamp_seconds", "last_success_timestamp_seconds",
@@ -87,11 +91,11 @@ def test_the_names_are_those_of_the_trade(metrics: Metrics) -> None:
             "heartbeat_timestamp_seconds", *UNKNOWN,
         )
     }  # fmt: skip
-    assert len(families) == 13
+    assert len(types) == 13
 
 
-def test_a_night_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
-    """From its due time over its run to its end: each is told as it is, and the other ends stand at nought."""
+def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
+    """Each step of a run, from its due time to its end, sets its metrics; the other statuses stay at zero."""
     metrics.due("nightly", AT)
     assert read(metrics)["running"] == {("nightly",): 0}
     assert read(metrics)["next_due_timestamp_seconds"] == {("nightly",): NOW}
@@ -122,8 +126,8 @@ def test_a_night_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
     assert [ended[name][()] for name in UNKNOWN] == [12.5, 2000, 166.6]
 
 
-def test_a_night_that_is_skipped_ends_no_other(clock: ManualClock, metrics: Metrics) -> None:
-    """One that is still running goes on, and the last one's time stands."""
+def test_a_skipped_run_ends_no_other(clock: ManualClock, metrics: Metrics) -> None:
+    """The running one stays running, and the duration is that of the last run."""
     metrics.began("nightly")
     metrics.ended("nightly", "done", 30.0)
     metrics.began("nightly")
@@ -137,8 +141,8 @@ def test_a_night_that_is_skipped_ends_no_other(clock: ManualClock, metrics: Metr
 
 
 @pytest.mark.parametrize("status", ["failed", "incomplete"])
-def test_a_night_that_is_not_done_is_no_success(clock: ManualClock, metrics: Metrics, status: str) -> None:
-    """The last success stays that of before."""
+def test_an_unsuccessful_run_is_no_success(clock: ManualClock, metrics: Metrics, status: str) -> None:
+    """The time of the last success stays."""
     metrics.ended("nightly", "done", 5.0)
     clock.advance(86_400)
     metrics.ended("nightly", "failed" if status == "failed" else "incomplete", 5.0)
@@ -146,8 +150,8 @@ def test_a_night_that_is_not_done_is_no_success(clock: ManualClock, metrics: Met
     assert read(metrics)["running"] == {("nightly",): 0}
 
 
-def test_a_job_that_is_due_no_more_has_no_due_time(metrics: Metrics) -> None:
-    """A stale one would look like a night that was missed."""
+def test_an_unscheduled_job_has_no_due_time(metrics: Metrics) -> None:
+    """A stale one would look like a missed run."""
     metrics.due("nightly", AT)
     metrics.due("nightly", None)
     metrics.due("other", None)
@@ -158,7 +162,7 @@ HOSTILE = 'a\\"} 1\n# TYPE x counter\ncrossdock_requests_total 99\r\\n\u2028\x00
 
 
 def test_a_hostile_name_stays_a_name(metrics: Metrics) -> None:
-    """It makes no line and no label of its own, and comes back as it was."""
+    """It adds no line and no label, and is read back unchanged."""
     metrics.began(HOSTILE)
     metrics.counted(HOSTILE, {HOSTILE: 3})
     name = HOSTILE.replace("\ud800", "\\ud800")
@@ -169,8 +173,8 @@ def test_a_hostile_name_stays_a_name(metrics: Metrics) -> None:
 
 
 @given(st.dictionaries(st.tuples(st.text(), st.text()), st.integers(min_value=0, max_value=2**50), max_size=5))
-def test_any_names_come_back(counts: Mapping[tuple[str, str], int]) -> None:
-    """What a parser reads is what was counted."""
+def test_any_name_is_read_back(counts: Mapping[tuple[str, str], int]) -> None:
+    """The parser reads what was counted."""
     metrics = Metrics(ManualClock())
     for (stream, term), number in counts.items():
         metrics.counted(stream, {term: number})
@@ -182,19 +186,31 @@ def _whole(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def test_threads_lose_no_count(metrics: Metrics) -> None:
-    """Many runs tell at once, while a reader looks on."""
+def test_concurrent_threads_lose_no_count(metrics: Metrics) -> None:
+    """Runs report at once while a reader collects."""
 
-    def tell() -> None:
+    def report() -> None:
         for _ in range(500):
             metrics.sent(1, 1)
             metrics.counted("s", {"read": 1})
-            metrics.families()
+            metrics.collect()
 
-    threads = [threading.Thread(target=tell) for _ in range(4)]
+    threads = [threading.Thread(target=report) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert read(metrics)["requests_total"] == {(): 2000}
     assert read(metrics)["records_total"] == {("s", "read"): 2000}
+
+
+def test_the_library_is_imported_on_demand() -> None:
+    """Only a reader of /metrics needs prometheus_client."""
+    code = (
+        "import sys\nfrom crossdock.clock import SystemClock\n"
+        "from crossdock.observability import health\nfrom crossdock.observability.metrics import Metrics\n"
+        "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
+        "metrics.exposition()\nprint('prometheus_client' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"

@@ -1,4 +1,4 @@
-"""What the OpenAPI document tells people: an example of every schema, and what the members mean."""
+"""An example for every schema of the OpenAPI document, and the descriptions of the members."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 _AT = "2026-11-20T09:30:00.000000Z"
-_AFTER = "4be07c9d52f1a3"  # the part of an id behind its prefix and time
+_ID_END = "4be07c9d52f1a3"  # the part of an id after its prefix and time
 
 
 def sample_id(prefix: str, number: int = 1) -> str:
-    return f"{prefix}_{0x19A8B2C3D00 + number:011x}{_AFTER}"
+    return f"{prefix}_{0x19A8B2C3D00 + number:011x}{_ID_END}"
 
 
 _ADDRESS = {"line1": "1 Harbour Street", "city": "Hamburg", "postalCode": "20457", "country": "DE"}
@@ -62,7 +62,7 @@ INPUTS: Mapping[str, Mapping[str, Any]] = {
     },
     "WarehouseBin": {"externalId": "wms:A-01", "code": "A-01", "warehouse": "HAM", "zone": "A", "capacity": 500},
 }
-_GIVEN: Mapping[str, Mapping[str, Any]] = {
+_READ_ONLY: Mapping[str, Mapping[str, Any]] = {
     "Invoice": {"id": sample_id("inv", 1), "status": "draft", "total": 37.5},
     "LedgerAccount": {"id": sample_id("acc", 3)},
     "Customer": {"id": sample_id("cus", 1)},
@@ -72,7 +72,7 @@ _GIVEN: Mapping[str, Mapping[str, Any]] = {
     "WarehouseBin": {"id": sample_id("bin", 1), "active": True},
 }
 STORED = {
-    f"Stored{name}": {**body, **_GIVEN[name], "createdAt": _AT, "updatedAt": _AT} for name, body in INPUTS.items()
+    f"Stored{name}": {**body, **_READ_ONLY[name], "createdAt": _AT, "updatedAt": _AT} for name, body in INPUTS.items()
 }
 _PATCHES: Mapping[str, Mapping[str, Any]] = {
     "InvoicePatch": {"currency": "GBP"},
@@ -110,7 +110,7 @@ EXAMPLES: Mapping[str, Any] = {
         "type": "about:blank",
         "title": "Unprocessable Entity",
         "status": 422,
-        "detail": "The body does not fit the resource.",
+        "detail": "The body does not match the schema of the resource.",
         "errors": [{"pointer": "#/items/0/quantity", "detail": "must be an exact number"}],
     },
     "OrderCreated": {"type": "order.created", "timestamp": _AT, "data": STORED["StoredOrder"]},
@@ -122,35 +122,35 @@ EXAMPLES: Mapping[str, Any] = {
     },
 }
 
-MEANINGS: Mapping[str, str] = {
-    "id": "The platform's name for it. Text, never a number.",
-    "createdAt": "When the platform made it.",
-    "updatedAt": "When it changed last; lists are in this order.",
-    "externalId": "Your own name for it, unique in tenant and resource. Look it up with ?externalId=.",
+DESCRIPTIONS: Mapping[str, str] = {
+    "id": "Identifier assigned by the platform. A string, never a number.",
+    "createdAt": "When the resource was created.",
+    "updatedAt": "When the resource was last changed; lists are in this order.",
+    "externalId": "Your own identifier, unique per tenant and resource. Look it up with ?externalId=.",
     "customerId": "Identifier of an existing customer.",
     "productId": "Identifier of an existing product.",
-    "binId": "The bin that the stock lies in. Stock of one lot in two bins is two lots.",
-    "toBinId": "The bin that it is moved to.",
-    "fromBinId": "The bin that it lay in, if any.",
-    "lotId": "The lot that was taken from.",
-    "toLotId": "The lot of the same product and lot number that it went to; made if there was none.",
-    "parentId": "The ledger account above this one.",
-    "accountId": "The ledger account that it stands on.",
+    "binId": "The bin that holds the stock. Stock of one lot in two bins is two lots.",
+    "toBinId": "The bin that the stock is moved to.",
+    "fromBinId": "The bin that the stock was in, if any.",
+    "lotId": "The lot that the stock was taken from.",
+    "toLotId": "The lot of the same product and lot number that received the stock; created if there was none.",
+    "parentId": "The parent ledger account.",
+    "accountId": "The ledger account of the entry.",
     "invoiceId": "The invoice that was posted.",
-    "currency": "What the amounts are in.",
-    "items": "One entry per line, at most 10,000 unless the sandbox is told otherwise.",
-    "quantity": "How much, in the unit of measure; whole numbers go out without a point.",
-    "unitPrice": "Price per unit in the currency given. No decimals in a currency without a minor unit.",
+    "currency": "The currency of the amounts.",
+    "items": "One entry per line, at most 10,000 unless the sandbox is started with another limit.",
+    "quantity": "Quantity in the unit of measure; whole numbers are written without a decimal point.",
+    "unitPrice": "Price per unit in the given currency. A whole number if the currency has no minor unit.",
     "autoPostLedger": "Post the invoice to the general ledger in the same operation.",
-    "total": "The sum of quantity x unitPrice with all its digits, up to 8 after the point. Nothing is rounded.",
-    "status": "Free text that the platform keeps and does not judge.",
+    "total": "The exact sum of quantity x unitPrice, with up to 8 digits after the point. Nothing is rounded.",
+    "status": "Free text that the platform stores and does not interpret.",
     "side": "Debit or credit; the two entries of an invoice balance.",
     "amount": "Never negative: a negative total is posted with the sides exchanged.",
     "placedAt": "When the order was placed: RFC 3339 with a zone.",
     "lotNumber": "Text: 0017 stays 0017.",
     "sku": "Text: 0017 stays 0017.",
     "data": "The resources of this page, in the order of their last change.",
-    "nextCursor": "Give it as ?cursor= to read on; null on the last page.",
-    "pointer": "Where in the body: a JSON pointer as a URI fragment (RFC 6901).",
-    "detail": "What is wrong, in a sentence. No value of the request is repeated.",
+    "nextCursor": "Pass it as ?cursor= to get the next page; null on the last page.",
+    "pointer": "The location in the body: a JSON pointer as a URI fragment (RFC 6901).",
+    "detail": "What is wrong, in one sentence. No value of the request is repeated.",
 }

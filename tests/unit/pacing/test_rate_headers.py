@@ -302,7 +302,7 @@ def test_what_the_sandbox_tells_is_read_back(dialect: Dialect, data: st.DataObje
     left, more_in_s, full_in_s = data.draw(st.integers(0, burst)), data.draw(counts), data.draw(counts)
     now = data.draw(st.integers(1_700_000_000, 2_000_000_000))
     sent = rate_limit_headers.policy(dialect, burst, window_s)
-    sent |= rate_limit_headers.told(dialect, Quota(burst, left, more_in_s, full_in_s, now))
+    sent |= rate_limit_headers.remaining(dialect, Quota(burst, left, more_in_s, full_in_s, now))
     rate, full = burst / window_s, min(full_in_s, 900)
     assert read(sent, now) == {
         "draft10": RateHeaders("draft10", left, burst, rate, more_in_s=min(more_in_s, 900)),
@@ -314,7 +314,7 @@ def test_what_the_sandbox_tells_is_read_back(dialect: Dialect, data: st.DataObje
 
 def test_no_dialect_of_the_sandbox_tells_nothing() -> None:
     """A sandbox that keeps its limit to itself is silent."""
-    sent = rate_limit_headers.policy("none", 10, 10) | rate_limit_headers.told("none", Quota(10, 5, 1, 5, NOW))
+    sent = rate_limit_headers.policy("none", 10, 10) | rate_limit_headers.remaining("none", Quota(10, 5, 1, 5, NOW))
     assert read(sent, NOW) is None
 
 

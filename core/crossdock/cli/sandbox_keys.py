@@ -1,4 +1,4 @@
-"""``crossdock sandbox keys``: the sandbox's API keys, whether it runs or not."""
+"""``crossdock sandbox keys``: the sandbox's API keys, whether it is running or not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _data_option = click.option(
 
 @click.group()
 def keys() -> None:
-    """Make, list and revoke API keys; a sandbox that runs notices at once."""
+    """Create, list and revoke API keys.
+
+    A running sandbox notices at once.
+    """
 
 
 @keys.command(
@@ -35,13 +38,14 @@ def keys() -> None:
     ),
 )
 @_data_option
-@click.option("--tenant", default="sandbox", show_default=True, help="Whose key it is; a new tenant begins with it.")
-@click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; '*:write' if none is given.")
+@click.option("--tenant", default="sandbox", show_default=True, help="Tenant of the key; created if it is new.")
+@click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; default: *:write.")
 @as_json
 def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> None:
-    """Make a key. It is shown once: only its hash is kept.
+    """Create a key.
 
-    WHAT is one of invoices, orders, customers, products, lots, bins, accounts, or '*'. Writing includes reading.
+    It is shown only once: the sandbox stores its hash. WHAT is one of invoices, orders, customers, products, lots,
+    bins, accounts, or '*'. Writing includes reading.
     """
     from crossdock.sandbox.api_keys import Keyring
 
@@ -50,18 +54,17 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
     if as_json:
         from crossdock.cli.terminal_output import print_json
 
-        told = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split()}
-        print_json({**told, "api_key": key})
+        print_json({"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split(), "api_key": key})
         return
     say(key)
 
 
 @keys.command("list", epilog=example("crossdock sandbox keys list --data ./sandbox"))
 @_data_option
-@click.option("--tenant", help="Only this tenant's.")
+@click.option("--tenant", help="Only keys of this tenant.")
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
-    """List the keys in force, without the keys themselves."""
+    """List the valid keys by id."""
     from crossdock.cli import terminal_output
     from crossdock.sandbox.api_keys import Keyring
 
@@ -70,8 +73,8 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     if as_json:
         terminal_output.print_json(found)
         return
-    rows = [(each["id"], each["tenant"], " ".join(each["scopes"]), each["createdAt"] or "") for each in found]
-    terminal_output.out().print(terminal_output.table("API keys", ("id", "tenant", "scopes", "made"), rows))
+    rows = [(each["id"], each["tenant"], " ".join(each["scopes"]), each["createdAt"]) for each in found]
+    terminal_output.out().print(terminal_output.table("API keys", ("id", "tenant", "scopes", "created"), rows))
 
 
 @keys.command("revoke", epilog=example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
@@ -79,12 +82,17 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
 @click.argument("key_id", metavar="ID")
 @as_json
 def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
-    """Revoke the key with this ID, as 'keys list' shows it: its next request is answered 401."""
+    """Revoke a key.
+
+    ID is shown by 'keys list'. The next request with the key is answered 401.
+    """
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(_existing(data)) as keyring:
         if not keyring.revoke(key_id):
-            raise ConfigError("no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows them.")
+            raise ConfigError(
+                "no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows the ids."
+            )
     if as_json:
         from crossdock.cli.terminal_output import print_json
 

@@ -25,7 +25,7 @@ def test_no_refusal_repeats_a_value(raw: Raw) -> None:
 
 def test_a_problem_document_has_findings_only_if_there_are_some() -> None:
     """``errors`` has pointer and detail of each finding; 429 has its registered type."""
-    found = json.loads(ProblemError(422, "Wrong.", findings=[("#/a", "is wrong")]).response.body)
+    found = json.loads(bytes(ProblemError(422, "Wrong.", findings=[("#/a", "is wrong")]).response.body))
     assert found == {
         "type": "about:blank",
         "title": "Unprocessable Content" if sys.version_info >= (3, 13) else "Unprocessable Entity",
@@ -33,7 +33,7 @@ def test_a_problem_document_has_findings_only_if_there_are_some() -> None:
         "detail": "Wrong.",
         "errors": [{"pointer": "#/a", "detail": "is wrong"}],
     }
-    limited = json.loads(ProblemError(429, "Wait.").response.body)
+    limited = json.loads(bytes(ProblemError(429, "Wait.").response.body))
     assert "errors" not in limited
     assert limited["type"].endswith("#quota-exceeded")
 

@@ -8,21 +8,37 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import Annotated, Any
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from crossdock.errors import ConfigError
-from crossdock.sandbox import access_control, database, general_ledger, json_codec
+from crossdock.sandbox import access_control, database, general_ledger
 from crossdock.sandbox.access_control import Caller
-from crossdock.sandbox.problem_errors import Finding, ProblemError, method_not_allowed
+from crossdock.sandbox.body_validation import parsed
+from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 from crossdock.sandbox.rfc3339 import instant_text
 
 TENANT = "sandbox"
 PATH = "/_sandbox/keys"
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+def _must_be_strings(value: object) -> object:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError("must be a list of strings")
+    return value
+
+
+class _NewKey(BaseModel):
+    """The body of a request for a key."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
+
+    tenant: str = TENANT
+    scopes: Annotated[list[str], BeforeValidator(_must_be_strings)] = []
 
 
 class Keyring(contextlib.AbstractContextManager["Keyring"]):
@@ -91,7 +107,7 @@ async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
         case "GET", "":
             return JSONResponse({"data": keyring.listed()})
         case "POST", "":
-            credential, key = await asyncio.to_thread(_add, keyring, _parse(body))
+            credential, key = await asyncio.to_thread(_add, keyring, parsed(_NewKey, body or b"{}"))
             facts = {"api_key": key, "credential": credential.id, "tenant": credential.tenant}
             return JSONResponse({**facts, "scopes": credential.scopes.split()}, 201)
         case "DELETE", key_id if key_id:
@@ -109,31 +125,9 @@ def _scope_text(scopes: Iterable[str]) -> str:
     return " ".join(wanted)
 
 
-def _add(keyring: Keyring, options: Mapping[str, Any]) -> tuple[Caller, str]:
+def _add(keyring: Keyring, wanted: _NewKey) -> tuple[Caller, str]:
     try:
-        return keyring.add(**options)
+        return keyring.add(wanted.tenant, wanted.scopes)
     except ConfigError as error:
-        raise _unprocessable([(f"#/{error.where}", f"{error.message}. {error.hint}")]) from None
-
-
-def _parse(body: bytes) -> dict[str, Any]:
-    """The tenant and the scopes that a body names, both optional, as is the body."""
-    try:
-        options = json_codec.read(body or b"{}")
-    except ValueError as error:
-        raise ProblemError(400, f"The body is not acceptable JSON: {error}.") from None
-    if not isinstance(options, dict):
-        raise _unprocessable([("#", "must be an object")])
-    findings = [(f"#/{quote(each, safe='')}", "is not known") for each in options if each not in {"tenant", "scopes"}]
-    if not isinstance(options.get("tenant", ""), str):
-        findings.append(("#/tenant", "must be a string"))
-    scopes = options.get("scopes", [])
-    if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
-        findings.append(("#/scopes", "must be a list of strings"))
-    if findings:
-        raise _unprocessable(findings)
-    return options
-
-
-def _unprocessable(findings: list[Finding]) -> ProblemError:
-    return ProblemError(422, "The body does not describe a key.", findings=findings)
+        findings = [(f"#/{error.where}", f"{error.message}. {error.hint}")]
+        raise ProblemError(422, "The key cannot be created.", findings=findings) from None

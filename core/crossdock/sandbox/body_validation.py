@@ -9,28 +9,30 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
 from iso4217 import Currency
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from crossdock.field_types import Exact, PlatformId
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.rfc3339 import DAY, INSTANT
 
+M = TypeVar("M", bound=BaseModel)
 _Path = tuple[int | str, ...]  # the member names and list indexes that lead to a member
 
-_REFERENCES: Mapping[str, ResourceName] = {
+REFERENCES: Mapping[str, ResourceName] = {  # members that name another resource, in inputs or in responses
     "customerId": "customer",
     "productId": "product",
-    "binId": "warehouse_bin",
-    "toBinId": "warehouse_bin",
-    "parentId": "ledger_account",
+    **dict.fromkeys(("binId", "toBinId", "fromBinId"), "warehouse_bin"),
+    **dict.fromkeys(("lotId", "toLotId"), "inventory_lot"),
+    **dict.fromkeys(("parentId", "accountId"), "ledger_account"),
+    "invoiceId": "invoice",
 }
 _LIMIT, _SMALLEST = 10**15, Decimal("0.0001")
-_WHOLE_CURRENCIES = [each.value for each in Currency if each.exponent == 0]
+WHOLE_CURRENCIES = sorted(each.value for each in Currency if each.exponent == 0)
 _FORMS = {
     "placedAt": (INSTANT, "must be an RFC 3339 time with a zone"),
     **dict.fromkeys(("receivedOn", "expiresOn"), (DAY, "must be a date like 2026-01-31")),
@@ -70,18 +72,21 @@ def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
 
 def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, ResourceName, str]]:
     """Pointer, resource and id of every reference in a validated body."""
-    for name, resource in _REFERENCES.items():
+    for name, resource in REFERENCES.items():
         if name in body:
             yield f"{pointer}/{name}", resource, body[name]
     for index, item in enumerate(body.get("items", ())):
         yield from references(item, f"{pointer}/items/{index}")
 
 
-def model_findings(error: ValidationError) -> list[Finding]:
-    """The findings of a model, without those about a list or object whose members have findings themselves."""
-    found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
-    outer = {path[:depth] for path in found for depth in range(1, len(path))}
-    return [(_pointer(path), wrong) for path, wrong in found.items() if path not in outer]
+def parsed(model: type[M], body: bytes) -> M:
+    """The body of a request to the sandbox itself; 400 for malformed JSON, 422 for anything that is not valid."""
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        if error.errors()[0]["type"] == "json_invalid":
+            raise ProblemError(400, "The body is not JSON.") from None
+        raise ProblemError(422, "The body does not match the schema.", findings=_model_findings(error)) from None
 
 
 def fits(number: int | Decimal) -> bool:
@@ -100,13 +105,20 @@ def text_pattern(member: str) -> str:
 def _findings(model: type[ResourceModel], body: Any) -> list[Finding]:
     if not isinstance(body, dict):
         return [("#", "must be an object")]
-    if found := list(_value_findings(body, (), whole=body.get("currency") in _WHOLE_CURRENCIES)):
+    if found := list(_value_findings(body, (), whole=body.get("currency") in WHOLE_CURRENCIES)):
         return found
     try:
         model.model_validate(body, by_alias=True, by_name=False)
     except ValidationError as error:
-        return model_findings(error)
+        return _model_findings(error)
     return []
+
+
+def _model_findings(error: ValidationError) -> list[Finding]:
+    """The findings of a model, without those about a list or object whose members have findings themselves."""
+    found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
+    outer = {path[:depth] for path in found for depth in range(1, len(path))}
+    return [(_pointer(path), wrong) for path, wrong in found.items() if path not in outer]
 
 
 def _value_findings(value: Any, above: _Path, *, whole: bool) -> Iterator[Finding]:

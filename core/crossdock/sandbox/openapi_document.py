@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.resources import files
 from typing import Any
+
+import yaml
 
 from crossdock.sandbox import json_codec, openapi_schemas, read_operations
 from crossdock.sandbox.access_control import SCOPES, required_scope
-from crossdock.sandbox.api_keys import SLUG, TENANT
+from crossdock.sandbox.api_keys import SLUG
 from crossdock.sandbox.openapi_examples import EXAMPLES
-from crossdock.sandbox.openapi_schemas import ASSUMED, TIME, identifier
+from crossdock.sandbox.openapi_schemas import ASSUMED, identifier
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.sandbox.rfc3339 import INSTANT
 from crossdock.serving.problem_responses import MEDIA_TYPE
@@ -23,53 +26,12 @@ _ABOUT = """An emulation of the integration platform on your own machine.
 
 Everything marked `x-assumption` is assumed: the specification does not show it. Amounts and quantities are JSON
 numbers with an exact decimal meaning: read and write them as decimals, never as floats. Unknown members are refused."""
-_TEXT: Json = {"type": "string"}
-_SINCE: Json = {**TIME, "pattern": f"^{INSTANT.pattern}$", "examples": ["2026-11-20T00:00:00Z"]}
-_LIMIT: Json = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
-_KEY: Json = {"type": "string", "pattern": KEY_PATTERN, "examples": ["5f0c6b1e"]}
-_SLUG: Json = {"type": "string", "pattern": f"^{SLUG.pattern}$", "examples": [TENANT]}
-_CURSOR: Json = {"type": "string", "pattern": f"^{read_operations.CURSOR.pattern}$"}
-_KEY_ABOUT = "Requests with the same key are executed once; the response is kept for 24 hours."
-_PARAMETERS: Json = {
-    name: {"name": wire, "in": place, "description": about, "schema": schema, **({} if name == "Tenant" else ASSUMED)}
-    for name, wire, place, schema, about in (
-        ("Tenant", "x-tenant-slug", "header", _SLUG, "The tenant of the request."),
-        ("IdempotencyKey", "Idempotency-Key", "header", _KEY, _KEY_ABOUT),
-        ("IfMatch", "If-Match", "header", _TEXT, "Apply the change only if the entity tag is still this one."),
-        ("Limit", "limit", "query", _LIMIT, "Maximum number of items on a page."),
-        ("Cursor", "cursor", "query", _CURSOR, "The `nextCursor` of the previous page."),
-        ("UpdatedSince", "updatedSince", "query", _SINCE, "Only resources changed after this time."),
-        ("ExternalId", "externalId", "query", _TEXT, "Only the resource with this externalId."),
-    )
-}
-_PARAMETERS["Tenant"]["required"] = True
-_HEADERS: Json = {
-    name: {**ASSUMED, "description": about, "schema": schema}
-    for name, schema, about in (
-        ("Location", _TEXT, "Path of the new resource."),
-        ("ETag", _TEXT, "The version, for If-Match."),
-        ("Idempotent-Replayed", {"const": "true"}, "Present if this is the kept response of an earlier request."),
-        ("X-Request-Id", _TEXT, "Identifier of the request in the sandbox's logs."),
-        ("RateLimit", _TEXT, "Remaining quota (draft-ietf-httpapi-ratelimit-headers-10; the dialect is an option)."),
-        ("RateLimit-Policy", _TEXT, "Size of the token bucket, and the seconds in which it fills."),
-        ("Retry-After", {"type": "integer", "minimum": 1}, "Seconds to wait."),
-        ("WWW-Authenticate", _TEXT, "The challenge: a bearer credential, or a scope (RFC 6750)."),
-    )
-}
-_PROBLEMS: dict[str, tuple[str, ...]] = {
-    "400": ("The request or its JSON is malformed.",),
-    "401": ("No valid bearer credential.", "WWW-Authenticate"),
-    "403": ("The credential belongs to another tenant, or lacks the scope.", "WWW-Authenticate"),
-    "404": ("There is no such resource.",),
-    "409": (
-        "The externalId is taken, the resource can no longer change, or a request with this key is in progress.",
-        "Retry-After",
-    ),
-    "412": ("If-Match names another version.",),
-    "413": ("The body is too long.",),
-    "415": ("The media type is not supported.",),
-    "422": ("The body is invalid, refers to a missing resource, or the Idempotency-Key belongs to another request.",),
-    "429": ("The request quota is exhausted.", "Retry-After"),
+_COMPONENTS: Json = yaml.safe_load(files("crossdock.sandbox").joinpath("openapi_components.yaml").read_text("utf-8"))
+_PATTERNS = {
+    "Tenant": f"^{SLUG.pattern}$",
+    "IdempotencyKey": KEY_PATTERN,
+    "Cursor": f"^{read_operations.CURSOR.pattern}$",
+    "UpdatedSince": f"^{INSTANT.pattern}$",
 }
 _WRITES = "400 409 413 415 422"
 _GUARDS = ("IdempotencyKey", "IfMatch")
@@ -94,9 +56,9 @@ def document() -> Json:
         "security": [{"bearer": []}],
         "components": {
             "securitySchemes": {"bearer": _BEARER},
-            "parameters": _PARAMETERS,
-            "headers": _HEADERS,
-            "responses": {f"Problem{status}": _problem(*about) for status, about in _PROBLEMS.items()},
+            "parameters": {name: _parameter(name, each) for name, each in _COMPONENTS["parameters"].items()},
+            "headers": {name: {**ASSUMED, **each} for name, each in _COMPONENTS["headers"].items()},
+            "responses": {f"Problem{status}": _problem(**each) for status, each in _COMPONENTS["problems"].items()},
             "schemas": openapi_schemas.components(),
         },
     }
@@ -109,57 +71,58 @@ def _paths(collection: Collection) -> Iterator[tuple[str, Json]]:
     stored = _response("The resource as stored.", f"Stored{name}", "ETag")
     created = _response("The resource as stored.", f"Stored{name}", "Location", "ETag", "Idempotent-Replayed")
     page = _response("A page in the order of last change.", f"{name}Page")
-    operations = _Operations(collection)
-    create = operations.new(f"create{name}", f"Create {noun}", {"201": {**created, "links": _links(name)}}, _WRITES)
+    create = _operation(
+        collection, f"create{name}", f"Create {noun}", {"201": {**created, "links": _links(name)}}, _WRITES
+    )
     create |= _with_body(name, _GUARDS[:1])
     if resource == "invoice":
         del create["x-assumption"]
         create["description"] = "With `autoPostLedger` it is posted to the general ledger in the same operation."
-    update = operations.new(f"update{name}", f"Change {noun}", {"200": stored}, f"404 412 {_WRITES}")
+    update = _operation(collection, f"update{name}", f"Change {noun}", {"200": stored}, f"404 412 {_WRITES}")
     update |= _with_body(f"{name}Patch", _GUARDS, "application/merge-patch+json")
-    lists = operations.new(f"list{name}", f"List {_tag(collection).lower()}", {"200": page}, "400", "GET")
+    lists = _operation(collection, f"list{name}", f"List {_tag(collection).lower()}", {"200": page}, "400", "GET")
     lists |= _parameters(filters)
-    get = operations.new(f"get{name}", f"Read {noun}", {"200": stored}, "404", "GET")
-    delete = operations.new(f"delete{name}", f"Delete {noun}", {"204": _response("Deleted.")}, "400 404 409 412 422")
+    get = _operation(collection, f"get{name}", f"Read {noun}", {"200": stored}, "404", "GET")
+    delete = _operation(
+        collection, f"delete{name}", f"Delete {noun}", {"204": _response("Deleted.")}, "400 404 409 412 422"
+    )
     delete |= _parameters(_GUARDS)
     about = {"description": "The id from the response to the creation.", **ASSUMED}
     resource_id = {"name": "id", "in": "path", "required": True, "schema": identifier(collection.prefix), **about}
     below = {**ASSUMED, "parameters": [tenant, resource_id]}
     yield collection.path, {"parameters": [tenant], "post": create, "get": lists}
     yield f"{collection.path}/{{id}}", {**below, "get": get, "patch": update, "delete": delete}
-    for path, method, operation in _below_resource(operations, resource, stored):
+    for path, method, operation in _below_resource(collection, stored):
         yield f"{collection.path}/{{id}}/{path}", {**below, method: operation}
 
 
-def _below_resource(operations: _Operations, resource: str, stored: Json) -> Iterator[tuple[str, str, Json]]:
+def _below_resource(collection: Collection, stored: Json) -> Iterator[tuple[str, str, Json]]:
     """The actions, and the entries of a ledger account."""
+    resource = collection.kind.name
     if resource == "invoice":
-        approve = operations.new("approveInvoice", "Approve an invoice", {"200": stored}, f"404 412 {_WRITES}")
+        approve = _operation(collection, "approveInvoice", "Approve an invoice", {"200": stored}, f"404 412 {_WRITES}")
         approve["description"] = "Can be repeated: an approved invoice is returned as it is, without a second effect."
         yield "approve", "post", {**approve, **_parameters(_GUARDS)}
     if resource == "inventory_lot":
         moved = _response("The movement.", "StoredMovement", "Idempotent-Replayed")
-        move = operations.new("moveInventoryLot", "Move stock of a lot", {"201": moved}, f"404 412 {_WRITES}")
+        move = _operation(collection, "moveInventoryLot", "Move stock of a lot", {"201": moved}, f"404 412 {_WRITES}")
         yield "movements", "post", {**move, **_with_body("Movement", _GUARDS)}
     if resource == "ledger_account":
         page = _response("A page, oldest entry first.", "EntryPage")
-        entries = operations.new("listEntry", "List the entries of an account", {"200": page}, "400 404", "GET")
+        entries = _operation(collection, "listEntry", "List the entries of an account", {"200": page}, "400 404", "GET")
         yield "entries", "get", {**entries, **_parameters(["Limit", "Cursor"])}
 
 
-class _Operations:
-    """Builds the operations of one collection."""
-
-    def __init__(self, collection: Collection) -> None:
-        self._tag, self._resource = _tag(collection), collection.kind.name
-
-    def new(self, name: str, summary: str, success: Json, problems: str, method: str = "POST") -> Json:
-        """An operation without parameters and body."""
-        statuses = f"401 403 429 {problems}".split()
-        refused = {each: {"$ref": f"#/components/responses/Problem{each}"} for each in statuses}
-        scope = {"security": [{"bearer": [required_scope(self._resource, method)]}]}
-        about = {"operationId": name, "summary": f"{summary}.", "tags": [self._tag], **scope}
-        return {**ASSUMED, **about, "responses": {**success, **dict(sorted(refused.items()))}}
+def _operation(
+    collection: Collection, name: str, summary: str, success: Json, problems: str, method: str = "POST"
+) -> Json:
+    """An operation without parameters and body."""
+    statuses = f"401 403 429 {problems}".split()
+    refused = {each: {"$ref": f"#/components/responses/Problem{each}"} for each in statuses}
+    scope = required_scope(collection.kind.name, method)
+    about = {"operationId": name, "summary": f"{summary}.", "tags": [_tag(collection)]}
+    responses = {**success, **dict(sorted(refused.items()))}
+    return {**ASSUMED, **about, "security": [{"bearer": [scope]}], "responses": responses}
 
 
 def _with_body(schema: str, parameters: Sequence[str], media_type: str = json_codec.MEDIA_TYPE) -> Json:
@@ -187,7 +150,13 @@ def _response(description: str, schema: str = "", *headers: str) -> Json:
     return {**ASSUMED, "description": description, "headers": fields, **content}
 
 
-def _problem(description: str, *headers: str) -> Json:
+def _parameter(name: str, parameter: Json) -> Json:
+    pattern = {"pattern": _PATTERNS[name]} if name in _PATTERNS else {}
+    mark = {} if name == "Tenant" else ASSUMED
+    return {**parameter, "schema": {**parameter["schema"], **pattern}, **mark}
+
+
+def _problem(description: str, headers: Sequence[str] = ()) -> Json:
     response = _response(description, "", *headers)
     return {**response, "content": {MEDIA_TYPE: {"schema": openapi_schemas.ref("Problem")}}}
 
@@ -204,15 +173,8 @@ def _links(name: str) -> Json:
 
 def _webhook(name: str, about: str) -> Json:
     """A delivery from the platform to a subscriber (Standard Webhooks 1.0)."""
-    signature = "`v1,` and the base64 HMAC-SHA256 of `{id}.{timestamp}.{body}`; several are separated by spaces."
-    headers = [
-        {"name": wire, "in": "header", "required": True, "schema": _TEXT, "description": description, **ASSUMED}
-        for wire, description in (
-            ("webhook-id", "The same for every attempt to deliver an event."),
-            ("webhook-timestamp", "Seconds since the epoch."),
-            ("webhook-signature", signature),
-        )
-    ]
+    common = {"in": "header", "required": True, "schema": {"type": "string"}, **ASSUMED}
+    headers = [{"name": each, "description": text, **common} for each, text in _COMPONENTS["webhook_headers"].items()]
     responses = {"2XX": {"description": "Accepted."}, "410": {"description": "Ends the subscription."}}
     body = {"required": True, **_content(json_codec.MEDIA_TYPE, name)}
     facts = {"operationId": f"on{name}", "summary": about, "security": []}

@@ -13,7 +13,7 @@ from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.json_schema import DocumentedModel
-from crossdock.sandbox.body_validation import Movement, text_pattern
+from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern
 from crossdock.sandbox.openapi_examples import DESCRIPTIONS, EXAMPLES, sample_id
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 
@@ -23,19 +23,7 @@ ASSUMED: Json = {"x-assumption": True}
 TIME: Json = {"type": "string", "format": "date-time"}
 _DOCUMENTED = frozenset({"Invoice", "Line"})  # the one request schema that the specification shows
 _REFS = "#/components/schemas/"
-_ID_PREFIXES = {
-    "customerId": "cus",
-    "productId": "prd",
-    "binId": "bin",
-    "toBinId": "bin",
-    "fromBinId": "bin",
-    "lotId": "lot",
-    "toLotId": "lot",
-    "parentId": "acc",
-    "accountId": "acc",
-    "invoiceId": "inv",
-}
-_WHOLE_CURRENCIES = sorted(each.value for each in Currency if each.exponent == 0)
+_ID_PREFIXES = {each.kind.name: each.prefix for each in COLLECTIONS.values()}
 _WHOLE_PRICE: Json = {"properties": {"unitPrice": {"type": ["integer", "null"]}}}
 _WHOLE_LINES: Json = {"properties": {"items": {"items": _WHOLE_PRICE}}}
 _SHARED: Json = {
@@ -101,6 +89,10 @@ def identifier(prefix: str) -> Json:
     return {"type": "string", "pattern": f"^{prefix}_[0-9a-f]{{25}}$", "examples": [sample_id(prefix)]}
 
 
+def _reference(member: str) -> Json:
+    return identifier(_ID_PREFIXES[REFERENCES[member]])
+
+
 def _normalized(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
@@ -144,8 +136,8 @@ def _member(name: str, schema: Json) -> Json:
 
 
 def _refined(name: str, schema: Json) -> Json:
-    if name in _ID_PREFIXES:
-        return identifier(_ID_PREFIXES[name])
+    if name in REFERENCES:
+        return _reference(name)
     if name in {"currency", "country"}:
         return ref(name.capitalize())
     if schema.get("type") == "number":
@@ -221,12 +213,12 @@ def _description(name: str, schema: Json) -> Json:
 
 def _others() -> Iterator[tuple[str, Json]]:
     """The schemas without a wire model: movements and entries as stored, problems, events."""
-    lots_and_bins = {each: identifier(_ID_PREFIXES[each]) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
+    lots_and_bins = {each: _reference(each) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
     movement = {"id": identifier("mov"), **lots_and_bins, "quantity": ref("Exact"), "createdAt": TIME}
     yield "StoredMovement", _closed(movement, "fromBinId", description="A movement as stored.")
     entry = {
         "id": identifier("ent"),
-        **{each: identifier(_ID_PREFIXES[each]) for each in ("accountId", "invoiceId")},
+        **{each: _reference(each) for each in ("accountId", "invoiceId")},
         "side": {"type": "string", "enum": ["debit", "credit"]},
         "amount": {"type": "number", "minimum": 0},
         "currency": ref("Currency"),
@@ -253,4 +245,4 @@ def _whole_price_rule(schema: Json) -> Json:
     then = _WHOLE_LINES if "items" in members else _WHOLE_PRICE if "unitPrice" in members else None
     if then is None:
         return {}
-    return {"if": {"properties": {"currency": {"enum": _WHOLE_CURRENCIES}}, "required": ["currency"]}, "then": then}
+    return {"if": {"properties": {"currency": {"enum": WHOLE_CURRENCIES}}, "required": ["currency"]}, "then": then}

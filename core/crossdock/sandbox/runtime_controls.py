@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from crossdock.sandbox.body_validation import model_findings
+from crossdock.sandbox.body_validation import parsed
 from crossdock.sandbox.database import Writer
 from crossdock.sandbox.fault_injection import FaultInjector, FaultSet
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
@@ -19,8 +19,6 @@ from crossdock.sandbox.rfc3339 import instant_text
 
 PATHS = ("/_sandbox/faults", "/_sandbox/clock")
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()  # a year before the last date of Python
-
-M = TypeVar("M", bound=BaseModel)
 
 
 class _Advance(BaseModel):
@@ -59,11 +57,11 @@ class RuntimeControls:
     async def answer(self, request: Request, body: bytes) -> Response:
         match request.scope["path"], request.method:
             case "/_sandbox/faults", "POST":
-                self.faults = FaultInjector(_parse(FaultSet, body))
+                self.faults = FaultInjector(parsed(FaultSet, body))
             case "/_sandbox/faults", "DELETE":
                 self.faults = FaultInjector(FaultSet())
             case "/_sandbox/clock", "POST":
-                await self.clock.advance(_parse(_Advance, body).advance_s, self._writer)
+                await self.clock.advance(parsed(_Advance, body).advance_s, self._writer)
             case (_, "GET"):
                 pass
             case (path, _):
@@ -71,12 +69,3 @@ class RuntimeControls:
         if request.scope["path"] == "/_sandbox/faults":
             return JSONResponse(self.faults.as_json())
         return JSONResponse({"now": instant_text(self.clock()), "offset_s": self.clock.offset_s})
-
-
-def _parse(model: type[M], body: bytes) -> M:
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        if error.errors()[0]["type"] == "json_invalid":
-            raise ProblemError(400, "The body is not JSON.") from None
-        raise ProblemError(422, "The body does not match the schema.", findings=model_findings(error)) from None

@@ -24,7 +24,7 @@ def answer(request: Request) -> Response:
         return Response(json.dumps(_links(base_url), indent=2) + "\n", media_type="application/json")
     name = path.removeprefix("/schemas/")
     if path.startswith("/schemas/") and name.endswith(".json"):
-        schema = openapi_schemas.of(name.removesuffix(".json"), base_url)
+        schema = openapi_schemas.standalone(name.removesuffix(".json"), base_url)
         if schema is not None:
             return JSONResponse(schema, media_type="application/schema+json")
     raise ProblemError(404, "There is nothing at this path.")

@@ -68,7 +68,7 @@ def components() -> Json:
     return {name: _with_example(name, schema) for name, schema in schemas.items()}
 
 
-def of(name: str, base_url: str) -> Json | None:
+def standalone(name: str, base_url: str) -> Json | None:
     """A self-contained schema; *name* in any spelling: InventoryLot, inventory_lot, inventory-lot."""
     names = {_normalized(each): each for each in components()}
     if (found := names.get(_normalized(name))) is None:

@@ -6,17 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import pytest
 from tests.unit.sandbox.raw import CUSTOMERS, INVOICES, PRODUCTS, Raw, assert_problem, exact
 
-from crossdock.cli import sandbox as command
 from crossdock.sandbox import Fault, FaultSet, Sandbox, SandboxSettings
-from crossdock.sandbox.app import Profile
-from crossdock.sandbox.fault_injection import FaultName
-from crossdock.sandbox.rate_limit_headers import Dialect
 
 FAULTS = "/_sandbox/faults"
 
@@ -240,10 +236,3 @@ def test_an_invoice_lost_twice_is_created_once(raw: Raw) -> None:
         with pytest.raises(ConnectionAbortedError):
             raw("POST", INVOICES, body, idempotency_key="k")
     assert len(raw.effects("?resource=invoice")) == 1
-
-
-def test_the_command_offers_what_the_sandbox_supports() -> None:
-    """The choices of the command are those of the sandbox."""
-    assert get_args(FaultName) == command._FAULTS
-    assert get_args(Profile) == command._PROFILES
-    assert get_args(Dialect) == command._DIALECTS

@@ -18,9 +18,8 @@ def _data(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -
     return given
 
 
-_data_option = click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), callback=_data, help="The sandbox's folder."
-)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_data_option = click.option("--data", type=_FOLDER, callback=_data, help="The sandbox's folder.")
 
 
 @click.group()
@@ -31,12 +30,10 @@ def keys() -> None:
     """
 
 
-@keys.command(
-    "new",
-    epilog=example(
-        "crossdock sandbox keys new", "crossdock sandbox keys new --scope invoices:write --scope orders:read"
-    ),
-)
+_NEW = "crossdock sandbox keys new"
+
+
+@keys.command("new", epilog=example(_NEW, f"{_NEW} --scope invoices:write --scope orders:read"))
 @_data_option
 @click.option("--tenant", default="sandbox", show_default=True, help="Tenant of the key; created if it is new.")
 @click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; default: *:write.")
@@ -51,12 +48,8 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
 
     with Keyring(data) as keyring:
         credential, key = keyring.add(tenant, scope)
-    if as_json:
-        from crossdock.cli.terminal_output import print_json
-
-        print_json({"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split(), "api_key": key})
-        return
-    say(key)
+    facts = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split(), "api_key": key}
+    _print(key, facts, as_json=as_json)
 
 
 @keys.command("list", epilog=example("crossdock sandbox keys list --data ./sandbox"))
@@ -93,12 +86,16 @@ def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
             raise ConfigError(
                 "no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows the ids."
             )
+    _print(f"revoked {key_id}", {"revoked": key_id}, as_json=as_json)
+
+
+def _print(text: str, document: object, *, as_json: bool) -> None:
     if as_json:
         from crossdock.cli.terminal_output import print_json
 
-        print_json({"revoked": key_id})
-        return
-    say(f"revoked {key_id}")
+        print_json(document)
+    else:
+        say(text)
 
 
 def _existing(data: Path) -> Path:

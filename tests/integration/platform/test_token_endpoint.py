@@ -176,7 +176,7 @@ def test_a_refusal_is_final(server: TokenServer, status: int, body: bytes, messa
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
-        pytest.param(None, "broke off", id="no answer"),
+        pytest.param(None, "request failed", id="no answer"),
         pytest.param((503, {}, b""), "HTTP 503", id="down"),
         pytest.param((500, {}, b'{"error":"server_error"}'), "HTTP 500", id="error"),
         pytest.param((429, {"retry-after": "1"}, b""), "HTTP 429", id="throttled"),
@@ -193,7 +193,7 @@ def test_a_refusal_is_final(server: TokenServer, status: int, body: bytes, messa
         pytest.param((200, {}, b'{"access_token":"a","scope":"x\\u001b"}'), "scopes", id="control in scopes"),
         pytest.param((200, {}, b'{"access_token":"a","scope":"%s"}' % (b"x" * 5_000)), "scopes", id="endless scopes"),
         pytest.param((200, {}, b'{"access_token":"a","expires_in":1e400000000}'), "access_token", id="endless life"),
-        pytest.param((200, {"content-encoding": "gzip"}, b"{}"), "broke off", id="broken packing"),
+        pytest.param((200, {"content-encoding": "gzip"}, b"{}"), "request failed", id="broken packing"),
         pytest.param((200, {}, b'{"access_token":"%s"}' % (b"a" * 70_000)), "more than", id="endless token"),
     ],
 )

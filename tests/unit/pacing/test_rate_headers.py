@@ -254,7 +254,7 @@ def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.Dat
     left, reset_s = data.draw(st.integers(0, burst)), data.draw(counts)
     now = data.draw(st.integers(1_700_000_000, 2_000_000_000))
     sent = rate_limit_headers.policy(dialect, burst, window_s)
-    sent |= rate_limit_headers.told(dialect, Quota(burst, left, reset_s, reset_s, now))
+    sent |= rate_limit_headers.remaining(dialect, Quota(burst, left, reset_s, reset_s, now))
     rate = burst / window_s
     assert read(sent) == {
         "draft10": RateHeaders("draft10", left, burst, rate),
@@ -266,7 +266,7 @@ def test_the_headers_of_the_sandbox_are_read_back(dialect: Dialect, data: st.Dat
 
 def test_a_sandbox_without_headers_reports_nothing() -> None:
     """The dialect ``none`` yields no headers."""
-    sent = rate_limit_headers.policy("none", 10, 10) | rate_limit_headers.told("none", Quota(10, 5, 1, 5, NOW))
+    sent = rate_limit_headers.policy("none", 10, 10) | rate_limit_headers.remaining("none", Quota(10, 5, 1, 5, NOW))
     assert read(sent) is None
 
 

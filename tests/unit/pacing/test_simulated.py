@@ -56,7 +56,7 @@ def reporting(dialect: Dialect, lying: float = 0.0) -> Headers:
             quota = Quota(server.burst, server.burst if plenty else 0, 3600, 0 if plenty else 3600, quota.now)
         policy = rate_limit_headers.policy(dialect, server.burst, math.ceil(server.burst / server.rate))
         advice = {} if accepted else {"retry-after": str(more)}
-        return {**policy, **rate_limit_headers.told(dialect, quota), **advice}
+        return {**policy, **rate_limit_headers.remaining(dialect, quota), **advice}
 
     return headers
 

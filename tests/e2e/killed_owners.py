@@ -32,7 +32,7 @@ LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while
 JOBS = {"masters": ["shop.customers", "shop.products"], "sales": ["shop.invoices"]}  # the second after the first
 SCHEDULERS = 2
 MOMENTS = ("in a load", "in a load", "at a begin", "at an end")
-WORDS = {"at a begin": ": begins", "at an end": ": done after"}
+WORDS = {"at a begin": ": started", "at an end": ": done after"}
 
 
 def schedule(stage: Stage, scheduled_runs: int) -> list[date]:

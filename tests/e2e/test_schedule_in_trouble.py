@@ -45,14 +45,14 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berln, at: '02:30'}}",
             "time_zone: Europe",
-            "jobs.a.schedule.time_zone: 'Europe/Berln' is no IANA time zone that this machine knows; "
+            "jobs.a.schedule.time_zone: 'Europe/Berln' is not an IANA time zone known to this machine; "
             "did you mean Europe/Berlin or Europe/Belfast or Europe/Helsinki?",
             id="unknown zone",
         ),
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berlin, at: '02:30', holidays: ['2026-02-30']}}",
             "holidays",
-            "jobs.a.schedule.holidays: '2026-02-30' is no date such as 2026-12-25",
+            "jobs.a.schedule.holidays: '2026-02-30' is not a date such as 2026-12-25",
             id="impossible date",
         ),
         pytest.param(
@@ -64,7 +64,7 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berlin, at: '25:30'}}",
             "at: '25",
-            'jobs.a.schedule.at: \'25:30\' is no time from "00:00" to "23:59" '
+            'jobs.a.schedule.at: \'25:30\' is not a time from "00:00" to "23:59" '
             "(in quotes, or YAML makes the number 870 of 14:30)",
             id="impossible time",
         ),
@@ -107,7 +107,7 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             "  a:\n    schedule: {time_zone: Europe/Berlin, at: '02:30', every: 1h}",
             "schedule: {",
-            "jobs.a.schedule: needs either at or every, and not both",
+            "jobs.a.schedule: needs exactly one of at, every and cron",
             id="at and every",
         ),
         pytest.param(
@@ -135,7 +135,7 @@ def test_an_impossible_date_is_refused(site: Site, day: str) -> None:
     site.init()
     result = site.run("schedule", "--once", day)
     assert result.code == 2
-    assert result.err == f"crossdock: --once {day!r} is no date\n  for example --once 2026-11-20\n"
+    assert result.err == f"crossdock: --once {day!r} is not a date\n  For example: --once 2026-11-20\n"
 
 
 def test_a_state_that_is_not_there_is_told_at_once(site: Site) -> None:
@@ -240,7 +240,7 @@ def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> No
     [
         (
             ("--allow-host", "metrics.example"),
-            "--allow-host names the host of the health page, which is not served\n  Add --health PORT.",
+            "--allow-host applies to the health page, which is not served\n  Add --health PORT.",
         ),
         (
             ("--health", "0", "--allow-host", "http://metrics.example"),

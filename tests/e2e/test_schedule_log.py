@@ -55,8 +55,8 @@ def test_each_line_tells_which_run_it_is_about(site: Site, day: str) -> None:
     result = site.run("schedule", "--once", day, "--log-format", "json", "--json")
     assert result.code == 0, result.err
     known = {"job": "nightly", "business_date": day, "run": 1}
-    begins, warning, ended = lines(result.err)
-    assert begins == {"level": "info", "message": f"nightly for {day}: begins", **known}
+    started, warning, ended = lines(result.err)
+    assert started == {"level": "info", "message": f"nightly for {day}: started", **known}
     text = warning.pop("message")
     assert warning == {"level": "warning", **known}
     assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; went on without it", text)
@@ -67,7 +67,7 @@ def test_each_line_tells_which_run_it_is_about(site: Site, day: str) -> None:
     again = site.run("schedule", "--once", day, "--log-format", "json")
     (told_again,) = lines(again.err)
     del known["run"]
-    assert told_again == {"level": "info", "message": f"nightly for {day}: has been run already", **known}
+    assert told_again == {"level": "info", "message": f"nightly for {day}: has already been run", **known}
 
 
 def test_a_night_that_did_not_end_well_is_an_error(site: Site, day: str) -> None:
@@ -106,7 +106,7 @@ def test_sentences_read_as_they_always_did(site: Site, day: str) -> None:
     assert re.fullmatch(
         r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; went on without it", warning
     )
-    assert site.run("schedule", "--once", day).err == f"nightly for {day}: has been run already\n"
+    assert site.run("schedule", "--once", day).err == f"nightly for {day}: has already been run\n"
 
 
 def test_a_night_of_long_ago_is_not_run(site: Site, day: str) -> None:
@@ -115,7 +115,7 @@ def test_a_night_of_long_ago_is_not_run(site: Site, day: str) -> None:
         tx.scheduled_runs.end_until("nightly", datetime.now(UTC))
     result = site.run("schedule", "--once", day)
     assert (result.code, result.out) == (0, "")
-    assert result.err == f"nightly for {day}: is not run: it is longer ago than 'retention' keeps nights\n"
+    assert result.err == f"nightly for {day}: not run: older than the retention period\n"
     assert site.effects() == []
 
 
@@ -142,20 +142,20 @@ def served(site: Site, *options: str) -> str:
 def test_a_service_logs_objects(site: Site) -> None:
     """All that it writes from its begin to its end, on a line each; what is about no night names none."""
     found = lines(served(site, "--log-format", "json"))
-    serving, watching, begins, done, *_ = found
+    serving, watching, started, done, *_ = found
     hangup, ending = [line for line in found if line["message"].startswith("SIG")]
     assert serving["message"].startswith("serving http://127.0.0.1:")
     assert watching == {"level": "info", "message": "watching nightly"}
-    today = begins["business_date"]
-    assert begins == {
+    today = started["business_date"]
+    assert started == {
         "level": "info",
-        "message": f"nightly for {today}: begins",
+        "message": f"nightly for {today}: started",
         "job": "nightly",
         "business_date": today,
         "run": 1,
     }
     assert (done["run"], done["status"], done["level"]) == (1, "done", "info")
-    assert hangup["message"].startswith("SIGHUP: the config is not read again: ")
+    assert hangup["message"].startswith("SIGHUP: the config was not reloaded: ")
     assert (hangup["level"], ending["level"]) == ("error", "info")
     assert hangup.keys() == ending.keys() == {"level", "message"}
     assert ending["message"] == "SIGTERM: finishing what is on its way; once more ends at once"
@@ -163,12 +163,12 @@ def test_a_service_logs_objects(site: Site) -> None:
 
 def test_a_service_logs_sentences(site: Site) -> None:
     """As people have always read them."""
-    serving, watching, begins, done, *rest = served(site).splitlines()
+    serving, watching, started, done, *rest = served(site).splitlines()
     assert serving.startswith("crossdock: serving http://127.0.0.1:")
     assert watching == "crossdock: watching nightly"
-    found = re.fullmatch(r"crossdock: nightly for (\d{4}-\d\d-\d\d): begins", begins)
+    found = re.fullmatch(r"crossdock: nightly for (\d{4}-\d\d-\d\d): started", started)
     assert found
     assert re.fullmatch(rf"crossdock: nightly for {found[1]}: done after \d s", done)
-    assert any(line.startswith("crossdock: SIGHUP: the config is not read again: ") for line in rest)
+    assert any(line.startswith("crossdock: SIGHUP: the config was not reloaded: ") for line in rest)
     ending = rest.index("SIGTERM: finishing what is on its way; once more ends at once")
     assert rest[ending - 1] == ""

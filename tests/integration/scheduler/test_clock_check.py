@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.runs.session import Session
 from crossdock.sandbox import SandboxServer
-from crossdock.scheduler.scheduler import LOOK_S, FinishedRun, Scheduler
+from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.scheduler.service import Service
 from crossdock.state import DueRun, Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
@@ -106,16 +106,15 @@ def test_people_are_told_once(loaded: Project, caplog: pytest.LogCaptureFixture)
     """The first night that is due by the wrong clock is reported as failed; health says what is wrong."""
     clock, interrupt = ManualClock(BEGIN), threading.Event()
     metrics = Metrics(clock)
-    steps: Iterator[Callable[[], object]] = iter([lambda: clock.step(MONTH_S), lambda: None, lambda: None])
-
-    def reloaded() -> None:
-        next(steps, interrupt.set)()
-        clock.advance(LOOK_S)
-
     with served(Receiver()) as receiver:
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), clock)
         service = Service(loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, executor=Inline())
-        service.run(reloaded)
+        with closing(service):
+            service.look()
+            clock.step(MONTH_S)
+            for _ in range(3):
+                clock.advance(30)
+                service.look()
         notices = [exact_json.loads(post.body) for post in receiver.posts]
     assert [notice["type"] for notice in notices] == ["night.failed"]
     assert "set the clock" in notices[0]["data"]["error"]

@@ -64,15 +64,15 @@ def test_it_is_done_once_a_day(house: House) -> None:
     """Whoever looks, and however often: what is old goes, and then nothing for a day."""
     first, other = RetentionTask(house.clock), RetentionTask(house.clock)
     house.old_runs(3)
-    assert not first.turn(house.project)
+    assert not first.run(house.project)
     assert (house.runs(), house.logged()) == (1, ["retention: 3 runs removed"])
     house.old_runs(3)
     house.clock.advance(DAY.total_seconds() - 1)
     for each in (first, other, RetentionTask(house.clock)):
-        assert not each.turn(house.project)
+        assert not each.run(house.project)
     assert (house.runs(), house.logged()) == (5, [])
     house.clock.advance(1)
-    assert not other.turn(house.project)
+    assert not other.run(house.project)
     assert (house.runs(), house.logged()) == (1, ["retention: 4 runs removed"])
 
 
@@ -82,7 +82,7 @@ def test_a_turn_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(retention_task, "BATCHES", 8)  # seven kinds of rows are looked at
     house.old_runs(9)
     at_work, left = RetentionTask(house.clock), []
-    while at_work.turn(house.project):
+    while at_work.run(house.project):
         left.append(house.runs())
     assert left[:2] == [6, 2]
     assert house.runs() == 1
@@ -91,7 +91,7 @@ def test_a_turn_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_it_is_off_by_choice(house: House) -> None:
     """Without retention everything stays."""
     house.old_runs(3)
-    assert not RetentionTask(house.clock).turn(replace(house.project, retention=None))
+    assert not RetentionTask(house.clock).run(replace(house.project, retention=None))
     assert house.runs() == 4
 
 
@@ -100,9 +100,9 @@ def test_it_waits_for_a_run(house: House) -> None:
     house.old_runs(3)
     keeper = RetentionTask(house.clock)
     with closing(house.project.open_state()) as other, other.exclusive("other"):
-        assert not keeper.turn(house.project)
+        assert not keeper.run(house.project)
     assert (house.runs(), house.logged()) == (4, [])
-    keeper.turn(house.project)
+    keeper.run(house.project)
     assert house.runs() == 1
 
 
@@ -111,7 +111,7 @@ def test_a_clock_that_was_ahead_does_not_stop_it(house: House) -> None:
     with closing(house.project.open_state()) as state, state.begin() as tx:
         tx.retention.applied(house.clock.now() + 30 * DAY)
     house.old_runs(3)
-    RetentionTask(house.clock).turn(house.project)
+    RetentionTask(house.clock).run(house.project)
     assert house.runs() == 1
 
 
@@ -123,34 +123,21 @@ def refuse(_connection: Any, _cursor: Any, statement: str, *_: object) -> None:
 def test_a_failure_costs_no_night(house: House) -> None:
     """It is logged once an hour, and the service goes on; it is done when it can be."""
     house.old_runs(3)
-    looks = Looks(house.clock)
-    service = Service(
-        house.project, house.clock, looks, Metrics(house.clock), notifier=None, trace=print, executor=Inline()
-    )
+    metrics, interrupt = Metrics(house.clock), threading.Event()
+    service = Service(house.project, house.clock, interrupt, metrics, notifier=None, trace=print, executor=Inline())
     event.listen(Engine, "before_cursor_execute", refuse)
     try:
-        service.run(lambda: None)
+        for _ in range(80):
+            service.look()
+            service.apply_retention()
+            house.clock.advance(60)
     finally:
         event.remove(Engine, "before_cursor_execute", refuse)
-    assert house.logged() == ["retention: unforeseen: ZeroDivisionError"] * 2
+        service.close()
+    assert house.logged() == ["retention: unexpected error: ZeroDivisionError"] * 2
     assert house.runs() == 4
-    RetentionTask(house.clock).turn(house.project)
+    RetentionTask(house.clock).run(house.project)
     assert house.runs() == 1
-
-
-class Looks(threading.Event):
-    """An interrupt that sets in after 80 minutes of a clock."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__()
-        self._clock, self._until = clock, clock.monotonic() + 80 * 60
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._clock.advance(timeout or 0)
-        return self.is_set()
-
-    def is_set(self) -> bool:
-        return self._clock.monotonic() >= self._until
 
 
 def test_a_purged_state_is_the_same_as_one_by_hand(house: House) -> None:
@@ -158,5 +145,5 @@ def test_a_purged_state_is_the_same_as_one_by_hand(house: House) -> None:
     house.old_runs(3)
     with house.project.look() as tx:
         counted = tx.retention.count(house.project.ages(WEEK, house.clock.now()))
-    RetentionTask(house.clock).turn(house.project)
+    RetentionTask(house.clock).run(house.project)
     assert house.runs() == 4 - counted.runs_removed

@@ -14,10 +14,8 @@ from tests.waiting import eventually
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.observability.metrics import Metrics
-from crossdock.scheduler.scheduler import LOOK_S
-from crossdock.scheduler.service import NAP_S, Service
+from crossdock.scheduler.service import Service
 from crossdock.state import DueRun, StateUrl
-from crossdock.testing.manual_clock import ManualClock
 
 NO_CATCH_UP = {"catch_up": "none"}
 
@@ -250,46 +248,12 @@ def test_a_night_that_cannot_begin_is_told_of_once(state_url: StateUrl, tmp_path
     assert [ended.error for ended in house.told] == ["the environment variable KEY is not set", None]
 
 
-class Interrupt(threading.Event):
-    """Ends a service once so many seconds of its clock were waited through."""
-
-    def __init__(self, clock: ManualClock, after_s: float) -> None:
-        super().__init__()
-        self.clock, self.ends = clock, clock.monotonic() + after_s
-        self.longest_s = 0.0
-
-    def wait(self, timeout: float | None = None) -> bool:
-        assert timeout is not None
-        self.longest_s = max(self.longest_s, timeout)
-        self.clock.advance(timeout)
-        if self.clock.monotonic() >= self.ends:
-            self.set()
-        return self.is_set()
-
-
-class Looks(Metrics):
-    """Remembers when the service looked."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        self.clock, self.looks = clock, list[float]()
-        super().__init__(clock)
-        self.looks.clear()
-
-    def beat(self) -> None:
-        super().beat()
-        self.looks.append(self.clock.monotonic())
-
-
-def test_the_service_sleeps_until_the_next_night_or_look(state_url: StateUrl, tmp_path: Path) -> None:
-    """No longer than until something is due, and no longer than one look; it notices signals, and shows what is due."""
+def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path) -> None:
+    """In its metrics, for each job, after each look."""
     house = House(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
-    house.clock.advance(3600 - LOOK_S - 10)
-    start, interrupt, metrics = house.clock.monotonic(), Interrupt(house.clock, LOOK_S + 9), Looks(house.clock)
-    Service(house.project, house.clock, interrupt, metrics, notifier=None, trace=print, executor=Inline()).run(
-        lambda: None
-    )
-    assert [look - start for look in metrics.looks] == [0.0, LOOK_S]
-    assert interrupt.longest_s <= NAP_S
+    metrics, facts = Metrics(house.clock), {"notifier": None, "trace": print, "executor": Inline()}
+    with closing(Service(house.project, house.clock, threading.Event(), metrics, **facts)) as service:  # type: ignore[arg-type]
+        service.look()
     shown = next(family for family in metrics.families() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
     assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

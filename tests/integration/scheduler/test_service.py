@@ -49,7 +49,7 @@ class Served:
         )
         self.service_metrics, self._interrupt = Metrics(self.clock), threading.Event()
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
-        self._service = Service(
+        self.service = Service(
             self.project,
             self.clock,
             self._interrupt,
@@ -60,15 +60,13 @@ class Served:
         )
 
     def looks(self, *before: Before) -> None:
-        """Let it look once after each of these was done and a second has passed, and end."""
-        steps = iter(before)
-
-        def reloaded() -> None:
-            step = next(steps, self._interrupt.set)
-            step()
-            self.clock.advance(1)
-
-        self._service.run(reloaded)
+        """Let it look, and again after each of these was done and a second has passed; then close it."""
+        with closing(self.service):
+            self.service.look()
+            for step in before:
+                step()
+                self.clock.advance(1)
+                self.service.look()
 
     @property
     def log(self) -> list[str]:
@@ -113,11 +111,11 @@ def nothing() -> None:
 
 
 def test_who_finds_another_at_work_shows_no_run_of_its_own(house: Served) -> None:
-    """A second scheduler on the state neither says that a night begins, nor counts itself as running."""
+    """A second scheduler on the state neither logs that a run started, nor counts itself as running."""
     with closing(house.project.open_state()) as state, state.exclusive("another"):
         house.looks(nothing, nothing, nothing)
     assert house.metrics.get("crossdock_running", 0) == 0
-    assert [line for line in house.log if "begins" in line] == []
+    assert [line for line in house.log if "started" in line] == []
 
 
 def test_a_state_that_is_lost_is_told(house: Served, receiver: Receiver) -> None:

@@ -98,11 +98,11 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
         assert not scheduler.tick()
         for first, then in (("one", {"two", "three"}), ("two", {"three"}), ("three", {"four"}), ("four", set())):
             scheduled_runs.gates[first].set()
-            eventually(lambda: scheduler.has_news)
+            eventually(scheduler.tick)
             while scheduler.tick():
                 pass
             eventually(lambda: scheduled_runs.now == then)  # noqa: B023  it is asked at once
-        assert not scheduler.runs
+        assert not scheduler.busy
     assert [ended.job for ended in told] == ["one", "two", "three", "four"]
     assert not any({"one", "three"} <= some or ("four" in some and len(some) > 1) for some in scheduled_runs.together)
     assert sorted(scheduled_runs.shifts.values()) == [1, 3]
@@ -123,6 +123,6 @@ def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecuto
     with closing(Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, threads, at_once=1)) as scheduler:
         scheduler.tick()
         clock.advance(3600)
-        eventually(lambda: not scheduler.tick() and not scheduler.runs)
+        eventually(lambda: not scheduler.tick() and not scheduler.busy)
     assert max(map(len, scheduled_runs.together)) == 1
     assert sum(scheduled_runs.shifts.values()) == 4

@@ -20,7 +20,7 @@ UNSEEN = st.text(st.characters() | st.sampled_from("\n\r\0\x1b\x85\u2028\u202e")
 
 def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> str:
     """What a night that failed because of *text* and a warning leave on stderr."""
-    with run_log.shown(form):
+    with run_log.logging_to_stderr(form):
         night = RunLog("nightly", date(2026, 1, 1))
         night.ended(None, text)
         night.warn(text)
@@ -49,9 +49,9 @@ def test_no_object_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
 def test_any_text_stays_in_its_event(text: str) -> None:
     """Whatever is quoted, a log has as many events as were logged, in both forms."""
     record = logging.LogRecord(run_log.LOGGER.name, logging.INFO, "", 0, text, None, None)
-    sentences = run_log._Sentences().format(record).split("\n")
+    sentences = run_log._TextFormatter().format(record).split("\n")
     assert sentences[0].startswith("crossdock: ")
     assert all(line.startswith("  ") for line in sentences[1:])
     assert all(printable(line) == line for line in sentences)
-    (line,) = run_log._Objects().format(record).splitlines()
+    (line,) = run_log._JsonFormatter().format(record).splitlines()
     assert json.loads(line)["message"].count("\n") == text.count("\n")

@@ -68,7 +68,7 @@ def test_a_host_down_for_three_days_over_the_change_of_clocks() -> None:
 def test_instants_without_a_zone_are_refused() -> None:
     """Neither the present nor the last run may be read in the machine's own zone."""
     plan = schedule(**NIGHTLY)
-    with pytest.raises(ValueError, match="without zone"):
+    with pytest.raises(ValueError, match="no time zone"):
         missed(plan, night(7), NOW.replace(tzinfo=None))
-    with pytest.raises(ValueError, match="without zone"):
+    with pytest.raises(ValueError, match="no time zone"):
         missed(plan, utc(2026, 6, 7).replace(tzinfo=None), NOW)

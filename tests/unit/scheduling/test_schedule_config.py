@@ -42,37 +42,37 @@ def load(tmp_path: Path, text: str) -> Schedule:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        pytest.param('at: "25:00"', ":3:3: schedule.at", '\'25:00\' is no time from "00:00" to "23:59"', id="hour"),
-        pytest.param('at: "02:60"', ":3:3", "'02:60' is no time", id="minute"),
-        pytest.param('at: "24:00"', ":3:3", "'24:00' is no time", id="24:00"),
-        pytest.param('at: "2:30"', ":3:3", "'2:30' is no time", id="one digit"),
+        pytest.param('at: "25:00"', ":3:3: schedule.at", '\'25:00\' is not a time from "00:00" to "23:59"', id="hour"),
+        pytest.param('at: "02:60"', ":3:3", "'02:60' is not a time", id="minute"),
+        pytest.param('at: "24:00"', ":3:3", "'24:00' is not a time", id="24:00"),
+        pytest.param('at: "2:30"', ":3:3", "'2:30' is not a time", id="one digit"),
         pytest.param("at: 14:30", ":3:3", "in quotes, or YAML makes the number 870 of 14:30", id="no quotes"),
-        pytest.param('at: ["02:30", "x"]', ":3:3", "'x' is no time", id="one of several"),
+        pytest.param('at: ["02:30", "x"]', ":3:3", "'x' is not a time", id="one of several"),
         pytest.param("at: []", ":3:3: schedule.at", "name at least one", id="no time"),
-        pytest.param("days: mon", ":1:1: schedule", "needs either at or every", id="neither at nor every"),
-        pytest.param('at: "02:30"\nevery: 15m', ":1:1: schedule", "and not both", id="both at and every"),
-        pytest.param("every: 0", ":3:3: schedule.every", "'0' is no duration such as", id="every 0"),
-        pytest.param("every: 0m", ":3:3", "'0m' is no duration", id="every 0m"),
-        pytest.param("every: -5m", ":3:3", "'-5m' is no duration", id="backwards"),
+        pytest.param("days: mon", ":1:1: schedule", "needs exactly one of at, every and cron", id="neither at nor every"),
+        pytest.param('at: "02:30"\nevery: 15m', ":1:1: schedule", "needs exactly one of at, every and cron", id="both at and every"),
+        pytest.param("every: 0", ":3:3: schedule.every", "'0' is not a duration such as", id="every 0"),
+        pytest.param("every: 0m", ":3:3", "'0m' is not a duration", id="every 0m"),
+        pytest.param("every: -5m", ":3:3", "'-5m' is not a duration", id="backwards"),
         pytest.param("every: 15", ":3:3", "such as 90s, 15m, 6h or 2d", id="no unit"),
-        pytest.param("every: 1.5h", ":3:3", "'1.5h' is no duration", id="a fraction"),
+        pytest.param("every: 1.5h", ":3:3", "'1.5h' is not a duration", id="a fraction"),
         pytest.param("every: 25h", ":1:1", "at most 24h; for rarer runs use at and days", id="too seldom"),
-        pytest.param("every: ٣m", ":3:3", "is no duration", id="other digits"),
+        pytest.param("every: ٣m", ":3:3", "is not a duration", id="other digits"),
         pytest.param('at: "02:30"\ndays: monday', ":4:3: schedule.days", "did you mean mon?", id="long name"),
         pytest.param('at: "02:30"\ndays: last_workday', ":4:3", "did you mean last_working_day?", id="nearly"),
         pytest.param('at: "02:30"\ndays: [0]', ":4:3", "numbers from 1 to 31", id="day 0"),
-        pytest.param('at: "02:30"\ndays: [32]', ":4:3", "'32' is no day to run on", id="day 32"),
-        pytest.param('at: "02:30"\ndays: [yes]', ":4:3", "'True' is no day to run on", id="a truth"),
+        pytest.param('at: "02:30"\ndays: [32]', ":4:3", "'32' is not a day to run on", id="day 32"),
+        pytest.param('at: "02:30"\ndays: [yes]', ":4:3", "'True' is not a day to run on", id="a truth"),
         pytest.param('at: "02:30"\ndays: []', ":4:3", "name at least one", id="no day"),
         pytest.param(
             'at: "02:30"\nholidays: ["2026-02-30"]',
             ":4:3: schedule.holidays",
-            "'2026-02-30' is no date",
+            "'2026-02-30' is not a date",
             id="30 February",
         ),
         pytest.param('at: "02:30"\nholidays: [2026-02-30]', ":4:14", "looks like a date", id="30 February, no quotes"),
-        pytest.param('at: "02:30"\nholidays: [20261225]', ":4:3", "is no date such as 2026-12-25", id="a number"),
-        pytest.param('at: "02:30"\nholidays: [2026-12-25T00:00:00Z]', ":4:3", "is no date", id="an instant"),
+        pytest.param('at: "02:30"\nholidays: [20261225]', ":4:3", "is not a date such as 2026-12-25", id="a number"),
+        pytest.param('at: "02:30"\nholidays: [2026-12-25T00:00:00Z]', ":4:3", "is not a date", id="an instant"),
         pytest.param('at: "02:30"\nholidays: 2026-12-25', ":4:3", "must be a list", id="no list"),
         pytest.param(
             'at: "02:30"\non_holiday: move',
@@ -82,7 +82,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
         ),
         pytest.param('at: "02:30"\nbusiness_date: today', ":4:3", "'same_day' or 'previous_day'", id="business date"),
         pytest.param('at: "02:30"\ncatch_up: yes', ":4:3", "'all', 'latest' or 'none'", id="catch-up"),
-        pytest.param('at: "02:30"\ncatch_up_within: 1w', ":4:3", "'1w' is no duration", id="weeks"),
+        pytest.param('at: "02:30"\ncatch_up_within: 1w', ":4:3", "'1w' is not a duration", id="weeks"),
         pytest.param('at: "02:30"\ncatch_up_within: 100000d', ":4:3", "1 to 99999 and a unit", id="older than all"),
         pytest.param("every: 1m\ncatch_up: all", ":1:1", "10080 runs, more than 10000", id="a flood"),
         pytest.param(
@@ -96,12 +96,12 @@ def load(tmp_path: Path, text: str) -> Schedule:
         pytest.param(
             'at: "02:30"\ntime_zone: Europe/Berln', ":3:3", "did you mean Europe/Berlin or", id="misspelt zone"
         ),
-        pytest.param('at: "02:30"\ntime_zone: berlin', ":3:3", "'berlin' is no IANA time zone", id="a city"),
+        pytest.param('at: "02:30"\ntime_zone: berlin', ":3:3", "'berlin' is not an IANA time zone", id="a city"),
         pytest.param('at: "02:30"\ntime_zone: "+02:00"', ":3:3", "write it like Europe/Berlin", id="an offset"),
         pytest.param('at: "02:30"\ntime_zone: europe/berlin', ":3:3", "did you mean Europe/Berlin", id="small letters"),
-        pytest.param('at: "02:30"\ntime_zone: localtime', ":3:3", "no IANA time zone", id="the machine's zone"),
-        pytest.param('at: "02:30"\ntime_zone: right/Europe/Berlin', ":3:3", "no IANA time zone", id="leap seconds"),
-        pytest.param('at: "02:30"\ntime_zone: ../../etc/passwd', ":3:3", "no IANA time zone", id="a path"),
+        pytest.param('at: "02:30"\ntime_zone: localtime', ":3:3", "not an IANA time zone", id="the machine's zone"),
+        pytest.param('at: "02:30"\ntime_zone: right/Europe/Berlin', ":3:3", "not an IANA time zone", id="leap seconds"),
+        pytest.param('at: "02:30"\ntime_zone: ../../etc/passwd', ":3:3", "not an IANA time zone", id="a path"),
         pytest.param(
             'at: "02:30"\nblackouts: [{from: "08:00", to: "08:00"}]',
             ":4:15: schedule.blackouts.0",
@@ -111,7 +111,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
         pytest.param(
             'at: "02:30"\nblackouts: [{from: 08:00, to: 18:00}]',
             "schedule.blackouts.0.to",
-            "'1080' is no time",
+            "'1080' is neither a time",
             id="window without quotes",
         ),
         pytest.param(
@@ -127,7 +127,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
             id="no offset",
         ),
         pytest.param(
-            'at: "02:30"\nblackouts: [{from: 2026-12-24, to: 2026-12-25}]', "blackouts.0.from", "no instant", id="dates"
+            'at: "02:30"\nblackouts: [{from: 2026-12-24, to: 2026-12-25}]', "blackouts.0.from", "nor an instant", id="dates"
         ),
         pytest.param(
             'at: "02:30"\nblackouts: [{from: 2026-12-24T12:00:00Z, to: 2026-12-24T12:30:00+01:00}]',

@@ -46,5 +46,5 @@ def test_the_time_by_which_a_job_is_done_is_a_time(said: Any) -> None:
     """What is none is refused in the words that a schedule has for it."""
     schedule = {"time_zone": "UTC", "at": "02:30"}
     assert JobConfig.model_validate({"schedule": schedule, "done_by": "06:00"}).done_by == "06:00"
-    with pytest.raises(ValidationError, match=f"'{said}' is no time .*in quotes"):
+    with pytest.raises(ValidationError, match=f"'{said}' is not a time .*in quotes"):
         JobConfig.model_validate({"schedule": schedule, "done_by": said})

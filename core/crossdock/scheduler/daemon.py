@@ -78,7 +78,7 @@ class Daemon:
                 # APScheduler computes its waits from the wall clock, but waits by the monotonic clock.
                 if abs(_clock_offset_s() - offset_s) > CLOCK_SET_S:
                     offset_s = _clock_offset_s()
-                    self._schedule()
+                    self._add(self._schedule, _NOW, "schedule")
                 elif interrupt.is_set():
                     self._wake()
         finally:

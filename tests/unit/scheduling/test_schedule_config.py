@@ -23,6 +23,8 @@ GOOD = [
     'at: "23:59"\nbusiness_date: previous_day\nholidays: [2026-12-25, "2026-12-26"]\non_holiday: next_working_day',
     'at: "00:00"\nblackouts: [{from: "22:00", to: "06:00"}, {from: 2026-12-24T12:00:00Z, to: 2027-01-02T00:00:00Z}]',
     'at: "00:00"\nblackouts: [{from: "2026-12-24T12:00+01:00", to: "2026-12-24T12:00Z"}]\ncatch_up: none',
+    'cron: "30 2 * * 1-5"\nholidays: [2026-12-25]\non_holiday: next_working_day\ncatch_up: all',
+    "cron: '@daily'\nbusiness_date: previous_day",
 ]
 
 
@@ -49,8 +51,25 @@ def load(tmp_path: Path, text: str) -> Schedule:
         pytest.param("at: 14:30", ":3:3", "in quotes, or YAML makes the number 870 of 14:30", id="no quotes"),
         pytest.param('at: ["02:30", "x"]', ":3:3", "'x' is not a time", id="one of several"),
         pytest.param("at: []", ":3:3: schedule.at", "name at least one", id="no time"),
-        pytest.param("days: mon", ":1:1: schedule", "needs exactly one of at, every and cron", id="neither at nor every"),
-        pytest.param('at: "02:30"\nevery: 15m', ":1:1: schedule", "needs exactly one of at, every and cron", id="both at and every"),
+        pytest.param(
+            "days: mon", ":1:1: schedule", "needs exactly one of at, every and cron", id="neither at nor every"
+        ),
+        pytest.param(
+            'at: "02:30"\nevery: 15m',
+            ":1:1: schedule",
+            "needs exactly one of at, every and cron",
+            id="both at and every",
+        ),
+        pytest.param(
+            'at: "02:30"\ncron: "@daily"', ":1:1: schedule", "exactly one of at, every and cron", id="at and cron"
+        ),
+        pytest.param(
+            'cron: "30 25 * * *"', ":3:3: schedule.cron", "'25' is not a valid hour; expected 0 to 23", id="cron"
+        ),
+        pytest.param('cron: "0 30 2 * * *"', ":3:3: schedule.cron", "has 6 fields instead of", id="cron with seconds"),
+        pytest.param("cron: 5", ":3:3: schedule.cron", "text", id="cron number"),
+        pytest.param('cron: "@daily"\ndays: mon', ":1:1: schedule", "days does not apply to cron", id="cron and days"),
+        pytest.param('cron: "* * * * *"\ncatch_up: all', ":1:1", "10080 runs, more than 10000", id="a flood by cron"),
         pytest.param("every: 0", ":3:3: schedule.every", "'0' is not a duration such as", id="every 0"),
         pytest.param("every: 0m", ":3:3", "'0m' is not a duration", id="every 0m"),
         pytest.param("every: -5m", ":3:3", "'-5m' is not a duration", id="backwards"),
@@ -127,7 +146,10 @@ def load(tmp_path: Path, text: str) -> Schedule:
             id="no offset",
         ),
         pytest.param(
-            'at: "02:30"\nblackouts: [{from: 2026-12-24, to: 2026-12-25}]', "blackouts.0.from", "nor an instant", id="dates"
+            'at: "02:30"\nblackouts: [{from: 2026-12-24, to: 2026-12-25}]',
+            "blackouts.0.from",
+            "nor an instant",
+            id="dates",
         ),
         pytest.param(
             'at: "02:30"\nblackouts: [{from: 2026-12-24T12:00:00Z, to: 2026-12-24T12:30:00+01:00}]',
@@ -187,7 +209,15 @@ def test_the_json_schema_takes_what_the_model_takes() -> None:
             31 if day == "31" else day for day in said.get("days", ["mon"])
         ]  # BaseLoader leaves all as text
         jsonschema_rs.validate(schema, said)
-    bad: list[dict[str, Any]] = [{"at": "25:00"}, {"at": []}, {"every": "0m"}, {"every": 15}, {"days": 32}, {"x": 1}]
+    bad: list[dict[str, Any]] = [
+        {"at": "25:00"},
+        {"at": []},
+        {"every": "0m"},
+        {"every": 15},
+        {"days": 32},
+        {"x": 1},
+        {"cron": "1 2 3"},
+    ]
     for said in bad:
         assert not jsonschema_rs.is_valid(schema, {"time_zone": "UTC", **said})
     assert all(shown.get("description") for name, shown in schema["properties"].items() if name != "time_zone")

@@ -1,4 +1,4 @@
-"""A scheduler whose machine shows another date than the platform runs nothing, and leaves nothing out."""
+"""A scheduler whose clock differs from the platform's neither starts nor skips runs."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def platform() -> Iterator[Dated]:
 
 @pytest.fixture
 def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A job that is due every night, at a platform with a clock of its own."""
+    """A nightly job, and a platform with another clock."""
     monkeypatch.setenv("KEY", "k")
     profile, url = profile_of(f"http://127.0.0.1:{platform.server_port}"), parse_url("sqlite:///state.db", tmp_path)
     create(url, Pin(profile.base_url, profile.tenant))
     return replace(project(url, tmp_path, {"nightly": job(schedule={"catch_up": "latest"})}), platform=profile)
 
 
-def test_a_clock_a_month_ahead_marks_no_night(loaded: Project, platform: Dated) -> None:
-    """No run starts and none is skipped while the clock is wrong; once it is right every night is run as it comes."""
-    clock, ran, told = ManualClock(BEGIN), list[str](), list[FinishedRun]()
+def test_a_clock_a_month_ahead_skips_nothing(loaded: Project, platform: Dated) -> None:
+    """No run starts and none is skipped while the clock is wrong; once it is right, each day's run starts."""
+    clock, ran, ended = ManualClock(BEGIN), list[str](), list[FinishedRun]()
 
     def run(session: Session, due_run: DueRun) -> Report | None:
         with session.state.begin() as tx:
@@ -57,7 +57,7 @@ def test_a_clock_a_month_ahead_marks_no_night(loaded: Project, platform: Dated) 
         ran.append(due_run.business_date.isoformat())
         return None
 
-    with closing(Scheduler(loaded, clock, run, told.append, Inline())) as scheduler:
+    with closing(Scheduler(loaded, clock, run, ended.append, Inline())) as scheduler:
         scheduler.tick()
         platform.date = _date(clock)
         clock.step(MONTH_S)
@@ -102,8 +102,8 @@ def _schedule(site: Site, base_url: str, old: str) -> None:
     site.init()
 
 
-def test_people_are_told_once(loaded: Project, caplog: pytest.LogCaptureFixture) -> None:
-    """The first night that is due by the wrong clock is reported as failed; health says what is wrong."""
+def test_a_wrong_clock_is_reported_once(loaded: Project, caplog: pytest.LogCaptureFixture) -> None:
+    """The first run that is due by the wrong clock is reported as failed."""
     clock, interrupt = ManualClock(BEGIN), threading.Event()
     metrics = Metrics(clock)
     with served(Receiver()) as receiver:

@@ -1,4 +1,4 @@
-"""What the scheduler logs: one line an event, whatever it quotes."""
+"""What the scheduler logs: one entry per event, whatever it quotes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ UNSEEN = st.text(st.characters() | st.sampled_from("\n\r\0\x1b\x85\u2028\u202e")
 
 
 def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a night that failed because of *text* and a warning leave on stderr."""
+    """What a run that failed because of *text*, and a warning, write to stderr."""
     with run_log.logging_to_stderr(form):
-        night = RunLog("nightly", date(2026, 1, 1))
-        night.ended(None, text)
-        night.warn(text)
+        this_run = RunLog("nightly", date(2026, 1, 1))
+        this_run.ended(None, text)
+        this_run.warn(text)
     return capsys.readouterr().err
 
 
@@ -39,7 +39,7 @@ def test_no_sentence_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_object_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
-    """One object a line, whose message has escapes too for whoever prints it."""
+    """One object per line; its message is escaped for terminals as well."""
     ended, warned = map(json.loads, logged("json", FORGED, capsys).splitlines())
     assert ended["message"].startswith("nightly for 2026-01-01: failed after 0 s: a\\x1b[2J\\u202e\n")
     assert (ended["level"], warned["level"]) == ("error", "warning")

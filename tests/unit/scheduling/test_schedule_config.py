@@ -1,4 +1,4 @@
-"""A schedule in a config file: what it says is understood, and what cannot be is refused with its place."""
+"""Schedules in a config file: what is valid, and what is refused with its position."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Job(ConfigModel):
 
 
 def load(tmp_path: Path, text: str) -> Schedule:
-    """The schedule that *text* says, in Berlin unless it names a zone itself."""
+    """The schedule that *text* describes, in Berlin unless it names a zone."""
     zone = "" if "time_zone" in text else "  time_zone: Europe/Berlin\n"
     path = tmp_path / "c.yaml"
     path.write_text(f"schedule:\n{zone}  " + text.replace("\n", "\n  "), encoding="utf-8")
@@ -108,7 +108,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
             'at: ["01:00", "02:00"]\ncatch_up: all\ncatch_up_within: 9999d',
             ":1:1",
             "19998 runs",
-            id="a flood of nights",
+            id="a flood of runs",
         ),
         pytest.param('at: "02:30"\ntimezone: UTC', ":4:3: schedule.timezone", "did you mean 'time_zone'?", id="key"),
         pytest.param('at: "02:30"\ntime_zone:', ":3:3: schedule.time_zone", "is empty", id="empty zone"),
@@ -175,7 +175,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
     ],
 )
 def test_what_cannot_be_is_refused_at_load(tmp_path: Path, text: str, place: str, message: str) -> None:
-    """The finding names the place and says what would be right."""
+    """The error names the position and what is expected."""
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, text)
     assert place in str(refused.value)
@@ -201,7 +201,7 @@ def test_a_schedule_is_the_same_when_its_values_are_read_again(tmp_path: Path, t
 
 
 def test_the_json_schema_takes_what_the_model_takes() -> None:
-    """An editor that checks with the schema marks no good schedule, marks bad ones, and describes every key."""
+    """The schema accepts valid schedules, rejects invalid ones, and describes every key."""
     schema = Schedule.model_json_schema(schema_generator=DocumentedModel)
     for text in GOOD:
         said = {"time_zone": "Europe/Berlin", **yaml.load(text, yaml.BaseLoader)}

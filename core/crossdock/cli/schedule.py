@@ -118,7 +118,7 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
         terminal_output.print_json(rows)
     else:
         columns = ("job", "date", "begins", "expected end", "requests")
-        terminal_output.print_rows(f"The next {days} days", columns, rows, numbers=("requests",))
+        terminal_output.print_rows(f"The next {days} day{'s' * (days > 1)}", columns, rows, numbers=("requests",))
     return 0
 
 

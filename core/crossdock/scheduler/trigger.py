@@ -31,9 +31,6 @@ class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
 
-    def __str__(self) -> str:
-        return repr(self)
-
     def __repr__(self) -> str:
         when = self.schedule.model_dump(include={"at", "every", "cron", "time_zone"}, exclude_none=True)
         return f"ScheduleTrigger({when})"

@@ -111,7 +111,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
         def pause(seconds: float) -> None:
             pauses.append(seconds)
             if len(pauses) == 2:  # one more attempt than it takes to learn that the session is lost
-                server.go_on()
+                server.restart()
                 eventually(server.answers)
 
         monkeypatch.setattr(store, "time", SimpleNamespace(sleep=pause))

@@ -83,7 +83,7 @@ def schedule(
         )
     loaded = project.load(config)
     if not loaded.jobs:
-        raise ConfigError("names no jobs", where=str(config), hint="docs/guide.md, 'Nights', shows one")
+        raise ConfigError("names no jobs", where=str(config), hint="docs/schedule.md has an example")
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:

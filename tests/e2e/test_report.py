@@ -28,7 +28,7 @@ def page(site: Site, run: int = 1) -> Page:
     told = show(site, run)
     assert (told.code, told.err) == (0, "")
     assert f"run {run}: " in told.out
-    assert told.out.endswith(f"its report is {site.folder / 'report.html'}\n")
+    assert told.out.endswith(f"report written to {site.folder / 'report.html'}\n")
     text = (site.folder / "report.html").read_text(encoding="utf-8")
     assert PERSON not in text
     assert not any(secret in text for secret in site.secrets)
@@ -98,8 +98,8 @@ def test_the_course_of_a_run_is_told_everywhere(site: Site) -> None:
     assert site.sync().code == 0
     lines = [" ".join(line.split()) for line in site.run("show", "1").out.splitlines()]
     seen, facts = page(site), site.run("show", "1", "--json").json
-    place = lines.index("step lasted of the run")
-    steps = seen.under("step", "lasted", "of the run")
+    place = lines.index("step duration of the run")
+    steps = seen.under("step", "duration", "of the run")
     assert steps[0][0].startswith("reading wms.")
     assert lines[place + 1 : place + 1 + len(steps)] == [" ".join(line) for line in steps]
     assert [step["step"] for step in facts["slowest_steps"]] == [line[0] for line in steps]
@@ -127,9 +127,9 @@ def test_a_run_that_refused_a_file_says_so_on_its_page(site: Site) -> None:
     site.export("INV_2.csv", f"{INVOICES}9;C1\n")
     assert site.sync().code == 4
     told = site.run("show", "1").out
-    error = told.partition("it ended with: ")[2].splitlines()[0]
+    error = told.partition("error: ")[2].splitlines()[0]
     assert "INV_2.csv" in error
-    assert f"It ended with: {error}" in page(site).text
+    assert f"Error: {error}" in page(site).text
 
 
 def test_the_document_on_stdout_is_the_same_with_a_page(site: Site) -> None:

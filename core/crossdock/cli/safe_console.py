@@ -1,4 +1,4 @@
-"""The terminal: what a text quotes of others is neither obeyed by it nor taken for markup."""
+"""A console that shows text of others as it is: no control characters, no markup."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from crossdock.printable import printable
 
 
 class PlainConsole(Console):
-    """A console whose texts, also those in tables, are `printable`: each is one line, and shown as it is written."""
+    """A console whose texts, also in tables, are made `printable`: one line each, without markup or emoji codes."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Called by rich for every text that is no `Text`."""
+        """Rich calls this for every `str`."""
         return super().render_str(printable(text), **options)

@@ -152,7 +152,7 @@ def test_check_tells_of_the_token(server: TokenServer, config: Path, capsys: pyt
     assert found["platform"]["text"].endswith(
         "lets us in, with a token for 100 s; scopes: products:write admin; wider than asked by: admin"
     )
-    assert found["state"]["text"] == "there, and of this platform"
+    assert found["state"]["text"] == "exists and belongs to this platform"
     server.tokens = lambda _: answer(401, {"error": "invalid_client"})
     document = told(config, capsys, "check")
     assert document["code"] == 3

@@ -71,15 +71,15 @@ def test_a_page_tells_a_run(kept: State) -> None:
         page = told(tx, run)
     for fact in (
         "Run 1, 2026-03-29 incomplete",
-        "started by hand",
+        "started manually",
         "2026-03-29 01:30:00Z",
         "2026-03-29 02:30:00Z",
         "1:00:00",
         "1,234 (5 throttled)",
-        "It ended with: f.csv: is short",
+        "Error: f.csv: is short",
         "The tally balances.",
-        "as the state knew it at 2026-03-29 06:30:00Z",
-        "Begun and not settled: 1 operation.",
+        "as of 2026-03-29 06:30:00Z",
+        "Pending: 1 operation.",
     ):
         assert fact in page.text, fact
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]
@@ -111,7 +111,7 @@ def test_a_run_that_was_killed_has_a_page(kept: State) -> None:
         page = told(tx, start(tx))
     assert "running" in page.text
     assert "not yet" in page.text
-    assert "It has no accounts." in page.text
+    assert "This run has no tally." in page.text
 
 
 def test_accounts_that_do_not_balance_are_told_so(kept: State) -> None:
@@ -158,7 +158,7 @@ def test_data_is_shown_as_text(kept: State) -> None:
             tx.intents.add([unsettled], run_id=run, fence=1, at=AT)
             finish(tx, run, error=evil, rejected=1)
             page = pages[evil] = told(tx, run)
-        assert f"ended with: {shown}" in page.text
+        assert f"Error: {shown}" in page.text
         assert f"{shown} 1 record" in page.summaries
         refused = [shown, shown, "mapping", f"{shown}: {shown}", shown]
         assert refused in [line[:5] for line in page.under("stream", "key", "stage")]
@@ -255,7 +255,7 @@ def test_a_page_tells_where_the_time_went(kept: State) -> None:
         run = start(tx)
         finish(tx, run, created=1, timings=COURSE)
         page = told(tx, run)
-    assert page.under("step", "lasted") == [
+    assert page.under("step", "duration") == [
         [f"fetching {HOSTILE}", "0:50:00", "83 %"],
         ["reading wms.invoices", "0:10:00", "17 %"],
     ]
@@ -277,7 +277,7 @@ def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: flo
         [tuple(map(int, point.split(","))) for point in points.split(" ")]
         for points in re.findall('points="([^"]+)"', drawn)
     ]
-    wide, high = html_report._WIDE, html_report._HIGH
+    wide, high = html_report._WIDTH, html_report._HEIGHT
     points = [point for stretch in stretches for point in stretch]
     assert all(0 <= x <= wide and 0 <= y <= high for x, y in points)
     assert len(points) <= 2 * (wide + 1)
@@ -287,7 +287,7 @@ def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: flo
         column = [y for x, y in points if x == round(wide * seconds / end)]
         assert min(column) <= high - round(high * tokens / top) <= max(column)
     for before, after in pairwise(stretches):
-        assert min(x for x, _ in after) - max(x for x, _ in before) > html_report._BROKEN
+        assert min(x for x, _ in after) - max(x for x, _ in before) > html_report._GAP
 
 
 def test_a_plot_is_broken_where_nothing_was_sent() -> None:

@@ -29,6 +29,6 @@ def test_there_is_an_example_of_each_kind() -> None:
 def test_sample_files_exist(path: Path) -> None:
     """Each file pattern of a folder matches one of the sample files."""
     for connection in project.load(path).connections:
-        folder = getattr(connection.settings, "path", None)
-        for stream in connection.settings.model_dump()["streams"].values() if folder else ():
-            assert list(folder.glob(stream["files"]))
+        settings = connection.settings.model_dump()
+        if "path" in settings:
+            assert all(list(settings["path"].glob(stream["files"])) for stream in settings["streams"].values())

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from crossdock.errors import CrossdockError, InternalError
 from crossdock.printable import printable
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
-_MALLOC = {-1: 64 << 20, -3: 16 << 20}  # mallopt(3): freed bytes that are kept, and the largest block taken from them
 _COMMANDS = {  # command -> module of crossdock.cli
     "demo": "demo",
     "sandbox": "sandbox",
@@ -82,20 +79,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code; a `CrossdockError` is shown as a sentence, not as a traceback."""
     gc.set_threshold(_GARBAGE_AT)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise pydantic searches all installed packages
-    _keep_memory()
     code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
     gc.freeze()  # no last collection before the process ends
     sys.exit(code)
-
-
-def _keep_memory() -> None:
-    """Let glibc keep freed memory: getting it from the kernel for each part of a file takes as long as filling it."""
-    if any(name.startswith("MALLOC_") for name in os.environ):
-        return  # configured by the user
-    with suppress(OSError, TypeError, AttributeError):  # another C library
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter, value in _MALLOC.items():
-            mallopt(parameter, value)
 
 
 def _run(command: Callable[[], Any]) -> int:

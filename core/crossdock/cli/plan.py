@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, say
 from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -174,20 +174,18 @@ def _details(item: dict[str, Any]) -> list[str]:
     if item["do"] in _NOTES:
         return [_NOTES[item["do"]].format(**item)]
     if item["do"] in {"update", "archive"}:
-        return [
-            f"{name}: changed (personal)"
-            if change is _PERSONAL
-            else f"{name}: {_json(change['before'])} -> {_json(change['after'])}"
-            for name, change in item["changes"].items()
-        ]
+        return [f"{name}: {_change(change)}" for name, change in item["changes"].items()]
     if item["do"] == "wait":
-        return [f"for {w['resource']} {w['namespace']}:{w['key']}" for w in item["waits_for"]]
+        return [f"for {parents_text([parent])}" for parent in item["waits_for"]]
     if item["do"] == "reject":
         return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
     return [f"with the idempotency key {item['idempotency_key']}"]
 
 
-def _json(value: Any) -> str:
+def _change(change: dict[str, Any]) -> str:
     from crossdock import exact_json
 
-    return exact_json.dumps(value).decode()
+    if change is _PERSONAL:
+        return "changed (personal)"
+    before, after = (exact_json.dumps(change[name]).decode() for name in ("before", "after"))
+    return f"{before} -> {after}"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from crossdock.project.project import Project
-    from crossdock.state.tables.expiry import Ages
     from crossdock.state.tables.retention import PurgeResult
     from crossdock.state.tables.state_size import Contents
 
@@ -66,11 +65,17 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     """
     from crossdock.project import project
     from crossdock.scheduling.times_and_durations import span
+    from crossdock.state.upkeep.purge import purge as purge_state
 
     loaded = load(config)
     older_than = (loaded.retention or span(project.KEPT)) if older_than is None else older_than
     ages = loaded.ages(older_than, SystemClock().now())
-    done = _count(loaded, ages) if dry_run else _purge(loaded, ages)
+    if dry_run:
+        with loaded.look() as tx:
+            done = tx.retention.count(ages)
+    else:
+        with closing(loaded.open_state()) as opened:
+            done = purge_state(opened, loaded.state_url, ages)
     if as_json:
         terminal_output.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
         return
@@ -160,18 +165,6 @@ def _summary(contents: Contents) -> str:
     oldest = contents.oldest
     status, since = oldest.status.replace("_", " "), f"{oldest.since:%Y-%m-%d %H:%M}Z"
     return "\n".join([*parts, f"oldest unsettled operation: {oldest.stream}, {status} since {since}"])
-
-
-def _count(loaded: Project, ages: Ages) -> PurgeResult:
-    with loaded.look() as tx:
-        return tx.retention.count(ages)
-
-
-def _purge(loaded: Project, ages: Ages) -> PurgeResult:
-    from crossdock.state.upkeep import purge
-
-    with closing(loaded.open_state()) as opened:
-        return purge.purge(opened, loaded.state_url, ages)
 
 
 def _purge_summary(done: PurgeResult, before: datetime, were: str) -> str:

@@ -24,10 +24,10 @@ WIDTHS = (1280, 400)
 # The page around the report opens it in frames, unfolds all lists and measures them; the report itself has no script.
 AROUND = """<!doctype html><title>around</title><link rel="icon" href="data:,">
 FRAMES
-<pre id="told"></pre>
+<pre id="found"></pre>
 <script>
 onload = () => {
-  const told = [...document.querySelectorAll("iframe")].map(frame => {
+  const found = [...document.querySelectorAll("iframe")].map(frame => {
     const page = frame.contentDocument;
     for (const list of page.querySelectorAll("details")) list.open = true;
     const root = page.documentElement;
@@ -39,7 +39,7 @@ onload = () => {
       alien: page.querySelectorAll("script, img, b").length,
     };
   });
-  document.getElementById("told").textContent = JSON.stringify(told);
+  document.getElementById("found").textContent = JSON.stringify(found);
 };
 </script>"""
 
@@ -49,7 +49,7 @@ class Browser:
     """A headless browser, and the paths that it requested.
 
     Attributes:
-        profile: A folder of its own.
+        profile: Folder of the browser's profile.
     """
 
     program: str
@@ -62,9 +62,9 @@ class Browser:
         answers = {f"/{name}": text, "/": AROUND.replace("FRAMES", "".join(frames))}
         with served(ThreadingHTTPServer(("127.0.0.1", 0), self._handler(answers))) as server:
             dump = self._dump(f"http://127.0.0.1:{server.server_port}/")
-        found = unescape(dump.partition('<pre id="told">')[2].partition("</pre>")[0])
-        told: list[dict[str, Any]] = json.loads(found)
-        return told
+        text_found = unescape(dump.partition('<pre id="found">')[2].partition("</pre>")[0])
+        pages: list[dict[str, Any]] = json.loads(text_found)
+        return pages
 
     def _dump(self, address: str) -> str:
         command = [
@@ -118,8 +118,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     with sqlite_state(folder) as state:
         with state.begin() as tx:
             run = start(tx)
-            told = "is not one of the countries that this tenant sells to, as the settings say; " * 4
-            tx.dead_letters.put([dead_letter(1, message=told)], run_id=run, at=AT)
+            message = "is not one of the countries that this tenant sells to, as the settings say; " * 4
+            tx.dead_letters.put([dead_letter(1, message=message)], run_id=run, at=AT)
         multiplied(folder / "state.db", 100_000)
         with state.begin() as tx:
             evil = dead_letter(0, key=HOSTILE, message=HOSTILE, source=HOSTILE, pointer=None, code="forbidden")

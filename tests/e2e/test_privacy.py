@@ -470,7 +470,7 @@ def test_a_traceback_shows_no_data(shop: Site) -> None:
     assert code == 70
     assert "Traceback" in text
     assert "canary_shop.py" in text
-    assert "its text is left out" in text
+    assert "text omitted" in text
     assert_private(shop, text)
     assert_private(shop, shown(shop, "runs", "--json")[1])
 

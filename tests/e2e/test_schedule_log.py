@@ -158,7 +158,7 @@ def test_a_service_logs_objects(site: Site) -> None:
     assert hangup["message"].startswith("SIGHUP: the config was not reloaded: ")
     assert (hangup["level"], ending["level"]) == ("error", "info")
     assert hangup.keys() == ending.keys() == {"level", "message"}
-    assert ending["message"] == "SIGTERM: finishing what is on its way; once more ends at once"
+    assert ending["message"] == "SIGTERM: finishing requests in flight; repeat to stop at once"
 
 
 def test_a_service_logs_sentences(site: Site) -> None:
@@ -170,5 +170,5 @@ def test_a_service_logs_sentences(site: Site) -> None:
     assert found
     assert re.fullmatch(rf"crossdock: nightly for {found[1]}: done after \d s", done)
     assert any(line.startswith("crossdock: SIGHUP: the config was not reloaded: ") for line in rest)
-    ending = rest.index("SIGTERM: finishing what is on its way; once more ends at once")
+    ending = rest.index("SIGTERM: finishing requests in flight; repeat to stop at once")
     assert rest[ending - 1] == ""

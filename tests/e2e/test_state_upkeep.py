@@ -24,7 +24,7 @@ def test_stats_tell_what_was_delivered(site: Site) -> None:
     assert site.sync().code == 0
     told = site.run("state", "stats")
     assert told.code == 0
-    assert "every operation is settled" in told.out
+    assert "all operations are settled" in told.out
     document = site.run("state", "stats", "--json").json
     assert document["bindings"] == {"customer": 2, "product": 2, "invoice": 3}
     tables = {each["name"]: each["rows"] for each in document["tables"]}
@@ -44,7 +44,7 @@ def test_stats_tell_what_is_open(site: Site) -> None:
         front.fate = lambda seen: Reply(500) if seen.method == "POST" and b"Amsel" in seen.body else FORWARD
         assert site.sync("wms.customers").code != 0
     told = site.run("state", "stats")
-    assert "oldest unsettled operation: of wms.customers, in doubt, since 20" in told.out
+    assert "oldest unsettled operation: wms.customers, in doubt since 20" in told.out
     assert "C2" not in told.out
     document = site.run("state", "stats", "--json").json
     assert document["unsettled"] == {"in_doubt": 1}

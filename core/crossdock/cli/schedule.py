@@ -83,7 +83,7 @@ def schedule(
         raise ConfigError("--allow-host applies to the health page, which is not served", hint="Add --health PORT.")
     loaded = project.load(config)
     if not loaded.jobs:
-        raise ConfigError("has no jobs", where=str(config), hint="docs/guide.md shows an example.")
+        raise ConfigError("has no jobs", where=str(config), hint="docs/schedule.md has an example")
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:

@@ -152,7 +152,7 @@ def test_check_shows_the_token(server: TokenServer, config: Path, capsys: pytest
     assert found["platform"]["text"].endswith(
         "grants access, with a token for 100 s; scopes: products:write admin; more than requested: admin"
     )
-    assert found["state"]["text"] == "there, and of this platform"
+    assert found["state"]["text"] == "exists and belongs to this platform"
     server.tokens = lambda _: answer(401, {"error": "invalid_client"})
     document = output(config, capsys, "check")
     assert document["code"] == 3

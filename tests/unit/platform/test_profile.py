@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +40,6 @@ def test_a_client_and_its_token_endpoint(tmp_path: Path) -> None:
     assert isinstance(other.auth, ClientCredentials)
     assert other.auth.address(other.base_url) == "https://login.example.org/t/"
     assert other.auth.scopes == ("invoices:write", "a/b")
-
-
-def test_the_client_of_the_guide_loads(tmp_path: Path) -> None:
-    """The guide's example of a client is valid."""
-    guide = (Path(__file__).parents[3] / "docs" / "guide.md").read_text(encoding="utf-8")
-    found = re.search(r"```yaml\n  auth:\n(.*?)```", guide, re.DOTALL)
-    assert found
-    assert isinstance(read(tmp_path, found[1]).auth, ClientCredentials)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a config file may say, as a schema, and what it says, with all defaults: for editors and for people."""
+"""``crossdock schema`` and ``crossdock config show``."""
 
 from __future__ import annotations
 
@@ -25,50 +25,50 @@ CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
 
 
 @dataclass(frozen=True)
-class RateHeaders:
+class Result:
     code: object
     out: str
     err: str
 
 
-def run(*arguments: str) -> RateHeaders:
+def run(*arguments: str) -> Result:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
         main(list(arguments))
-    return RateHeaders(ended.value.code, out.getvalue(), err.getvalue())
+    return Result(ended.value.code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
-    told = run("schema")
-    assert (told.code, told.err) == (0, "")
-    document: dict[str, Any] = json.loads(told.out)
+    result = run("schema")
+    assert (result.code, result.err) == (0, "")
+    document: dict[str, Any] = json.loads(result.out)
     return document
 
 
 @pytest.fixture(scope="module")
-def judge(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
-    """A validator of somebody else's; it refuses a schema that is none."""
+def validator(schema: dict[str, Any]) -> jsonschema_rs.Draft202012Validator:
+    """A third-party validator; it checks the schema first."""
     jsonschema_rs.meta.validate(schema)
     return jsonschema_rs.Draft202012Validator(schema)
 
 
-def config_of(page: str = "docs/guide.md") -> Any:
+def config_of(page: str = "docs/configure.md") -> Any:
     whole = re.search(r"```yaml\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
     assert whole
     return yaml.safe_load(whole[1])
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
-def test_the_schema_takes_every_config(path: Path, judge: jsonschema_rs.Draft202012Validator) -> None:
-    """What the loader takes as an example of ours, an editor does not underline."""
-    judge.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+def test_the_schema_takes_every_config(path: Path, validator: jsonschema_rs.Draft202012Validator) -> None:
+    """The example configs are valid by the schema."""
+    validator.validate(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", ["docs/guide.md", "README.md"])
-def test_the_schema_takes_the_configs_of_the_pages(page: str, judge: jsonschema_rs.Draft202012Validator) -> None:
-    """The configs that people copy, the guide's with most of the keys that there are, are right by the schema."""
-    judge.validate(config_of(page))
+@pytest.mark.parametrize("page", ["docs/configure.md", "README.md"])
+def test_the_schema_takes_the_configs_of_the_pages(page: str, validator: jsonschema_rs.Draft202012Validator) -> None:
+    """The configs in the documentation are valid by the schema."""
+    validator.validate(config_of(page))
 
 
 Wrong = Callable[[dict[str, Any]], object]
@@ -101,18 +101,18 @@ def stream(config: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_the_schema_refuses_what_is_wrong(mistake: str, judge: jsonschema_rs.Draft202012Validator) -> None:
-    """A mistake that the models know is found where it stands."""
+def test_the_schema_refuses_what_is_wrong(mistake: str, validator: jsonschema_rs.Draft202012Validator) -> None:
+    """The schema finds each mistake in its place."""
     config = config_of()
     spoil, place = MISTAKES[mistake]
     spoil(config)
-    found = [".".join(map(str, error.instance_path)) for error in judge.iter_errors(config)]
+    found = [".".join(map(str, error.instance_path)) for error in validator.iter_errors(config)]
     assert found
     assert all(path.startswith(place) for path in found), found
 
 
 def test_docstrings_are_descriptions(schema: dict[str, Any]) -> None:
-    """What stands below a setting in the code is what an editor shows; a secret is told as the reference that it is."""
+    """Docstrings of settings become descriptions for editors; a secret has the schema of a reference."""
     settings = schema["$defs"]["SftpWarehouseSettings"]["properties"]
     assert settings["settle_s"]["description"].startswith("How long a young file")
     assert schema["$defs"]["Profile"]["properties"]["in_flight"]["description"].startswith("Most requests")
@@ -121,14 +121,14 @@ def test_docstrings_are_descriptions(schema: dict[str, Any]) -> None:
 
 
 def test_a_schema_of_one_connector() -> None:
-    """``--kind`` narrows the schema, and names what is installed where it is unknown."""
-    told = run("schema", "--kind", "sftp_warehouse", "--json")
-    assert json.loads(told.out)["properties"]["connections"]["additionalProperties"]["properties"]["kind"] == {
+    """``--kind`` selects one connector; an unknown one is answered with the nearest name."""
+    result = run("schema", "--kind", "sftp_warehouse", "--json")
+    assert json.loads(result.out)["properties"]["connections"]["additionalProperties"]["properties"]["kind"] == {
         "enum": ["sftp_warehouse"]
     }
-    told = run("schema", "--kind", "sftp_warehous")
-    assert (told.code, told.out) == (2, "")
-    assert "did you mean 'sftp_warehouse'?" in told.err
+    result = run("schema", "--kind", "sftp_warehous")
+    assert (result.code, result.out) == (2, "")
+    assert "did you mean 'sftp_warehouse'?" in result.err
 
 
 CANARIES = ("sekret-env-41", "sekret-file-42", "sekret-phrase-43")
@@ -175,7 +175,7 @@ connections:
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A config with secrets, all there and readable."""
+    """A config with secrets that exist and are readable."""
     monkeypatch.setenv("CROSSDOCK_API_KEY", CANARIES[0])
     monkeypatch.setenv("WMS_PASSPHRASE", CANARIES[2])
     (tmp_path / "key").write_text(CANARIES[1])
@@ -187,19 +187,19 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["yaml", "json"])
 def test_secrets_are_shown_as_references(config: Path, form: list[str]) -> None:
-    """The effective config tells where secrets stand, never what they are, and nothing of a person."""
-    told = run("config", "show", "-C", str(config), *form)
-    assert (told.code, told.err) == (0, "")
+    """The effective config has references to secrets, no secret, and no personal data."""
+    result = run("config", "show", "-C", str(config), *form)
+    assert (result.code, result.err) == (0, "")
     for canary in (*CANARIES, PERSON):
-        assert canary not in told.out
-    shown = json.loads(told.out) if form else yaml.safe_load(told.out)
+        assert canary not in result.out
+    shown = json.loads(result.out) if form else yaml.safe_load(result.out)
     assert shown["platform"]["auth"] == {"kind": "api_key", "token": "env:CROSSDOCK_API_KEY"}
     wms = shown["connections"]["wms"]
     assert (wms["private_key"], wms["passphrase"]) == ("file:key", "env:WMS_PASSPHRASE")
 
 
 def test_defaults_are_filled_in(config: Path) -> None:
-    """Defaults, paths and what was written are shown; what is personal is masked and nothing else is."""
+    """Defaults, paths and configured values are shown; only personal values are masked."""
     shown = yaml.safe_load(run("config", "show", "-C", str(config)).out)
     assert shown["state"] == f"sqlite:///{config.parent / 'crossdock.db'}"
     assert shown["spool"] == str(config.parent / "crossdock.db.spool")
@@ -225,7 +225,7 @@ def test_defaults_are_filled_in(config: Path) -> None:
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_what_is_shown_is_a_config(path: Path, tmp_path: Path) -> None:
-    """The shown config loads from anywhere and means the same."""
+    """The output is itself a config with the same meaning, wherever it is stored."""
     again = tmp_path / "again.yaml"
     again.write_text(run("config", "show", "-C", str(path)).out, encoding="utf-8")
     assert effective(again) == effective(path)
@@ -236,30 +236,30 @@ def test_what_is_shown_is_a_config(path: Path, tmp_path: Path) -> None:
     [("90d", "90d", 90), ("7d", "7d", 7), ("36525d", "36525d", 36_525), ("off", "off", None), ("false", "off", None)],
 )
 def test_retention_is_a_number_of_days_or_off(
-    config: Path, judge: jsonschema_rs.Draft202012Validator, written: str, shown: str, kept: int | None
+    config: Path, validator: jsonschema_rs.Draft202012Validator, written: str, shown: str, kept: int | None
 ) -> None:
-    """It is shown as it takes effect, and off by explicit choice alone."""
+    """It is shown as it takes effect; off must be explicit."""
     assert project.load(config).retention == timedelta(days=90)
     config.write_text(f"{config.read_text()}retention: {written}\n")
     assert project.load(config).retention == (None if kept is None else timedelta(days=kept))
     assert json.loads(run("-C", str(config), "config", "show", "--json").out)["retention"] == shown
-    judge.validate(yaml.safe_load(config.read_text()))
+    validator.validate(yaml.safe_load(config.read_text()))
 
 
 @pytest.mark.parametrize("written", ["6d", "36526d", "90", "12h", "0d", "-1d", "", "true", "[90d]", "1e3d"])
 def test_retention_has_bounds(config: Path, written: str) -> None:
-    """Anything else is refused with its place and what is allowed."""
+    """Other values are refused with their place and the allowed range."""
     config.write_text(f"{config.read_text()}retention: {written}\n")
-    told = run("-C", str(config), "config", "show")
-    assert told.code == 2
+    result = run("-C", str(config), "config", "show")
+    assert result.code == 2
     line = config.read_text().count("\n")
-    assert told.err.startswith(f"crossdock: {config}:{line}:")
-    assert "neither a number of days from 7d to 36525d nor off" in told.err
+    assert result.err.startswith(f"crossdock: {config}:{line}:")
+    assert "neither a number of days from 7d to 36525d nor off" in result.err
 
 
 def test_a_wrong_config_is_not_shown(config: Path) -> None:
-    """A finding is told as everywhere, and exit 2."""
+    """It is reported with exit 2, as by every command."""
     config.write_text(CONFIG.replace("host:", "hots:"), encoding="utf-8")
-    told = run("config", "show", "-C", str(config))
-    assert (told.code, told.out) == (2, "")
-    assert "did you mean 'host'?" in told.err
+    result = run("config", "show", "-C", str(config))
+    assert (result.code, result.out) == (2, "")
+    assert "did you mean 'host'?" in result.err

@@ -1,4 +1,4 @@
-"""What a shell may pass as the name of a record."""
+"""Arguments that a shell may pass."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from crossdock.cli.main import main
         "records drop wms.p",
     ],
 )
-def test_bytes_that_are_no_text_are_a_wrong_usage(command: str) -> None:
-    """A shell passes any bytes; what is not UTF-8 names no record, and is refused with a sentence."""
+def test_an_argument_must_be_utf8(command: str) -> None:
+    """A shell passes any bytes; what is not UTF-8 is refused with a sentence."""
     said = io.StringIO()
     with redirect_stderr(said), pytest.raises(SystemExit) as ended:
         main([*command.split(), "\udce4", *(["x"] if command == "records show" else [])])

@@ -1,0 +1,29 @@
+"""``crossdock trace``: a record is found by any of its names."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from tests.report_page import AT, dead_letter
+from tests.unit.cli.conftest import CommandLine
+
+
+@pytest.mark.parametrize("name", ["K7", "f.csv:7", "exports/f.csv:7"])
+def test_a_record_is_found_by_key_and_place(command_line: CommandLine, name: str) -> None:
+    """Its history is shown, without its data."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        tx.dead_letters.put([dead_letter(7)], run_id=run, at=AT)
+    shown = command_line.run("trace", name).out
+    assert shown.startswith("record K7\n  refused 2026-03-29T01:30:00")
+    assert "bad_value at f.csv:7 PRICE: is no number\n" in shown
+    assert "secret-canary" not in shown
+    assert len(command_line.run("trace", name, "--json").json[0]["rejected"]) == 1
+
+
+def test_an_unknown_name(command_line: CommandLine) -> None:
+    """The message says what to give."""
+    missing = command_line.run("trace", "K8")
+    assert (missing.code, missing.out) == (2, "")
+    assert "the state has no record 'K8'" in missing.err

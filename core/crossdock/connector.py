@@ -80,12 +80,12 @@ class Context(Generic[S]):
     Attributes:
         settings: Of the connection.
         connection: Its name.
-        place: Clock, progress, folders, and what was taken in before.
+        run: What the run gives its sources: clock, progress, folders, intake log.
     """
 
     settings: S
     connection: str
-    place: SourceContext
+    run: SourceContext
     _shared: dict[object, Any] = field(default_factory=dict)
 
     def shared(self, name: object, make: Callable[[], T]) -> T:

@@ -44,8 +44,8 @@ class WarehouseStream(DeclaredStream[W]):
             return FileSource(
                 self.files,
                 self.format,
-                lambda: _session(ctx, self._open_store, again=self.wait is not None and ctx.place.patience is not None),
-                ctx.place,
+                lambda: _session(ctx, self._open_store, again=self.wait is not None and ctx.run.patience is not None),
+                ctx.run,
                 settle_s=ctx.settings.settle_s,
                 snapshot=self.mode == "snapshot",
                 stream_ids=[peer.stream_id(ctx) for peer in self.peers],

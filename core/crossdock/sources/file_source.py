@@ -67,7 +67,7 @@ class FileSource:
     Args:
         files: Folder and name pattern, such as ``out/LOT_*.txt``.
         open_store: Connects to the store.
-        place: Of this run.
+        run: What the run gives its sources.
         settle_s: How long a young file must keep its size and time before it is read.
         snapshot: True if each file lists everything: then only the newest counts, and it must not be empty.
         stream_ids: All streams that read this source.
@@ -79,7 +79,7 @@ class FileSource:
         files: str,
         layout: DelimitedFormat,
         open_store: OpenStore,
-        place: SourceContext,
+        run: SourceContext,
         *,
         settle_s: float,
         snapshot: bool,
@@ -88,14 +88,14 @@ class FileSource:
     ) -> None:
         self._folder, self._pattern = split_pattern(files)
         self._files_pattern = files
-        self._layout, self._open_store, self._place, self._settle_s = layout, open_store, place, settle_s
+        self._layout, self._open_store, self._run, self._settle_s = layout, open_store, run, settle_s
         self._snapshot, self._readers = snapshot, stream_ids
         self._files: list[TakenFile] | None = None
         self._failure: CrossdockError | None = None
-        self._spool = Spool(place)
+        self._spool = Spool(run)
         self._looked_at: set[RemoteFile] = set()
-        patience = place.patience
-        self._late_file_watch = LateFileWatch(wait, files, place, patience) if wait and patience else None
+        patience = run.patience
+        self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
 
     def read(self, stream_id: StreamId) -> Iterator[RawBatch]:
         """The rows of all files that *stream_id* has not worked through, by file name.
@@ -107,7 +107,7 @@ class FileSource:
         all_of_them = self._taken(stream_id)
         taken = self._unread(stream_id, all_of_them)
         if self._late_file_watch and self._late_file_watch.without:
-            self._place.note(stream_id.stream, self._late_file_watch.without)
+            self._run.note(stream_id.stream, self._late_file_watch.without)
         try:
             for file in taken:
                 file.proof, again = file.proof or self._proof(file.facts), self._again(file.facts)
@@ -115,13 +115,13 @@ class FileSource:
                     yield RawBatch(file.facts.name, rows, proof=file.proof, again=again)
             done = self._done(stream_id)  # a file that was forgotten, and is listed again, is on record again
             listed = [file.facts for file in all_of_them if file.facts.content_hash not in done]
-            self._place.intake.accept(stream_id.stream, stream_id.version, listed)
+            self._run.intake.accept(stream_id.stream, stream_id.version, listed)
         finally:
             self._forget_unaccepted()
 
     def finished(self, stream_id: StreamId) -> None:
         """Every record of *stream_id* is settled or kept: forget the copies that no other reader needs."""
-        self._place.intake.finish(stream_id.stream, stream_id.version)
+        self._run.intake.finish(stream_id.stream, stream_id.version)
         done = [self._done(other) for other in self._readers]
         for file in self._files or ():
             if all(file.facts.content_hash in files for files in done):
@@ -129,7 +129,7 @@ class FileSource:
 
     def _done(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """What need not be read again: every file done, but of snapshots only the last, since an older may return."""
-        done = self._place.intake.done(stream_id.stream, stream_id.version)
+        done = self._run.intake.done(stream_id.stream, stream_id.version)
         return dict(list(done.items())[-1:]) if self._snapshot else done
 
     def _unread(self, stream_id: StreamId, taken: list[TakenFile]) -> list[TakenFile]:
@@ -144,7 +144,7 @@ class FileSource:
         unread = [file for file in taken if file.facts.content_hash not in done]
         if self._snapshot or not unread:
             return unread
-        forgotten = self._place.intake.forgotten(stream_id.stream, stream_id.version)
+        forgotten = self._run.intake.forgotten(stream_id.stream, stream_id.version)
         return [file for file in unread if file.facts.content_hash not in forgotten]
 
     def _forget_unaccepted(self) -> None:
@@ -185,16 +185,16 @@ class FileSource:
 
     def _arrived(self, taken: list[TakenFile]) -> bool:
         """True if a file is there that no reader has worked through, or one was taken in since the run was due."""
-        assert self._place.patience is not None
+        assert self._run.patience is not None
         new = [{file.facts.content_hash for file in self._new_to(stream_id, taken)} for stream_id in self._readers]
         if set.intersection(*new):
             return True
         known = (facts.accepted_at for stream_id in self._readers for facts in self._done(stream_id).values())
-        return any(at is not None and at >= self._place.patience.since for at in known)
+        return any(at is not None and at >= self._run.patience.since for at in known)
 
     def _take(self) -> list[TakenFile]:
-        with writing(self._place.spool):
-            private_folder(self._place.spool)
+        with writing(self._run.spool):
+            private_folder(self._run.spool)
         with self._open_store() as store:
             new = self._new_files(store)
             if self._late_file_watch and self._late_file_watch.early and self._looked_at.issuperset(new):
@@ -212,13 +212,13 @@ class FileSource:
         """Of all files that any reader has worked through or accepted; forgotten ones may have those of *new*."""
         done = (facts for stream_id in self._readers for facts in self._done(stream_id).values())
         yield from (facts.size for facts in chain(done, self._unfinished()))
-        if any(self._place.intake.forgotten(stream_id.stream, stream_id.version) for stream_id in self._readers):
+        if any(self._run.intake.forgotten(stream_id.stream, stream_id.version) for stream_id in self._readers):
             yield from (file.size for file in new)
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         listed = self._listed(store)
         if not listed and not self._late_file_watch:
-            self._place.progress.warn(f"no file matches {self._files_pattern}")
+            self._run.progress.warn(f"no file matches {self._files_pattern}")
         if self._snapshot:
             listed = sorted(listed, key=_stamp)[-1:]
         self._mark_seen(listed)
@@ -231,8 +231,8 @@ class FileSource:
                     f"has {file.size:,} bytes, at most {MAX_BYTES:,} are taken", where=file.path, hint=hint
                 )
         newest = max((file.mtime for file in new), default=0)
-        if self._place.clock.now().timestamp() - newest < SETTLED_AFTER_S:
-            self._place.clock.sleep(self._settle_s)
+        if self._run.clock.now().timestamp() - newest < SETTLED_AFTER_S:
+            self._run.clock.sleep(self._settle_s)
             again = {file.name: file for file in self._listed(store)}
             for file in new:
                 if again.get(file.name) != file:
@@ -241,7 +241,7 @@ class FileSource:
 
     def _mark_seen(self, listed: list[RemoteFile]) -> None:
         """Say once a day of the known files that are still listed that they are, so that they stay on record."""
-        looks, day_ago = {(f.name, f.size, _instant(f.mtime)) for f in listed}, self._place.clock.now() - ONE_DAY
+        looks, day_ago = {(f.name, f.size, _instant(f.mtime)) for f in listed}, self._run.clock.now() - ONE_DAY
         for stream_id in self._readers:
             seen = [
                 facts.content_hash
@@ -250,7 +250,7 @@ class FileSource:
                 and (facts.name, facts.size, facts.modified_at) in looks
             ]
             if seen:
-                self._place.intake.seen(stream_id.stream, stream_id.version, seen)
+                self._run.intake.seen(stream_id.stream, stream_id.version, seen)
 
     def _listed(self, store: FileStore) -> list[RemoteFile]:
         found = store.list(self._folder, self._pattern)
@@ -259,7 +259,7 @@ class FileSource:
     def _unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not get to their end; the source may have removed them since."""
         for stream_id in self._readers:
-            yield from self._place.intake.unfinished(stream_id.stream).values()
+            yield from self._run.intake.unfinished(stream_id.stream).values()
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other readers; a failure is theirs too."""
@@ -267,7 +267,7 @@ class FileSource:
         try:
             for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._readers) > 1:
-                    parts.append(self._place.work / f"{secrets.token_hex(16)}.arrow")  # other sources put theirs there
+                    parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # other sources put theirs there
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
                         frame.write_ipc(part)
                 rows += frame.height
@@ -295,7 +295,7 @@ class FileSource:
         return Proof(partial(self._spool.content_hash, facts.content_hash), counted=has_trailer, cut=cut)
 
     def _refuse_stale(self, stream_id: StreamId, taken: list[TakenFile]) -> None:
-        newest = self._place.intake.newest_stamp(stream_id.stream)
+        newest = self._run.intake.newest_stamp(stream_id.stream)
         for file in taken:
             if newest is not None and file.facts.stamp < newest:
                 raise RefusedError(

@@ -97,10 +97,10 @@ class LateFileWatch:
         without: How to say that the source goes on without a new file; empty unless it does.
     """
 
-    def __init__(self, wait: Wait, files: str, place: SourceContext, patience: Patience) -> None:
-        self._wait, self._files, self._place = wait, files, place
+    def __init__(self, wait: Wait, files: str, run: SourceContext, patience: Patience) -> None:
+        self._wait, self._files, self._run = wait, files, run
         deadline = wait.deadline(patience)
-        self._deadline = self._now + (deadline - place.clock.now())  # by the monotonic clock, as all that follows
+        self._deadline = self._now + (deadline - run.clock.now())  # by the monotonic clock, as all that follows
         self._until = f"{deadline.astimezone(patience.zone):%Y-%m-%d %H:%M:%S %Z}"
         self._again = timedelta()
         self._late: LateError | None = None
@@ -139,11 +139,11 @@ class LateFileWatch:
 
     @property
     def _now(self) -> timedelta:
-        return timedelta(seconds=self._place.clock.monotonic())
+        return timedelta(seconds=self._run.clock.monotonic())
 
     def _put_off(self, reason: str, left: timedelta) -> LateError:
         if self._late is None:
-            self._place.progress.warn(f"{reason}; waiting until {self._until}")
+            self._run.progress.warn(f"{reason}; waiting until {self._until}")
         pause = min(self._wait.pause, left)
         self._again = self._now + pause
         self._late = LateError(f"waits until {self._until}", where=self._files, pause=pause)

@@ -28,15 +28,15 @@ class Spool:
         fetched: The names of those that this run has put into the spool.
     """
 
-    def __init__(self, place: SourceContext) -> None:
-        self._place = place
+    def __init__(self, run: SourceContext) -> None:
+        self._run = run
         self.fetched: set[str] = set()
         self._in_place: dict[str, Openable] = {}  # by name: what a plan reads where it lies
 
     @property
     def lasting(self) -> bool:
         """Whether a later run may need them; a plan accepts nothing, and its folder is removed at its end."""
-        return self._place.spool == self._place.kept
+        return self._run.spool == self._run.kept
 
     def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
         """Fetch *files*, or find them where they lie; their names.
@@ -56,14 +56,14 @@ class Spool:
         return name
 
     def _fetch(self, store: FileStore, file: RemoteFile) -> str:
-        partial = self._place.work / f"{secrets.token_hex(16)}.part"
+        partial = self._run.work / f"{secrets.token_hex(16)}.part"
         try:
-            with writing(self._place.spool), create_private(partial) as sink:
+            with writing(self._run.spool), create_private(partial) as sink:
                 name = self._summed(store, file, sink)
                 sink.flush()
                 if self.lasting:  # so it must outlast a power cut
                     os.fsync(sink.fileno())
-            partial.replace(self._place.spool / name)
+            partial.replace(self._run.spool / name)
         finally:
             partial.unlink(missing_ok=True)  # a source that waits for a file that still grows is asked again and again
         self.fetched.add(name)
@@ -71,9 +71,9 @@ class Spool:
 
     def _summed(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
         """Copy *file* to *sinks*; its content hash."""
-        self._place.progress.begin(f"fetching {file.name}", file.size)
+        self._run.progress.begin(f"fetching {file.name}", file.size)
         hashing = _Hashing(sinks)
-        store.fetch(file.path, hashing, self._place.progress.advance)
+        store.fetch(file.path, hashing, self._run.progress.advance)
         return hashing.sum.hexdigest()
 
     def bytes_of(self, name: str) -> Openable:
@@ -93,11 +93,11 @@ class Spool:
         return self._kept(name).is_file()
 
     def _kept(self, name: str) -> Path:
-        fetched = self._place.spool / name
-        return fetched if fetched.is_file() else self._place.kept / name
+        fetched = self._run.spool / name
+        return fetched if fetched.is_file() else self._run.kept / name
 
     def forget(self, name: str) -> None:
-        (self._place.spool / name).unlink(missing_ok=True)
+        (self._run.spool / name).unlink(missing_ok=True)
 
 
 class _Hashing:

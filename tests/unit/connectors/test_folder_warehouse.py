@@ -166,9 +166,9 @@ def test_streams_are_the_same_wherever_their_files_are(config: Path) -> None:
 
 def check(config: Path) -> list[Finding]:
     (connection,) = project.load(config).connections
-    place = SourceContext(SystemClock(), Silent(), NoIntake(), config.parent, config.parent, config.parent)
+    run = SourceContext(SystemClock(), Silent(), NoIntake(), config.parent, config.parent, config.parent)
     assert connection.connector.check is not None
-    return list(connection.connector.check(Context(connection.settings, connection.name, place)))
+    return list(connection.connector.check(Context(connection.settings, connection.name, run)))
 
 
 def test_check_counts_the_files_of_every_pattern(config: Path) -> None:

@@ -135,9 +135,9 @@ class Bench:
         spool, work = self._folder / "spool", self._folder / "work"
         work.mkdir(exist_ok=True)
         self.notes = {}
-        place = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
+        run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
         return FileSource(
-            "out/LOT_*", DelimitedFormat(), self.depot.open, place,
+            "out/LOT_*", DelimitedFormat(), self.depot.open, run,
             settle_s=2, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
         )  # fmt: skip
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,6 @@ from crossdock.errors import CrossdockError, InternalError
 from crossdock.printable import printable
 
 _GARBAGE_AT = 200_000  # objects: as many are imported and stay, and from 700 on Python would look through them all
-_MEMORY = {-1: 64 << 20, -3: 16 << 20}  # mallopt(3): freed bytes that are kept, and the largest piece taken from them
 _COMMANDS = {  # command -> module of crossdock.cli that holds it
     "demo": "demo",
     "sandbox": "sandbox",
@@ -82,20 +79,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit with its code; errors of ours are shown as sentences, never as tracebacks."""
     gc.set_threshold(_GARBAGE_AT)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package is asked for one
-    _keep_memory()
     code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
     gc.freeze()  # nor does it need to look through them once more before they all go
     sys.exit(code)
-
-
-def _keep_memory() -> None:
-    """Have glibc keep some of what is freed: to get it anew for each piece of a file takes as long as to fill it."""
-    if any(name.startswith("MALLOC_") for name in os.environ):
-        return  # somebody knows better
-    with suppress(OSError, TypeError, AttributeError):  # another C library
-        keep = ctypes.CDLL(None).mallopt
-        for what, value in _MEMORY.items():
-            keep(what, value)
 
 
 def _run(command: Callable[[], Any]) -> int:

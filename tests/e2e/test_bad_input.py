@@ -420,7 +420,7 @@ BAD_FILES = {
     "blank line": BadFile((INVOICES + "\n").encode(), ("INV_1.csv:6: ", "blank")),
     "two headers": BadFile((INVOICES + HEADER).encode(), ("INV_1.csv:6: ", "header")),
     "same column twice": BadFile(
-        INVOICES.replace("QTY", "SKU").encode(), ("INV_1.csv:1: ", "columns 3 and 4 have one name")
+        INVOICES.replace("QTY", "SKU").encode(), ("INV_1.csv:1: ", "columns 3 and 4 have the same name")
     ),
     "nul": BadFile(INVOICES.replace("C2", "C\0").encode(), ("INV_1.csv:4:4: ", "U+0000")),
     "empty file": BadFile(b"", ("INV_1.csv: ", "empty")),

@@ -176,7 +176,7 @@ TROUBLES = {
         lambda site, _: site.export("CUST_1.csv", f'{CUSTOMERS}C3;"{PERSON}\n'), 4, "never closed"
     ),
     "two columns of one name": RetryState(
-        lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have one name"
+        lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have the same name"
     ),
 }
 

@@ -10,7 +10,7 @@ from tests.unit.formats.corpus import CORPUS, Nasty
 
 from crossdock.errors import RefusedError
 from crossdock.formats.delimited_files import DelimitedFormat, read_rows
-from crossdock.formats.polars_parser import Columns
+from crossdock.formats.polars_parser import PolarsParser
 
 WHOLE = 1 << 20
 
@@ -61,20 +61,20 @@ def test_verdict_does_not_depend_on_chunks(nasty: Nasty, path: Path) -> None:
     assert {size: outcome(path, nasty, size) for size in sizes} == dict.fromkeys(sizes, whole)
 
 
-def test_referee_alone_gives_the_same(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_strict_parser_alone_gives_the_same(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The columnar path changes speed, and nothing else."""
     whole = outcome(path, nasty, WHOLE)
-    monkeypatch.setattr(Columns, "frame", lambda *_: None)
+    monkeypatch.setattr(PolarsParser, "frame", lambda *_: None)
     assert outcome(path, nasty, WHOLE) == whole
 
 
-def test_good_files_need_no_referee(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_good_files_do_not_need_the_strict_parser(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file that is in order is read by columns, quotes and all."""
     if isinstance(nasty.verdict, tuple):
         return
 
     def never(*_: object) -> None:
-        pytest.fail("the referee was asked")
+        pytest.fail("the strict parser was used")
 
-    monkeypatch.setattr("crossdock.formats.delimited_files._File._judged", never)
+    monkeypatch.setattr("crossdock.formats.delimited_files._File._strict_rows", never)
     check(nasty, outcome(path, nasty, WHOLE))

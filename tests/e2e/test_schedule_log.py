@@ -59,7 +59,7 @@ def test_each_line_tells_which_run_it_is_about(site: Site, day: str) -> None:
     assert begins == {"level": "info", "message": f"nightly for {day}: begins", **known}
     text = warning.pop("message")
     assert warning == {"level": "warning", **known}
-    assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; went on without it", text)
+    assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; continued without it", text)
     seconds = ended.pop("seconds")
     assert 0 < seconds == pytest.approx(result.json["seconds"], abs=0.001)
     told = f"nightly for {day}: done after {seconds:.0f} s"
@@ -104,7 +104,7 @@ def test_sentences_read_as_they_always_did(site: Site, day: str) -> None:
     assert result.code == 0
     (warning,) = result.err.splitlines()
     assert re.fullmatch(
-        r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; went on without it", warning
+        r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; continued without it", warning
     )
     assert site.run("schedule", "--once", day).err == f"nightly for {day}: has been run already\n"
 

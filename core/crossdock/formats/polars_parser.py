@@ -23,7 +23,7 @@ from polars.exceptions import PolarsError
 
 from crossdock.formats.round_trip import RoundTrip
 from crossdock.formats.strict_parser import MAX_COLUMNS
-from crossdock.formats.text_decoding import Piece
+from crossdock.formats.text_decoding import Piece, count
 
 LINE = "_line"
 MAX_CELLS = 1 << 19
@@ -142,7 +142,7 @@ class PolarsParser:
         found = quoted.findall(data)
         inside = b"".join(found)
         rows = ends - inside.count(b"\n")
-        returns = data.count(b"\r")
+        returns = count(data, b"\r")
         pairs = data.count(b"\r\n") if returns else 0
         if quote in found or returns != pairs or pairs - inside.count(b"\r\n") != (rows if self._crlf else 0):
             return None
@@ -174,7 +174,7 @@ class PolarsParser:
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
         """Whether a CR in *data*, whose *rows* end as the file's do, is not followed by LF."""
-        returns = data.count(b"\r")
+        returns = count(data, b"\r")
         if self._crlf and returns == ends == rows:
             return False  # all of them end rows
         return returns > 0 and returns != data.count(b"\r\n")
@@ -226,8 +226,8 @@ class PolarsParser:
     def _outside(self, text: bytes) -> bytes | None:
         """Text outside of quotes with LF as line end and delimiters of one byte; None if line ends differ."""
         if self._crlf:
-            returns = text.count(b"\r")
-            if returns != text.count(b"\n") or returns != text.count(b"\r\n"):
+            returns = count(text, b"\r")
+            if returns != count(text, b"\n") or returns != text.count(b"\r\n"):
                 return None
             text = text.replace(b"\r\n", b"\n")
         elif b"\r" in text:

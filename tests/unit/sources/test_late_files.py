@@ -223,7 +223,7 @@ def test_without_a_file_it_goes_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, poll="7m", then="without")
     assert bench.read(bench.patient()) == []
     assert bench.waited == timedelta(hours=3)
-    note = f"no new file out/LOT_* until {UNTIL}; went on without it"
+    note = f"no new file out/LOT_* until {UNTIL}; continued without it"
     assert bench.notes == {"wms.lots": [note]}
     assert bench.warnings.told[1:] == [f"wms.lots: {note}"]
 

@@ -1,14 +1,14 @@
-"""Bytes and pages from elsewhere: SFTP, folders and HTTP; one door a library."""
+"""Bytes from other systems by SFTP, folders and HTTP; only this package imports paramiko and httpcore."""
 
 from __future__ import annotations
 
 import logging
 
 
-def _quotes_nothing(record: logging.LogRecord) -> bool:
-    """False for what httpcore logs of answers at DEBUG: status lines and headers, which may repeat credentials."""
-    said = record.getMessage()
-    return " return_value=" not in said and " exception=" not in said
+def _without_answers(record: logging.LogRecord) -> bool:
+    """Drop what httpcore logs of answers at DEBUG: status lines and headers may repeat credentials."""
+    text = record.getMessage()
+    return " return_value=" not in text and " exception=" not in text
 
 
-logging.getLogger("httpcore.http11").addFilter(_quotes_nothing)
+logging.getLogger("httpcore.http11").addFilter(_without_answers)

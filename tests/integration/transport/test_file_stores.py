@@ -138,9 +138,9 @@ def test_takes_only_regular_files(place: Place, kind: str) -> None:
         path.mkdir()
     else:
         os.mkfifo(path)
-    with pytest.raises(RefusedError, match="no regular file"):
+    with pytest.raises(RefusedError, match="not a regular file"):
         place.store.stat(f"{place.name}/odd")
-    with pytest.raises(RefusedError, match="no regular file"):
+    with pytest.raises(RefusedError, match="not a regular file"):
         place.store.fetch(f"{place.name}/odd", io.BytesIO())
 
 

@@ -96,7 +96,7 @@ def test_every_host_key_that_was_seen_is_told(openssh: OpenSshServer, openssh_lo
 @pytest.mark.parametrize("fingerprint", ["16:27:ac:a5:76:28:2d:36:63:1b:56:4d:eb:df:a6:48", "SHA256:short", ""])
 def test_a_malformed_fingerprint_is_a_config_error(login: SftpLogin, fingerprint: str) -> None:
     """MD5 and cut fingerprints are named, and how to get a good one."""
-    with pytest.raises(ConfigError, match="no SHA256 fingerprint"):
+    with pytest.raises(ConfigError, match="not a SHA256 fingerprint"):
         connect(replace(login, host_key=fingerprint))
 
 
@@ -259,9 +259,9 @@ def test_a_peer_that_speaks_something_else_is_unavailable(login: SftpLogin, said
     [
         pytest.param(b"HTTP/1.1 200 canary\r\n" * 100, "what answers is not an SSH server", id="another protocol"),
         pytest.param(b"SSH-canary\r\n", "what answers is not an SSH server", id="no version"),
-        pytest.param(b"SSH-1.canary-x\r\n", "another version of SSH", id="another version"),
+        pytest.param(b"SSH-1.canary-x\r\n", "does not speak SSH 2.0", id="another version"),
         pytest.param(b"SSH-2.0-x\r\n" + b"canary" * 20, "keep to the SSH protocol|a damaged packet", id="no packet"),
-        pytest.param(b"\xffcanary\r\n", "no SSH greeting|not an SSH server", id="no text"),
+        pytest.param(b"\xffcanary\r\n", "no SSH banner|not an SSH server", id="no text"),
     ],
 )
 def test_what_a_peer_says_is_not_shown(login: SftpLogin, said: bytes, told: str) -> None:

@@ -96,9 +96,13 @@ class PolarsParser:
         if frame is None or self._holds_no_row(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
-        for name in self._names if ends > frame.height else ():
+        inner_ends = ends - frame.height
+        for name in self._names:
+            if not inner_ends:
+                break
             counts = frame[name].str.count_matches("\n", literal=True).cast(pl.UInt64)
             lines += counts.cum_sum() - counts  # each line end inside of a cell moves the rows that follow
+            inner_ends -= int(counts.sum())
         return frame.insert_column(frame.width, lines.alias(LINE))
 
     def _is_odd(self, data: bytes) -> bool:

@@ -30,7 +30,7 @@ _MAX_PLACES = 40  # after the point
 
 _TAG = "tag:yaml.org,2002:"
 _QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # may be a password that begins with * or !
-_NO_TAG = "is not valid in a config: tags are not supported; quote a text that begins with !"
+_NO_TAG = "is not valid YAML for a config: tags are not supported; quote a text that begins with !"
 _UNFIT = re.compile("[\x00\ud800-\udfff]")  # not allowed in file names, databases and UTF-8
 
 

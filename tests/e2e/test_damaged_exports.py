@@ -21,7 +21,8 @@ PRODUCTS = 60  # three of them may go in one night
 GONE = 2
 
 REFUSED = (
-    r"the last line is not the trailer|of the trailer is not a count|the trailer counts|\d fields? instead of 3|no column"
+    r"the last line is not the trailer|of the trailer is not a count|the trailer counts"
+    r"|\d fields? instead of 3|no column"
 )
 TOO_MANY = r"records are gone, of 60, more than gone\.at_most_percent \(5\), and none of them is removed"
 SAME_BYTES = "gone and not removed: the same bytes were worked through on an earlier day"

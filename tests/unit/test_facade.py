@@ -12,13 +12,10 @@ from crossdock import sources
 
 def test_help_and_completion_list_every_public_name() -> None:
     """Names that were not used yet are listed too."""
-    code = (
-        "import crossdock as c, crossdock.sources as s\n"
-        "print({*c.__all__} - {*dir(c)}, {*s.__all__} - {*dir(s)})"
-    )
+    code = "import crossdock as c, crossdock.sources as s\nprint({*c.__all__} - {*dir(c)}, {*s.__all__} - {*dir(s)})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found == "set() set()\n"
-    text = pydoc.render_doc(crossdock, renderer=pydoc.plaintext)
+    text = pydoc.plain(pydoc.render_doc(crossdock))
     assert [name for name in crossdock.__all__ if name not in text] == []
 
 

@@ -111,9 +111,7 @@ def test_one_byte_too_many_shows_that_a_file_grew(more: int) -> None:
         pytest.param(b"HTTP/1.1 400 Bad", "claims to be 1213486160 bytes", id="something else"),
         pytest.param(struct.pack(">I", 0), "claims to be 0 bytes", id="empty"),
         pytest.param(message(103, struct.pack(">I", 1)), "ends too early", id="kind"),
-        pytest.param(
-            message(103, struct.pack(">I", 1) + text(b"xyz")), "longer than requested", id="more than asked"
-        ),
+        pytest.param(message(103, struct.pack(">I", 1) + text(b"xyz")), "longer than requested", id="more than asked"),
         pytest.param(message(103, struct.pack(">II", 1, 9) + b"x"), "ends too early", id="cut"),
         pytest.param(message(105, struct.pack(">II", 1, 0)), "message 105 came instead of 103", id="wrong kind"),
         pytest.param(message(103, struct.pack(">I", 99) + text(b"x")), "an answer to no request", id="unsolicited"),

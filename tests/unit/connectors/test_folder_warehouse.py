@@ -96,7 +96,7 @@ SLIPS = {
         "path: exports", "path: exports\n    host: wms", ":7:5", ("connections.wms.host", "unknown key")
     ),
     "no path but a number": Slip("path: exports", "path: 17", ":6:5", ("connections.wms.path",)),
-    "nobody's home": Slip("path: exports", "path: ~nobody-here/x", ":6:5", ("connections.wms.path", "who has no home")),
+    "nobody's home": Slip("path: exports", "path: ~nobody-here/x", ":6:5", ("connections.wms.path", "an unknown user")),
     "unknown kind": Slip("folder_warehouse", "folder_warehous", ":5:5", ("did you mean 'folder_warehouse'?",)),
     "a word for a number": Slip(
         "path: exports", "path: exports\n    settle_s: soon", ":7:5", ("connections.wms.settle_s",)

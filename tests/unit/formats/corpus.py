@@ -109,7 +109,12 @@ CORPUS = [
     Nasty("quote-in-unquoted-cell", b'A,B\n1,5" bolt\n', (":2:4", "field 2 contains a quote")),
     Nasty("blank-before-quote", b'A,B\n1, "x"\n', (":2:4", "field 2 contains a quote")),
     Nasty("two-lone-quotes", b'A,B\n1,5" bolt\n2,6" bolt\n', (":2:4", "field 2 contains a quote")),
-    Nasty("quote-after-overlapping-delimiter", b'A||B\n"1"|||"2"\n', (":2:7", "field 2 contains a quote"), {"delimiter": "||"}),
+    Nasty(
+        "quote-after-overlapping-delimiter",
+        b'A||B\n"1"|||"2"\n',
+        (":2:7", "field 2 contains a quote"),
+        {"delimiter": "||"},
+    ),
     Nasty("text-after-quote", b'A,B\n"1"x,2\n', (":2:4", "follows the closing quote of field 1")),
     Nasty("text-after-quote-lines-later", b'A,B\n1,"2\n3,4\n5,"6"\n', (":4:4", "opened in line 2")),
     Nasty("never-closed", b'A,B\n1,2\n3,"4\n5,6\n', (":3:3", "never closed")),

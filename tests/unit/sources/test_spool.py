@@ -164,6 +164,8 @@ def test_a_file_that_would_fill_the_disk_is_refused(source: FileSource, store: N
     """The size that its server tells of is enough; nothing of it is read."""
     with (tmp_path / "exports" / "LOT_1.csv").open("wb") as file:
         file.truncate(MAX_BYTES + 1)  # of holes
-    with pytest.raises(RefusedError, match=r"LOT_1.csv: has 20,000,000,001 bytes, more than the limit of 20,000,000,000"):
+    with pytest.raises(
+        RefusedError, match=r"LOT_1.csv: has 20,000,000,001 bytes, more than the limit of 20,000,000,000"
+    ):
         list(source.read(LOTS))
     assert store.fetched == []

@@ -1,7 +1,7 @@
 """All errors, grouped by what the engine does about them.
 
 CrossdockError
-├── ConfigError            a person must edit a file or a command (exit 2)
+├── ConfigError            a file or a command must be edited (exit 2)
 │   └── FindingsError      several places of a config file
 ├── StateError             the state is missing, locked, newer, or another platform's (exit 3)
 ├── RefusedError           an input that could do harm: a short, growing or damaged file (exit 4)
@@ -47,7 +47,7 @@ class CrossdockError(Exception):
 
 
 class ConfigError(CrossdockError):
-    """A person must edit a file or a command."""
+    """A file or a command must be edited."""
 
     exit_code = 2
 

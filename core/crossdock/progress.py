@@ -1,4 +1,4 @@
-"""How long-running work reports what it does, whoever listens."""
+"""How long-running work reports what it does."""
 
 from __future__ import annotations
 

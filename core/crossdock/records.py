@@ -31,7 +31,7 @@ Reason = Literal[
 REASONS: frozenset[str] = frozenset(get_args(Reason))
 
 LINE = "_line"  # line or position in its file or page, from 1
-JSON = "_json"  # canonical text of a record that came as JSON
+JSON = "_json"  # canonical text of a record that was read as JSON
 
 Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""

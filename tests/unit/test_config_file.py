@@ -153,7 +153,7 @@ def test_a_config_is_a_small_utf_8_file(tmp_path: Path) -> None:
 
 
 def test_a_flood_of_findings_is_cut(tmp_path: Path) -> None:
-    """Fifty findings are told, and how many more there are; a long value does not fill the screen."""
+    """Fifty findings are shown, and the number of the others; a long value does not fill the screen."""
     with pytest.raises(ConfigError) as refused:
         read(tmp_path, "name: x\nparts: {" + ", ".join(f"p{number}: 1" for number in range(60)) + "}")
     assert str(refused.value).count("c.yaml:") == 50

@@ -37,12 +37,12 @@ _KEY_FORMS = "it must be an Ed25519, ECDSA or RSA key in OpenSSH or PEM form; `s
 
 _OTHER_SSH = "the server does not speak SSH 2.0"
 _SSH_REASONS = {
-    "Error reading SSH protocol banner": "no SSH banner came",
+    "Error reading SSH protocol banner": "no SSH banner was received",
     "Indecipherable protocol version": "what answers is not an SSH server",
     "Invalid SSH banner": "what answers is not an SSH server",
     "Negotiation failed": "no agreement on keys was reached",
-    "Mismatched MAC": "a damaged packet came",
-    "Invalid packet": "a damaged packet came",
+    "Mismatched MAC": "a damaged packet was received",
+    "Invalid packet": "a damaged packet was received",
     "Unable to open channel": "no channel was opened",
     "ChannelException": "no channel was opened",
     "Channel closed": "the channel was closed",

@@ -67,7 +67,7 @@ def test_no_host_key_is_refused_before_login_and_tells_what_it_saw(server: SftpS
 
 @pytest.mark.parametrize("case", ["never right", "changed"])
 def test_another_host_key_is_refused_before_login(server: SftpServer, login: SftpLogin, case: str) -> None:
-    """A server with another key gets no credentials, and both fingerprints are told."""
+    """A server with another key gets no credentials, and the error has both fingerprints."""
     if case == "changed":
         connect(login).close()
         server.logins.clear()
@@ -255,7 +255,7 @@ def test_a_peer_that_speaks_something_else_is_unavailable(login: SftpLogin, said
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         pytest.param(b"HTTP/1.1 200 canary\r\n" * 100, "what answers is not an SSH server", id="another protocol"),
         pytest.param(b"SSH-canary\r\n", "what answers is not an SSH server", id="no version"),
@@ -264,14 +264,14 @@ def test_a_peer_that_speaks_something_else_is_unavailable(login: SftpLogin, said
         pytest.param(b"\xffcanary\r\n", "no SSH banner|not an SSH server", id="no text"),
     ],
 )
-def test_what_a_peer_says_is_not_shown(login: SftpLogin, said: bytes, told: str) -> None:
+def test_what_a_peer_says_is_not_shown(login: SftpLogin, said: bytes, message: str) -> None:
     """Why no session came about is a sentence of ours; paramiko's texts quote the greeting."""
 
     def talk(client: socket.socket, over: threading.Event) -> None:
         client.sendall(said)
         over.wait()
 
-    with talker(talk) as port, pytest.raises((UnavailableError, ConfigError), match=told) as caught:
+    with talker(talk) as port, pytest.raises((UnavailableError, ConfigError), match=message) as caught:
         connect(replace(login, port=port, connect_timeout_s=5))
     assert "canary" not in str(caught.value)
 

@@ -11,11 +11,11 @@ Rows = list[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Nasty:
-    """One file and its verdict: rows with their lines, or the place after the name and a part of the message."""
+    """One file and its expected result: rows with lines, or place after the name and part of the message."""
 
     id: str
     data: bytes
-    verdict: Rows | tuple[str, str]
+    expected: Rows | tuple[str, str]
     layout: dict[str, Any] = field(default_factory=dict)
 
 

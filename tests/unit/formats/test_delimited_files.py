@@ -66,8 +66,8 @@ def test_encodings_have_many_names(encoding: str, path: Path) -> None:
 def test_options_tell_what_they_mean() -> None:
     """The schema of the layout describes every option."""
     schema = DelimitedFormat.model_json_schema(schema_generator=DocumentedModel)
-    told = {**schema["properties"], **schema["$defs"]["Trailer"]["properties"]}
-    assert [name for name, option in told.items() if name != "kind" and not option.get("description")] == []
+    options = {**schema["properties"], **schema["$defs"]["Trailer"]["properties"]}
+    assert [name for name, option in options.items() if name != "kind" and not option.get("description")] == []
 
 
 def test_file_without_rows_gives_its_columns(path: Path) -> None:

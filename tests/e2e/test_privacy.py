@@ -181,7 +181,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("trouble", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
+@pytest.mark.parametrize("retry_state", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
 def test_nothing_is_shown_whatever_goes_wrong(
     site: Site, retry_state: RetryState, monkeypatch: pytest.MonkeyPatch
 ) -> None:

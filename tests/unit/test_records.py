@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -31,7 +32,7 @@ def test_a_record_from_the_state_is_the_same() -> None:
 
 def test_json_keeps_numbers_and_takes_keys_as_text() -> None:
     """A key that is a number or missing is no text in the object, and the object is not rounded."""
-    items = [{"id": 17, "price": Decimal("0.10")}, {"id": "0017"}, {}]
+    items: list[dict[str, Any]] = [{"id": 17, "price": Decimal("0.10")}, {"id": "0017"}, {}]
     frame = RawBatch.json(items, source="page", key=["id"]).load()
     assert frame["id"].to_list() == ["17", "0017", None]
     assert frame[LINE].to_list() == [1, 2, 3]

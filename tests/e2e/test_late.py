@@ -56,7 +56,7 @@ def test_a_run_goes_on_without_its_file(site: Site) -> None:
     assert result.code == 0, result.err
     (note,) = result.json["streams"]["wms.invoices"]["notes"]
     assert note.startswith("no new file out/INV_* until 2")
-    assert note.endswith("; went on without it")
+    assert note.endswith("; continued without it")
     assert f"wms.invoices: {note}" in result.err
     assert f"wms.invoices: {note}" in " ".join(site.run("show", "1").out.split())
     page = site.folder / "report.html"

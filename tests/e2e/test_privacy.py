@@ -176,7 +176,7 @@ TROUBLES = {
         lambda site, _: site.export("CUST_1.csv", f'{CUSTOMERS}C3;"{PERSON}\n'), 4, "never closed"
     ),
     "two columns of one name": Trouble(
-        lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have one name"
+        lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have the same name"
     ),
 }
 
@@ -254,15 +254,15 @@ def test_help_knows_nothing_of_the_environment(site: Site) -> None:
 
 SLIPS = {
     "literal": (f"password: {PASSWORD}", "env:NAME or file:PATH"),
-    "alias": (f"password: *{PASSWORD}", "is no YAML"),
-    "tag": (f"password: !{PASSWORD}", "is no YAML"),
-    "tag with a handle": (f"password: !{PASSWORD}!x", "is no YAML"),
-    "anchors": (f"password: &{PASSWORD} env:A\n    passphrase: &{PASSWORD} env:A", "is no YAML"),
-    "percent": (f"password: %{PASSWORD}", "is no YAML"),
-    "reserved": (f"password: @{PASSWORD}", "is no YAML"),
-    "no blank": (f"password:{PASSWORD}", "is no YAML"),
+    "alias": (f"password: *{PASSWORD}", "is not valid YAML"),
+    "tag": (f"password: !{PASSWORD}", "is not valid YAML"),
+    "tag with a handle": (f"password: !{PASSWORD}!x", "is not valid YAML"),
+    "anchors": (f"password: &{PASSWORD} env:A\n    passphrase: &{PASSWORD} env:A", "is not valid YAML"),
+    "percent": (f"password: %{PASSWORD}", "is not valid YAML"),
+    "reserved": (f"password: @{PASSWORD}", "is not valid YAML"),
+    "no blank": (f"password:{PASSWORD}", "is not valid YAML"),
     "list": (f"password: [{PASSWORD}]", "env:NAME or file:PATH"),
-    "date": ("password: 2026-13-41", "is none: quote it"),
+    "date": ("password: 2026-13-41", "is not one: quote it"),
 }
 
 

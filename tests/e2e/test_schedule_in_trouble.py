@@ -58,7 +58,7 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berlin, at: '02:30', holidays: [2026-02-30]}}",
             "2026-02-30",
-            "looks like a date or a number, and is none: quote it",
+            "looks like a date or a number, but is not one: quote it",
             id="impossible date without quotes",
         ),
         pytest.param(
@@ -89,13 +89,13 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             f"  a:\n    schedule: {NIGHTLY}\n    schedule: {EVERY_SECOND}",
             f"schedule: {EVERY_SECOND}",
-            "the key 'schedule' stands here twice",
+            "the key 'schedule' is repeated",
             id="two schedules",
         ),
         pytest.param(
             f"  a: {{schedule: {NIGHTLY}}}\n  a: {{schedule: {EVERY_SECOND}}}",
             f"a: {{schedule: {EVERY_SECOND}",
-            "the key 'a' stands here twice",
+            "the key 'a' is repeated",
             id="two jobs of one name",
         ),
         pytest.param(

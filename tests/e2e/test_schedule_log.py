@@ -59,7 +59,7 @@ def test_each_line_names_its_run(site: Site, day: str) -> None:
     assert started == {"level": "info", "message": f"nightly for {day}: started", **known}
     text = warning.pop("message")
     assert warning == {"level": "warning", **known}
-    assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; went on without it", text)
+    assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; continued without it", text)
     seconds = ended.pop("seconds")
     assert 0 < seconds == pytest.approx(result.json["seconds"], abs=0.001)
     text = f"nightly for {day}: done after {seconds:.0f} s"
@@ -104,7 +104,7 @@ def test_without_the_option_warnings_are_sentences(site: Site, day: str) -> None
     assert result.code == 0
     (warning,) = result.err.splitlines()
     assert re.fullmatch(
-        r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; went on without it", warning
+        r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; continued without it", warning
     )
     assert site.run("schedule", "--once", day).err == f"nightly for {day}: has already been run\n"
 

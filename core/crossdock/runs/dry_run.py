@@ -141,7 +141,7 @@ class _Preview:
         stream_input = StreamInput(bound, self._state, tally, 0, digested=summed)
         try:
             unsettled = [intent for intent in self._unsettled if intent.scope == bound.scope]
-            stream_input.read(unsettled, bound.context.place.progress.advance)
+            stream_input.read(unsettled, bound.context.run.progress.advance)
         except CrossdockError as error:
             self.result.errors[bound.name] = error
             self.result.unread += 1

@@ -41,7 +41,7 @@ class StreamInput:
         self._bound, self._state, self._tally, self._run_id = bound, state, tally, run_id
         self._digested, self.digest = digested, ""
         self._waiting: list[WaitingRecord] = []
-        self._scan = Scan(bound.stream, bound.name, bound.context.place.work)
+        self._scan = Scan(bound.stream, bound.name, bound.context.run.work)
         self._delta: compare.Delta | None = None
         self._order: pl.Series | None = None  # the keys as listed, if the index has them in another order
         self._completeness, self._removals = Completeness(), Removals()
@@ -62,7 +62,7 @@ class StreamInput:
         with self._state.look() as tx:
             self._waiting = tx.waiting_records.of(name)
             since = tx.cursors.get(name, bound.stream.version)
-        bound.context.place.progress.begin(f"reading {name}", None)
+        bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         with closing(pulled(bound, since)) as batches:
             known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
@@ -73,12 +73,12 @@ class StreamInput:
         self._state.read_ahead(found.changed.height)
         self._order = self._new_order(found)
         facts = SnapshotFacts(self._scan, self._completeness, counted, self._waiting, unsettled)
-        self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.place.clock.now())
+        self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.run.clock.now())
         self._scan.forget()
         self._rows = counted.rows_read
         self._tally.take_rows(counted)
         if self._removals.warning is not None:
-            bound.context.place.progress.warn(self._removals.warning)
+            bound.context.run.progress.warn(self._removals.warning)
         self._left_alone = {w.identity.key_hash for w in self._waiting} & {
             intent.identity.key_hash for intent in unsettled
         }
@@ -183,7 +183,7 @@ class StreamInput:
         assert self._delta is not None
         bound = self._bound
         with self._state.begin() as tx:
-            tx.dead_letters.put(self._scan.keyless, run_id=self._run_id, at=bound.context.place.clock.now())
+            tx.dead_letters.put(self._scan.keyless, run_id=self._run_id, at=bound.context.run.clock.now())
             tx.dead_letters.clear_keyless(bound.name, self._scan.sources, run_id=self._run_id)
             tx.dead_letters.clear(bound.name, self._delta.cured)
             tx.waiting_records.clear(bound.name, self._delta.unmoved)
@@ -215,4 +215,4 @@ class StreamInput:
         counts = bound.stream.on_gone != "nothing"  # which is slow for many records
         past = PastSnapshot(self._rows, tx.snapshots.present(bound.scope) if counts else None)
         content = self._completeness.content() or f"run-{self._run_id}"
-        tx.snapshots.remember(bound.name, content, past, at=bound.context.place.clock.now())
+        tx.snapshots.remember(bound.name, content, past, at=bound.context.run.clock.now())

@@ -420,7 +420,7 @@ def test_a_cursor_with_nul_is_refused(shop: Shop, config: Path, capsys: pytest.C
     shop.data["/products"] = [product(1) | {"updated_at": bad}]
     report = synced(config, capsys)
     assert report["code"] == 4
-    assert "its cursor cannot be kept" in report["errors"]["web.products"]
+    assert "its cursor cannot be stored" in report["errors"]["web.products"]
     assert "web.orders" in report["streams"]
     shop.data["/products"] = [product(1)]
     assert synced(config, capsys)["code"] == 0

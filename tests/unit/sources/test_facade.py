@@ -8,12 +8,12 @@ from crossdock import sources
 
 
 def test_every_name_is_there() -> None:
-    """Names are loaded late, so nothing but this tells that each has a home."""
+    """Names are imported late: each needs a module that has it."""
     assert set(sources.__all__) == set(sources._HOME_OF)
     assert all(getattr(sources, name) is not None for name in sources.__all__)
 
 
-def test_an_unknown_name_is_told() -> None:
-    """A slip in a connector's import is an error like any other."""
+def test_an_unknown_name_is_refused() -> None:
+    """A typo in an import is an AttributeError, as for any module."""
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
         _ = sources.Nonsense

@@ -44,7 +44,7 @@ def test_harmful_names_are_not_safe(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "mtime", "read", "verdict"),
+    ("size", "mtime", "read", "expected"),
     [
         (10, 1, 10, None),
         (10, 1, 9, "ended after 9 of 10 bytes"),
@@ -54,6 +54,6 @@ def test_harmful_names_are_not_safe(name: str) -> None:
         (10, 2, 10, "was written or replaced while it was read, 10 of 10 bytes in"),
     ],
 )
-def test_a_file_is_whole_when_everything_agrees(size: int, mtime: int, read: int, verdict: str | None) -> None:
+def test_a_file_is_whole_when_everything_agrees(size: int, mtime: int, read: int, expected: str | None) -> None:
     """Size before, bytes read, size after and the time of the last change must agree."""
-    assert disagreement(RemoteFile("a", 10, 1), read, RemoteFile("a", size, mtime)) == verdict
+    assert disagreement(RemoteFile("a", 10, 1), read, RemoteFile("a", size, mtime)) == expected

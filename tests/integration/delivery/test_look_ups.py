@@ -83,7 +83,7 @@ def test_an_update_that_meets_a_foreign_record_stops_there(bench: Bench, platfor
 
     platform.script = script
     bench.settings = {"retry": {"attempts": 2, "base_s": 0.001, "cap_s": 0.001}}
-    with pytest.raises(UnavailableError, match="something else than the record asked for"):
+    with pytest.raises(UnavailableError, match="a different record"):
         bench.carry_out([updating(binding, binding.payload | {"name": "y"})])
     assert len(platform.of("PATCH")) == 1
     assert platform.of("GET")[0].path == f"{PRODUCTS}/{binding.platform_id}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from shlex import split
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 import pytest
@@ -82,7 +83,7 @@ def test_the_reference_lists_every_config_key() -> None:
     config = REFERENCE.partition("## Config file")[2].partition("\n## ")[0]
     documented = re.findall(r"^\| `([^`]+)` \|", config, re.MULTILINE)
     assert len(documented) == len(set(documented))
-    assert set(documented) == known_keys() | {"jobs.NAME.schedule.cron"}
+    assert set(documented) == known_keys()
 
 
 def test_the_reference_lists_every_reason_code() -> None:
@@ -202,3 +203,18 @@ def test_commands_and_options_exist() -> None:
             elif word.startswith("-"):
                 assert word.partition("=")[0] in {*options, "--help", "--version"}, f"{page}: {line}"
         assert command is not cli or "|" in words or words[0].isupper() or words[0].startswith("-"), f"{page}: {line}"
+
+
+def test_the_trigger_of_the_guide_fires_when_the_schedule_is_due() -> None:
+    """The Python example of schedule.md adds a job whose first time is the schedule's next one."""
+    (code,) = blocks(DOCS / "schedule.md", "python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    scheduler = names["scheduler"]
+    scheduler.start(paused=True)
+    try:
+        (job,) = scheduler.get_jobs()
+        local = job.next_run_time.astimezone(ZoneInfo("Europe/Berlin"))
+        assert (local.hour, local.minute) == (2, 30)
+    finally:
+        scheduler.shutdown()

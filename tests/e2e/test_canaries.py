@@ -370,7 +370,7 @@ def messages(site: Site, outputs: Outputs) -> None:
             mail = {"host": "127.0.0.1", "port": relay.port, "tls": "none", "sender": "a@x.org", "to": ["b@x.org"]}
             webhook = {"url": "env:HOOK", "secret": "env:HOOK_KEY"}
             config = NotifyConfig.model_validate({"webhook": webhook, "email": mail}, context={"folder": Path()})
-            for said in Notifier(config, ManualClock()).tell(night):
+            for said in Notifier(config, ManualClock()).notify(night):
                 outputs.keep("failed notification", said)
         for post in hook.posts:
             outputs.keep("notification", post.body.decode() + str(post.headers))

@@ -170,8 +170,8 @@ def _run_once(
             timings = Timings(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
         interrupt = stack.enter_context(_interruptible(log_format))
         try:
-            with session.opened(loaded, clock) as opened:
-                report = runner.night(opened, due_run, progress=timings, interrupt=interrupt)
+            with session.open_session(loaded, clock) as opened:
+                report = runner.run_scheduled(opened, due_run, progress=timings, interrupt=interrupt)
             _apply_retention(loaded, clock, interrupt)
         except CrossdockError as error:
             if not logged:

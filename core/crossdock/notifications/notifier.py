@@ -74,7 +74,7 @@ class Notifier:
         for channel in self._channels:
             channel.check()
 
-    def tell(self, event: Event) -> list[str]:
+    def notify(self, event: Event) -> list[str]:
         """Send *event* on all channels at once if it is selected, within 2.5 times *attempt_s*.
 
         Returns:

@@ -24,7 +24,7 @@ from crossdock.runs import dry_run
 from crossdock.runs.dry_run import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.runs.runner import Run
-from crossdock.runs.session import opened
+from crossdock.runs.session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, WaitingRecord
 from crossdock.tally import Tally
@@ -140,7 +140,7 @@ def apply(
         RefusedError: If the source, the state or the config has changed since.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project, clock) as session:
+    with open_session(project, clock) as session:
         state = session.state
         digest = DecisionHash.over(PlanListener(*[_ignore] * 6))
         planned = dry_run.look_ahead(

@@ -21,7 +21,7 @@ from crossdock.runs.record_source import SourceFactory
 from crossdock.runs.replay import Replay
 from crossdock.runs.run_folder import run_folder
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Session, opened
+from crossdock.runs.session import Session, open_session
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_order import StreamOrder
@@ -52,11 +52,13 @@ def sync(
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project, clock) as session:
+    with open_session(project, clock) as session:
         return Run(session, progress, interrupt, priority, patience).execute(project.selected(selection))
 
 
-def night(session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event) -> Report | None:
+def run_scheduled(
+    session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event
+) -> Report | None:
     """Run a scheduled run, once; None if it has already finished.
 
     Raises:
@@ -80,7 +82,7 @@ def replay(
         ConfigError: If no such stream or dead letter exists.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with opened(project, clock) as session:
+    with open_session(project, clock) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.look() as tx:
             names = {dead_letter.identity.stream for dead_letter in tx.dead_letters.chosen(choice)} & known

@@ -38,7 +38,7 @@ class Session:
 
 
 @contextmanager
-def opened(project: Project, clock: Clock, *, width: int = 1) -> Iterator[Session]:
+def open_session(project: Project, clock: Clock, *, width: int = 1) -> Iterator[Session]:
     """Take the state; runs without an end are marked as killed.
 
     Raises:

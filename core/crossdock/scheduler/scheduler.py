@@ -229,7 +229,9 @@ class Scheduler:
 
     def _open_session(self) -> Session:
         if self._session is None:
-            self._session = self._resources.enter_context(session.opened(self._project, self._clock, width=self._width))
+            self._session = self._resources.enter_context(
+                session.open_session(self._project, self._clock, width=self._width)
+            )
         return self._session
 
     def _close_session(self) -> None:

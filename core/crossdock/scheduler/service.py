@@ -129,7 +129,7 @@ class Service:
         self._metrics.began(due_run.job)
         timings = log.timings(self._clock)
         try:
-            return runner.night(session, due_run, progress=timings, interrupt=self._interrupt)
+            return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)
 
@@ -181,7 +181,7 @@ class Service:
         return next((one for one in statuses if one == "done" or one == "incomplete" or one == "failed"), None)  # noqa: PLR1714  the type checker narrows these
 
     def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
-        for problem in self._notifier.tell(event) if self._notifier else ():
+        for problem in self._notifier.notify(event) if self._notifier else ():
             LOGGER.error("notification failed: %s", problem, extra=log.facts)
 
 

@@ -26,7 +26,7 @@ from crossdock.notifications.events import compose
 def test_a_mail_arrives() -> None:
     """One mail for all recipients, marked as automatic, with the text unchanged."""
     with relaying(Relay()) as relay:
-        assert notifier(email(relay.port)).tell(FAILED) == []
+        assert notifier(email(relay.port)).notify(FAILED) == []
     ((sender, to, message),) = relay.mails
     assert (sender, to) == ("sync@example.com", ["a@x.org", "b@x.org"])
     assert message["subject"] == "nightly failed (2026-03-14)"
@@ -44,7 +44,7 @@ def test_a_login_is_encrypted(certified: ssl.SSLContext, trusting: ssl.SSLContex
     settings: dict[str, Any] = {"tls": certified} if how == "tls" else {"tls_context": certified}
     with relaying(Relay(), **settings, auth_require_tls=how == "starttls") as relay:
         config = email(relay.port, tls=how, user="sync", password="env:PASSWORD")
-        assert notifier(config, tls=trusting).tell(FAILED) == []
+        assert notifier(config, tls=trusting).notify(FAILED) == []
     assert relay.logins[0][:2] == (b"sync", b"hunter2 and more")
     assert relay.logins[0][2] or how == "tls"
     assert len(relay.mails) == 1
@@ -55,7 +55,7 @@ def test_an_untrusted_server_gets_nothing(certified: ssl.SSLContext, how: str) -
     """No login, no mail, no retry."""
     settings: dict[str, Any] = {"tls": certified} if how == "tls" else {"tls_context": certified}
     with relaying(Relay(), **settings) as relay:
-        reported = notifier(email(relay.port, tls=how, user="sync", password="env:PASSWORD")).tell(FAILED)
+        reported = notifier(email(relay.port, tls=how, user="sync", password="env:PASSWORD")).notify(FAILED)
     name = f"the mail server 127.0.0.1:{relay.port}"
     assert reported[0].startswith(f"{name} cannot be reached: its certificate is not trusted: ")
     assert (relay.logins, relay.mails) == ([], [])
@@ -64,11 +64,11 @@ def test_an_untrusted_server_gets_nothing(certified: ssl.SSLContext, how: str) -
 def test_a_server_without_tls_gets_nothing() -> None:
     """There is no fallback to plain text."""
     with relaying(Relay(), auth_require_tls=False) as relay:
-        reported = notifier(email(relay.port, tls="starttls", user="sync", password="env:PASSWORD")).tell(FAILED)
+        reported = notifier(email(relay.port, tls="starttls", user="sync", password="env:PASSWORD")).notify(FAILED)
         assert reported == [
             f"the mail server 127.0.0.1:{relay.port} cannot be used: STARTTLS extension not supported by server."
         ]
-        (said_for_tls,) = notifier(email(relay.port, tls="tls")).tell(FAILED)
+        (said_for_tls,) = notifier(email(relay.port, tls="tls")).notify(FAILED)
     assert "the TLS handshake failed" in said_for_tls
     assert (relay.logins, relay.mails) == ([], [])
 
@@ -90,7 +90,7 @@ def test_a_refusal_is_reported_without_addresses(
 ) -> None:
     """Reply codes are shown; the server's texts may contain personal data."""
     with relaying(relay, auth_require_tls=False):
-        assert notifier(email(relay.port, **changes)).tell(FAILED) == [
+        assert notifier(email(relay.port, **changes)).notify(FAILED) == [
             f"the mail server 127.0.0.1:{relay.port} {reported}"
         ]
     assert len(relay.mails) == mails
@@ -99,7 +99,7 @@ def test_a_refusal_is_reported_without_addresses(
 def test_a_mail_refused_temporarily_is_retried() -> None:
     """It has the same Message-ID, so mail programs show it once."""
     with relaying(Relay(after=["451 later"])) as relay:
-        assert notifier(email(relay.port)).tell(FAILED) == []
+        assert notifier(email(relay.port)).notify(FAILED) == []
     one, other = relay.mails
     assert one[2]["message-id"] == other[2]["message-id"]
 
@@ -107,14 +107,14 @@ def test_a_mail_refused_temporarily_is_retried() -> None:
 def test_an_accepted_mail_is_not_sent_again() -> None:
     """Not even if the server closes the connection before its last reply."""
     with relaying(Relay(rude=True)) as relay:
-        assert notifier(email(relay.port)).tell(FAILED) == []
+        assert notifier(email(relay.port)).notify(FAILED) == []
     assert len(relay.mails) == 1
 
 
 def test_a_server_without_login_is_reported() -> None:
     """The password is not sent."""
     with relaying(Relay()) as relay:  # it offers a log-in only once encrypted
-        reported = notifier(email(relay.port, user="sync", password="env:PASSWORD")).tell(FAILED)
+        reported = notifier(email(relay.port, user="sync", password="env:PASSWORD")).notify(FAILED)
     assert reported == [
         f"the mail server 127.0.0.1:{relay.port} cannot be used: SMTP AUTH extension not supported by server."
     ]
@@ -146,14 +146,14 @@ def test_a_slow_server_times_out(tls: str, greeting: bytes, drop: bytes) -> None
 def test_other_servers_are_reported(greeting: bytes, reported: str) -> None:
     """There is no retry."""
     with served(Odd(greeting)) as odd:
-        assert notifier(email(odd.port)).tell(FAILED) == [f"the mail server 127.0.0.1:{odd.port} {reported}"]
+        assert notifier(email(odd.port)).notify(FAILED) == [f"the mail server 127.0.0.1:{odd.port} {reported}"]
         assert odd.clients == 1
 
 
 def test_endless_replies_are_cut_off() -> None:
     """After one mebibyte, long before the deadline."""
     with served(Odd(b"220-x\r\n" * 300_000)) as odd:
-        reported = notifier(email(odd.port), attempt_s=60).tell(FAILED)
+        reported = notifier(email(odd.port), attempt_s=60).notify(FAILED)
         assert reported == [f"the mail server 127.0.0.1:{odd.port} sent replies of more than 1,048,576 bytes"]
         assert odd.clients == 1
 
@@ -161,5 +161,5 @@ def test_endless_replies_are_cut_off() -> None:
 def test_an_invalid_challenge_is_reported() -> None:
     """A challenge that is not base64 is not shown."""
     with served(Odd(b"220 x\r\n250-x\r\n250 AUTH CRAM-MD5\r\n334 canary\r\n")) as odd:
-        reported = notifier(email(odd.port, user="sync", password="env:PASSWORD")).tell(FAILED)
+        reported = notifier(email(odd.port, user="sync", password="env:PASSWORD")).notify(FAILED)
     assert reported == [f"the mail server 127.0.0.1:{odd.port} is not an SMTP server"]

@@ -27,10 +27,10 @@ def test_unselected_events_are_not_sent() -> None:
     """Successful runs and kinds that are not in ``when`` send nothing."""
     with served(Receiver()) as receiver:
         sender = notifier({"when": ["recovered"], "webhook": {"url": receiver.url}})
-        assert sender.tell(FAILED) == []
-        assert sender.tell(replace(FAILED, status="done")) == []
+        assert sender.notify(FAILED) == []
+        assert sender.notify(replace(FAILED, status="done")) == []
         assert receiver.posts == []
-        assert sender.tell(replace(FAILED, status="done", previous="failed", degraded=True)) == []
+        assert sender.notify(replace(FAILED, status="done", previous="failed", degraded=True)) == []
     (post,) = receiver.posts
     assert exact_json.loads(post.body)["data"]["kinds"] == ["recovered"]
 
@@ -41,12 +41,12 @@ def test_channels_fail_independently() -> None:
         port = listener.getsockname()[1]
     with served(Receiver()) as receiver:
         config = {"webhook": {"url": receiver.url}, **email(port)}
-        assert notifier(config).tell(FAILED) == [
+        assert notifier(config).notify(FAILED) == [
             f"the mail server 127.0.0.1:{port} cannot be reached: connection refused"
         ]
         assert len(receiver.posts) == 1
     both = {"webhook": {"url": f"http://127.0.0.1:{port}"}, **email(port)}
-    assert [reported.split(" cannot")[0] for reported in notifier(both).tell(FAILED)] == [
+    assert [reported.split(" cannot")[0] for reported in notifier(both).notify(FAILED)] == [
         f"the webhook 127.0.0.1:{port}", f"the mail server 127.0.0.1:{port}",
     ]  # fmt: skip
 
@@ -60,7 +60,7 @@ def test_a_stuck_dns_lookup_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> Non
         raise OSError(5, "Too late")
 
     monkeypatch.setattr(socket, "create_connection", stuck)
-    reported = notifier(email(25), attempt_s=QUICK_S).tell(FAILED)
+    reported = notifier(email(25), attempt_s=QUICK_S).notify(FAILED)
     over.set()
     assert reported == ["the mail server 127.0.0.1:25 did not answer in time"]
 
@@ -72,7 +72,7 @@ def test_a_defect_is_reported_by_its_type(monkeypatch: pytest.MonkeyPatch) -> No
         raise KeyError("hunter2")
 
     monkeypatch.setattr(mail.MailChannel, "send", broken)
-    assert notifier(email(25)).tell(FAILED) == ["the mail server 127.0.0.1:25 failed: KeyError"]
+    assert notifier(email(25)).notify(FAILED) == ["the mail server 127.0.0.1:25 failed: KeyError"]
 
 
 def test_a_rotated_secret_is_used(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_rotated_secret_is_used(tmp_path: Path) -> None:
     file.chmod(0o600)
     with served(Receiver()) as receiver:
         sender = notifier({"webhook": {"url": receiver.url, "secret": f"file:{file}"}})
-        assert sender.tell(FAILED) == []
+        assert sender.notify(FAILED) == []
         file.write_text("no key")
-        (reported,) = sender.tell(FAILED)
+        (reported,) = sender.notify(FAILED)
     assert reported.endswith(f"cannot be used: file:{file} is not a signing key")
     assert len(receiver.posts) == 1

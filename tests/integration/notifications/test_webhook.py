@@ -28,7 +28,7 @@ from crossdock.notifications.webhook import Webhook, WebhookChannel
 def test_a_signed_post_arrives() -> None:
     """The body is JSON, the signature covers id, time and body, and the query of the address is kept."""
     with served(Receiver()) as receiver:
-        assert notifier({"webhook": {"url": f"{receiver.url}/a?b=c", "secret": "env:KEY"}}).tell(FAILED) == []
+        assert notifier({"webhook": {"url": f"{receiver.url}/a?b=c", "secret": "env:KEY"}}).notify(FAILED) == []
     (post,) = receiver.posts
     assert post.path == "/a?b=c"
     assert post.headers["content-type"] == "application/json"
@@ -43,7 +43,7 @@ def test_a_signed_post_arrives() -> None:
 def test_an_unsigned_post_arrives() -> None:
     """Without a secret there are id and time, but no signature."""
     with served(Receiver(200)) as receiver:
-        assert notifier({"webhook": {"url": receiver.url}}).tell(FAILED) == []
+        assert notifier({"webhook": {"url": receiver.url}}).notify(FAILED) == []
     (post,) = receiver.posts
     assert post.path == "/"
     assert "webhook-id" in post.headers
@@ -55,10 +55,10 @@ def test_the_address_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     with served(Receiver(204, 404)) as receiver:
         monkeypatch.setenv("HOOK", f"{receiver.url}/T0/hunter2")
         sender = notifier({"webhook": {"url": "env:HOOK"}})
-        assert sender.tell(FAILED) == []
-        assert sender.tell(FAILED) == ["the webhook env:HOOK answered 404"]
+        assert sender.notify(FAILED) == []
+        assert sender.notify(FAILED) == ["the webhook env:HOOK answered 404"]
         monkeypatch.delenv("HOOK")
-        (reported,) = sender.tell(FAILED)
+        (reported,) = sender.notify(FAILED)
     assert reported == "the webhook env:HOOK cannot be used: the environment variable HOOK is not set"
     assert [post.path for post in receiver.posts] == ["/T0/hunter2"] * 2
 
@@ -67,7 +67,7 @@ def test_the_address_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_temporary_failure_is_retried_once(first: int) -> None:
     """The retry has the same id and body, and its own timestamp and signature."""
     with served(Receiver(first, 204)) as receiver:
-        assert notifier({"webhook": {"url": receiver.url, "secret": "env:KEY"}}).tell(FAILED) == []
+        assert notifier({"webhook": {"url": receiver.url, "secret": "env:KEY"}}).notify(FAILED) == []
     one, other = receiver.posts
     assert one.body == other.body
     assert one.headers["webhook-id"] == other.headers["webhook-id"]
@@ -79,7 +79,7 @@ def test_a_temporary_failure_is_retried_once(first: int) -> None:
 def test_a_refusal_is_reported(status: int, posts: int) -> None:
     """Only temporary failures are retried, once; redirects are refusals and are not followed."""
     with served(Receiver()) as elsewhere, served(Receiver(status, location=elsewhere.url)) as receiver:
-        reported = notifier({"webhook": {"url": f"{receiver.url}/hunter2"}}).tell(FAILED)
+        reported = notifier({"webhook": {"url": f"{receiver.url}/hunter2"}}).notify(FAILED)
     assert reported == [f"the webhook {receiver.url.removeprefix('http://')} answered {status}"]
     assert (len(receiver.posts), elsewhere.posts) == (posts, [])
 
@@ -91,7 +91,7 @@ def test_https_verifies_the_receiver(certified: ssl.SSLContext, trusting: ssl.SS
     receiver.socket = certified.wrap_socket(receiver.socket, server_side=True)
     with served(receiver):
         url = receiver.url.replace("http:", "https:")
-        reported = notifier({"webhook": {"url": url}}, tls=trusting if trusted else None).tell(FAILED)
+        reported = notifier({"webhook": {"url": url}}, tls=trusting if trusted else None).notify(FAILED)
     if trusted:
         assert (reported, len(receiver.posts)) == ([], 1)
     else:
@@ -112,7 +112,7 @@ def test_a_slow_receiver_times_out(greeting: bytes, drop: bytes) -> None:
 def test_an_interrupted_response_is_retried() -> None:
     """The receiver may have processed the first attempt; the id identifies the second as a repetition."""
     with served(Odd(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nxx", ends=True)) as odd:
-        (reported,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).tell(FAILED)
+        (reported,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).notify(FAILED)
     assert reported.startswith(f"the webhook 127.0.0.1:{odd.port} request failed: ")
     assert odd.clients == 2
 
@@ -120,5 +120,5 @@ def test_an_interrupted_response_is_retried() -> None:
 def test_a_response_is_not_quoted() -> None:
     """A response that is not HTTP is not shown."""
     with served(Odd(b"canary\r\n\r\n", ends=True)) as odd:
-        (reported,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).tell(FAILED)
+        (reported,) = notifier({"webhook": {"url": f"http://127.0.0.1:{odd.port}"}}).notify(FAILED)
     assert reported == f"the webhook 127.0.0.1:{odd.port} request failed: the response is not valid HTTP"

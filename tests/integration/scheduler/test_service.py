@@ -129,13 +129,13 @@ def test_an_unexpected_error_in_a_run_does_not_end_the_service(
     case: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run fails and is reported, and the next one starts."""
-    original = runner.night
+    original = runner.run_scheduled
 
     def broken(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(runner, "night", broken)
-    case.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "night", original))
+    monkeypatch.setattr(runner, "run_scheduled", broken)
+    case.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "run_scheduled", original))
     assert [line for line in case.log if "failed" in line]
     assert notifications(receiver)[0][0] == "night.failed"
     assert case.log[-1].endswith("done after 0 s")
@@ -156,7 +156,7 @@ def test_a_service_with_runs_in_progress_keeps_the_lease(
         assert begun.wait(30)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "night", slow)
+    monkeypatch.setattr(runner, "run_scheduled", slow)
     with ThreadPoolExecutor(1) as pool:
         case = ServiceCase(tmp_path, receiver, caplog, pool)
         try:
@@ -174,12 +174,12 @@ def test_a_service_with_runs_in_progress_keeps_the_lease(
 
 def test_a_service_whose_state_is_back_is_ready(case: ServiceCase, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, not only after the backlog, which may take hours."""
-    seen, original = list[tuple[bool, str]](), runner.night
+    seen, original = list[tuple[bool, str]](), runner.run_scheduled
 
     def watched(*arguments: Any, **more: Any) -> Report | None:
         seen.append(case.service_metrics.ready())
         return original(*arguments, **more)
 
-    monkeypatch.setattr(runner, "night", watched)
+    monkeypatch.setattr(runner, "run_scheduled", watched)
     case.looks(nothing, case.lose_state, case.find_state)
     assert set(seen) == {(True, "ready")}

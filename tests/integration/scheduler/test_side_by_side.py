@@ -16,7 +16,7 @@ from tests.waiting import eventually
 from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Session, opened
+from crossdock.runs.session import Session, open_session
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock
@@ -110,7 +110,7 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
 
 def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
     """Together they have no more requests in flight than configured."""
-    with opened(loaded, ManualClock(BEGIN), width=2) as session:
+    with open_session(loaded, ManualClock(BEGIN), width=2) as session:
         assert session.in_flight == 4
 
 

@@ -24,7 +24,7 @@ from tests.servers import require
 from crossdock.state.db import engine as state_engine
 from crossdock.testing.postgres_server import PostgresServer
 
-GOES_ON = "it goes on from what was delivered"
+GOES_ON = "the run continues from what was delivered"
 ALL_DAYS = "[mon, tue, wed, thu, fri, sat, sun]"
 LIMIT = 400_000  # bytes of the largest file: more than an empty state, less than the log of a run
 BAD = "P9;Plate;dear\n"  # is refused
@@ -94,18 +94,18 @@ def failing(beside: Engine, table: str, action: str, *, after: int = 0, times: i
 @pytest.mark.parametrize(
     ("table", "after", "code", "hint"),
     [
-        ("leases", 0, "53100", "make room on its disk"),
-        ("leases", 8, "53100", "make room on its disk"),
+        ("leases", 0, "53100", "free space on its disk"),
+        ("leases", 8, "53100", "free space on its disk"),
         ("runs", 0, "53200", "out of memory"),
-        ("runs", 1, "53100", "make room on its disk"),
-        ("taken_files", 1, "53100", "make room on its disk"),
-        ("intents", 3, "53100", "make room on its disk"),
+        ("runs", 1, "53100", "free space on its disk"),
+        ("taken_files", 1, "53100", "free space on its disk"),
+        ("intents", 3, "53100", "free space on its disk"),
         ("intents", 3, "57014", "statement_timeout"),
         ("bindings", 2, "58030", "check its disk"),
         ("key_stamps", 0, "42501", "grant its user the right"),
         ("dead_letters", 0, "55P03", "another session holds a lock"),
-        ("waiting_records", 0, "25006", "takes no writes"),
-        ("snapshots", 0, "XX001", "restore it from a backup"),
+        ("waiting_records", 0, "25006", "the server is read-only"),
+        ("snapshots", 0, "XX001", "restore a backup"),
         ("buckets", 1, "22012", "find the cause"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
             ("state", "purge"),
             ("state", "restored"),
         ):
-            assert_stopped(site.process(*command), "cannot execute", "takes no writes: name the primary server")
+            assert_stopped(site.process(*command), "cannot execute", "the server is read-only: name the primary server")
         assert site.process("runs").code == 0
         connection.execute(text(f"ALTER DATABASE {name} RESET default_transaction_read_only"))
     assert_goes_on(site)
@@ -169,7 +169,7 @@ def test_a_night_without_room(site: Site, beside: Engine, table: str) -> None:
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
     once = "schedule", "--once", due.date().isoformat()
     with failing(beside, table, "RAISE EXCEPTION 'no can do' USING ERRCODE = '53100'", after=1):
-        assert_stopped(site.process(*once, within_s=60), "no can do", "make room on its disk")
+        assert_stopped(site.process(*once, within_s=60), "no can do", "free space on its disk")
     assert site.process(*once, within_s=60).code == 1
     (night,) = site.run("jobs", "list", "--json").json["nights"]
     assert (night["status"], night["attempts"]) == ("done", 2)
@@ -187,7 +187,7 @@ def test_a_server_whose_disk_is_full(site: Site) -> None:
         fill(site, MANY)
         filler = fill_up(disk)
         for _ in range(3):
-            assert_stopped(site.process("sync", within_s=60), "could not extend file", "make room on its disk")
+            assert_stopped(site.process("sync", within_s=60), "could not extend file", "free space on its disk")
         filler.unlink()
         assert_goes_on(site, MANY)
 
@@ -237,12 +237,12 @@ def no_writes(cursor: sqlite3.Cursor) -> None:
 @pytest.mark.parametrize(
     ("table", "after", "strike", "reason", "hint"),
     [
-        ("intents", 1, no_room, "database or disk is full", "make room on its disk"),
-        ("bindings", 1, no_room, "database or disk is full", "make room on its disk"),
-        ("runs", 0, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("taken_files", 1, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("intents", 1, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("waiting_records", 0, no_writes, "attempt to write a readonly database", "let this user write"),
+        ("intents", 1, no_room, "database or disk is full", "free space on its disk"),
+        ("bindings", 1, no_room, "database or disk is full", "free space on its disk"),
+        ("runs", 0, no_writes, "attempt to write a readonly database", "writable for this user"),
+        ("taken_files", 1, no_writes, "attempt to write a readonly database", "writable for this user"),
+        ("intents", 1, no_writes, "attempt to write a readonly database", "writable for this user"),
+        ("waiting_records", 0, no_writes, "attempt to write a readonly database", "writable for this user"),
     ],
 )
 def test_a_file_that_cannot_be_written(
@@ -297,7 +297,7 @@ def test_a_damaged_file(site: Site, at: int) -> None:
     for command in ("sync", "runs"):
         result = site.run(command)
         assert said in result.err
-        assert_stopped(result, "", "restore it from a backup, and declare that: 'crossdock state restored'")
+        assert_stopped(result, "", "restore a backup, then run 'crossdock state restored'")
     for left in site.folder.glob("state.db-*"):
         left.unlink()
     backup.rename(state)
@@ -315,7 +315,7 @@ def test_a_state_that_another_program_holds(site: Site, monkeypatch: pytest.Monk
     fill(site)
     with closing(sqlite3.connect(site.folder / "state.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert_stopped(site.run("sync"), "database is locked", "is another crossdock at work on it?")
+        assert_stopped(site.run("sync"), "database is locked", "is another crossdock process using it?")
     assert_goes_on(site)
 
 

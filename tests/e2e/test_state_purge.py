@@ -122,7 +122,7 @@ def test_a_purge_waits_for_no_run(site: Site) -> None:
     with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
         refused = site.run("state", "purge")
         assert (refused.code, refused.out) == (3, "")
-        assert "another run is at work" in refused.err
+        assert "another run is using" in refused.err
         assert site.run("state", "purge", "--dry-run").code == 0
 
 

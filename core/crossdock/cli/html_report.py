@@ -14,7 +14,7 @@ from crossdock.errors import ConfigError
 from crossdock.local_files import replace_file
 from crossdock.printable import printable
 from crossdock.state import RunRecord
-from crossdock.state.tables.run_details import Delivery, Reason, Row, RunDetails
+from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails
 
 LISTED = 200  # records of each reason, and of each other kind
 _OPENED = 20  # records of a list that is open at first

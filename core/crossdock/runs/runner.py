@@ -17,7 +17,7 @@ from crossdock.planning.planner import PlannedChunk, Planner
 from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
-from crossdock.project.project import BoundStream, Project, this_process
+from crossdock.project.project import BoundStream, Project
 from crossdock.resources import RESOURCES
 from crossdock.runs.intake_logs import StateIntake
 from crossdock.runs.record_source import Source
@@ -139,11 +139,11 @@ class Run:
         date, job = business_date.isoformat(), night.job if night else None
         self._target.client().close()  # a credential that cannot be read is told before anything begins
         with self._state.begin() as tx:
-            self.id = tx.runs.start(business_date=date, owner=this_process(), fence=self._state.fence, at=now, job=job)
+            self.id = tx.runs.start(business_date=date, at=now, job=job)
             restored = tx.runs.restored()
         self._report = report = Report(self.id, date)
         self._progress.start(report, job)
-        intake, spool, session = StateIntake(self._state, self._clock, self.id), self._project.spool, self._session
+        intake, spool, session = StateIntake(self._state, self._clock), self._project.spool, self._session
         try:
             with ExitStack() as stack, Senders(self._target, session.in_flight, self._project.masks) as senders:
                 work = run_folder(stack, spool)

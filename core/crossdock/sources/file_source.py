@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain
@@ -51,8 +51,7 @@ class TakenFile:
     """A file of this run.
 
     Attributes:
-        facts: Its number of rows is known once it has been read to its end; in a plan, a name may stand for its content
-            hash (`crossdock.sources.spool`).
+        facts: In a plan, a name may stand for its content hash (`crossdock.sources.spool`).
         parts: Arrow files with its rows, in order, where several streams read it and one has done so; else empty.
     """
 
@@ -263,21 +262,21 @@ class FileSource:
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other readers; a failure is theirs too."""
-        facts, parts, rows = file.facts, list[Path](), 0
+        facts, parts, is_empty = file.facts, list[Path](), True
         try:
             for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._readers) > 1:
                     parts.append(self._place.work / f"{secrets.token_hex(16)}.arrow")  # other sources put theirs there
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
                         frame.write_ipc(part)
-                rows += frame.height
+                is_empty = is_empty and frame.is_empty()
                 yield frame
-            if self._snapshot and not rows:
+            if self._snapshot and is_empty:
                 raise RefusedError("is a snapshot without rows", where=facts.name, hint="an empty list is no evidence")
         except CrossdockError as failure:
             self._failure = failure
             raise
-        file.facts, file.parts = replace(facts, rows=rows), parts
+        file.parts = parts
 
     def _again(self, facts: FileFacts) -> Again:
         file, layout = self._spool.bytes_of(facts.content_hash), self._layout
@@ -315,7 +314,7 @@ def _is_cut(path: Openable) -> bool:
 
 
 def _facts(file: RemoteFile, name: str) -> FileFacts:
-    return FileFacts(file.name, name, file.size, _instant(file.mtime), _stamp(file), rows=0)
+    return FileFacts(file.name, name, file.size, _instant(file.mtime), _stamp(file))
 
 
 def _instant(mtime: int) -> datetime:

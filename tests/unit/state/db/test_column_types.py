@@ -25,7 +25,7 @@ from crossdock.state import (
     WaitingRecord,
     create,
 )
-from crossdock.state.tables.key_index import HASH, KEY_HASH, KNOWN_FP
+from crossdock.state.sidecar_files.key_index import HASH, KEY_HASH, KNOWN_FP
 from crossdock.state.tables.snapshot_history import PendingRemoval, packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -44,7 +44,7 @@ def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
 def put(state: State, facts: dict[int, int]) -> None:
     """Bindings, dead letters and waiting records of these key hashes and fingerprints."""
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
         made = [Binding(key, f"{key:x}", "p", fp, None, "whole", {}, None, 1) for key, fp in facts.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
         dead_letters = [

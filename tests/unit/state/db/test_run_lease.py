@@ -21,7 +21,7 @@ from crossdock.state.db import run_lease, schema
 def waits(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set once somebody waits for the lock; nobody gives it up."""
     waits = threading.Event()
-    monkeypatch.setattr(run_lease, "_MEET_S", WITHIN_S)
+    monkeypatch.setattr(run_lease, "_GRACE_S", WITHIN_S)
     monkeypatch.setattr("crossdock.state.db.run_lease.time.sleep", lambda _: waits.set())
     return waits
 
@@ -66,7 +66,7 @@ def test_who_comes_with_another_leaves_it_to_the_one_with_the_lock(state_url: St
         late = pool.submit(enter, state_url)
         assert waits.wait(WITHIN_S)
         with engine.begin() as connection:
-            run_lease._take(connection, state_url, "first", alone=True)
+            run_lease._take(connection, state_url, "first", locked=True)
         with pytest.raises(StateBusyError, match="first"):
             late.result(WITHIN_S)
     engine.dispose()
@@ -75,6 +75,6 @@ def test_who_comes_with_another_leaves_it_to_the_one_with_the_lock(state_url: St
 def test_who_is_paused_without_a_lease_holds_nobody_up(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its lock is waited for a moment, and then not needed."""
     create(state_url, PIN)
-    monkeypatch.setattr(run_lease, "_MEET_S", 0.1)
+    monkeypatch.setattr(run_lease, "_GRACE_S", 0.1)
     with lock_alone(state_url):
         assert not enter(state_url)

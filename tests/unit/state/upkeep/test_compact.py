@@ -17,8 +17,8 @@ from crossdock.cli.state import size_text
 from crossdock.errors import StateError
 from crossdock.state import Scope, State, StateUrl, create, parse_url
 from crossdock.state.db import engine as state_engine
+from crossdock.state.queries.state_size import Contents, TableSize, Unsettled
 from crossdock.state.tables.intents import Status
-from crossdock.state.tables.state_size import Contents, TableSize, Unsettled
 from crossdock.state.upkeep import compact
 
 
@@ -152,7 +152,7 @@ def test_compacting_never_works_beside_a_run(state: State, state_url: StateUrl) 
     with (
         closing(State(state_url, PIN)) as other,
         state.exclusive("test"),
-        pytest.raises(StateError, match="another run is at work"),
+        pytest.raises(StateError, match="another run is using"),
     ):
         compact.compact(other, state_url)
 
@@ -166,9 +166,9 @@ def test_a_reader_is_in_the_way_of_compacting(tmp_path: Path, monkeypatch: pytes
         fill(state, 10)
         with other.look() as seen:
             assert seen.bindings.count() == {"product": 10}
-            with pytest.raises(StateError, match="cannot be compacted: somebody reads the state") as told:
+            with pytest.raises(StateError, match="cannot be compacted: another process is reading the state") as told:
                 compact.compact(state, url)
-        assert "free disk" in str(told.value.hint)
+        assert "free disk space" in str(told.value.hint)
         compact.compact(state, url)
 
 

@@ -32,12 +32,12 @@ from crossdock.state import (
 )
 from crossdock.state.db import engine as state_engine
 from crossdock.state.db.schema import dead_letters, intents, runs
-from crossdock.state.tables import retention
-from crossdock.state.tables.expiry import Ages
 from crossdock.state.tables.intents import Status
-from crossdock.state.tables.retention import PurgeResult
 from crossdock.state.tables.scheduled_runs import Status as Ending
 from crossdock.state.upkeep import purge as purging
+from crossdock.state.upkeep import retention
+from crossdock.state.upkeep.expiry import Ages
+from crossdock.state.upkeep.retention import PurgeResult
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)
@@ -47,7 +47,7 @@ CANARY = "canary-7f31c2"
 
 def run(state: State, at: datetime = OLD, *, finished: bool = True) -> int:
     with state.begin() as tx:
-        number = tx.runs.start(business_date="2026-01-01", owner="test", at=at)
+        number = tx.runs.start(business_date="2026-01-01", at=at)
         if finished:
             tx.runs.finish(number, status="done", requests=0, throttled=0, tally={}, error=None, at=at)
     return number
@@ -195,14 +195,14 @@ def test_old_dead_letters_lose_their_data(state: State, state_url: StateUrl) -> 
 
 def test_runs_go_when_nothing_refers_to_them(state: State, state_url: StateUrl) -> None:
     """A finished run goes with its last operation; those referred to, running, young, or the last of all stay."""
-    gone, bound, killed, taken = run(state), run(state), run(state, finished=False), run(state)
+    gone, bound, killed, waiting = run(state), run(state), run(state, finished=False), run(state)
     settle(state, gone, [item(1)], "delivered")
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1), binding(2)], run_id=bound, at=OLD)
-        tx.intake.accept("s", "1", [FileFacts("f", "h", 1, OLD, "x", 1)], run_id=taken, at=OLD)
+        tx.waiting_records.put([WaitingRecord(dead_letter(3).identity, [], {})], run_id=waiting, at=OLD)
     young, last = run(state, at=YOUNG), run(state)
     assert purge(state, state_url) == PurgeResult(1, 0, 0, 1)
-    assert [row["id"] for row in rows(state_url, runs)] == [bound, killed, taken, young, last]
+    assert [row["id"] for row in rows(state_url, runs)] == [bound, killed, waiting, young, last]
 
 
 def nightly(state: State, number: int, *, job: str = "nightly", status: Ending = "done") -> DueRun:
@@ -239,19 +239,19 @@ def test_old_nights_go_and_count_as_run(state: State, state_url: StateUrl) -> No
 
 
 def file(name: str, at: datetime, stamp: str) -> FileFacts:
-    return FileFacts(name, f"hash of {name}", 1, at, stamp, 1)
+    return FileFacts(name, f"hash of {name}", 1, at, stamp)
 
 
 def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> None:
     """Of a file that its source lists no longer its content stays known; the latest and the newest stay whole."""
-    number = run(state)
+    run(state)
     with state.begin() as tx:
         for day, (name, stamp) in enumerate({"a": "1", "newest": "9", "b": "2", "listed": "3", "last": "4"}.items()):
-            tx.intake.accept("s", "1", [file(name, OLD, stamp)], run_id=number, at=OLD + timedelta(days=day))
+            tx.intake.accept("s", "1", [file(name, OLD, stamp)], at=OLD + timedelta(days=day))
         tx.intake.finish("s", "1")
-        tx.intake.accept("s", "1", [file("unfinished", OLD, "0")], run_id=number, at=OLD)
+        tx.intake.accept("s", "1", [file("unfinished", OLD, "0")], at=OLD)
         tx.intake.seen("s", "1", ["hash of listed"], at=YOUNG)
-        tx.intake.accept("other", "1", [file("only", OLD, "1")], run_id=number, at=OLD)
+        tx.intake.accept("other", "1", [file("only", OLD, "1")], at=OLD)
         tx.intake.finish("other", "1")
     assert purge(state, state_url) == PurgeResult(files_removed=2)
     with state.look() as tx:
@@ -308,7 +308,7 @@ def test_many_rows_go_in_batches(state: State, state_url: StateUrl, monkeypatch:
 def test_a_purge_never_works_beside_a_run(state: State, state_url: StateUrl) -> None:
     """Whoever holds the run lock is left alone."""
     other = State(state_url, PIN)
-    with state.exclusive("test"), pytest.raises(StateError, match="another run is at work"):
+    with state.exclusive("test"), pytest.raises(StateError, match="another run is using"):
         purging.purge(other, state_url, AGES)
     other.close()
 
@@ -346,7 +346,7 @@ def test_a_reader_is_told_to_be_in_the_way(tmp_path: Path, monkeypatch: pytest.M
         settle(state, run(state), [item(1)], "rejected")
         other.execute("BEGIN")
         other.execute("SELECT * FROM intents").fetchall()
-        with pytest.raises(StateError, match="somebody reads the state"):
+        with pytest.raises(StateError, match="another process is reading the state"):
             purging.purge(state, url, AGES)
         other.execute("COMMIT")
         purging.purge(state, url, AGES)

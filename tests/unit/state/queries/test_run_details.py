@@ -8,7 +8,7 @@ from tests.report_page import AT, dead_letter, finish, start, waiting
 from tests.unit.state.test_store import intent
 
 from crossdock.state import State
-from crossdock.state.tables.run_details import Delivery, Reason
+from crossdock.state.queries.run_details import Delivery, Reason
 
 DATA = {"raw", "mapped", "body", "before", "after"}
 

@@ -17,8 +17,8 @@ from tests.conftest import PIN
 
 from crossdock.errors import StateError
 from crossdock.state import Binding, Scope, State, StateUrl, create, parse_url
-from crossdock.state.tables import key_index
-from crossdock.state.tables.key_index import KEY_HASH, KNOWN_FP
+from crossdock.state.sidecar_files import key_index
+from crossdock.state.sidecar_files.key_index import KEY_HASH, KNOWN_FP
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE, OTHER = Scope("platform", "product", "a"), Scope("platform", "product", "b")
@@ -36,7 +36,7 @@ def opened(url: StateUrl, folder: Path) -> State:
 
 def put(state: State, facts: Facts, scope: Scope = SCOPE) -> None:
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-01-01", owner="t", at=AT)
+        run = tx.runs.start(business_date="2026-01-01", at=AT)
         tx.bindings.put(scope, [binding(key, *fact) for key, fact in facts.items()], run_id=run, at=AT)
 
 

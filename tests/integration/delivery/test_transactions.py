@@ -16,7 +16,7 @@ from sqlalchemy import Engine, create_engine, select, text
 from tests.conftest import PIN
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
 from tests.integration.delivery.harness import Bench, Platform
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 from tests.waiting import eventually
 
 from crossdock.delivery import settlement

@@ -7,13 +7,13 @@ idempotency key that the platform may know (law 2). If it is not, the row stays 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
@@ -97,7 +97,7 @@ class Retention:
         changed = update(table).where(tuple_(*key).in_(batch)).values(_EMPTIED[name])
         return self._overwriting().execute(changed).rowcount
 
-    def _mark_finished(self, rows: list[Row[Any]]) -> None:
+    def _mark_finished(self, rows: Sequence[Any]) -> None:
         """Removed scheduled runs count as finished; see `ScheduledRuns.begin`."""
         latest: dict[str, datetime] = {}
         for row in rows:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.state import parse_url
+from crossdock.state import (
+    parse_url,
+)
 
 CANARY = "hunter2"
 
@@ -67,3 +69,10 @@ def test_addresses_that_people_use(tmp_path: Path) -> None:
         "postgresql://u@/d?host=a:1&host=b:2",
     ):
         assert parse_url(address, tmp_path).drivername == "postgresql+psycopg"
+
+
+@pytest.mark.parametrize("address", ["mysql://h/d", "sqlite://", "nonsense", "sqlite:///:memory:"])
+def test_other_addresses_are_refused(address: str, tmp_path: Path) -> None:
+    """Only a SQLite file and PostgreSQL hold a state."""
+    with pytest.raises(ConfigError):
+        parse_url(address, tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tests.report_page import AT, dead_letter, finish, start, waiting
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.state import State
 from crossdock.state.queries.run_details import Delivery, Reason

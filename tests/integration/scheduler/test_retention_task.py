@@ -1,4 +1,4 @@
-"""Retention by the scheduler: once a day, a part at a time, beside nobody's run, and at no night's cost."""
+"""Retention by the scheduler: once a day, in batches, never during a run, and never at its expense."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_it_is_off_by_choice(house: House) -> None:
 
 
 def test_it_waits_for_a_run(house: House) -> None:
-    """While another process is at work on the state nothing is removed, and nothing said; then it is."""
+    """While another process uses the state nothing is removed or logged; it is done afterwards."""
     house.old_runs(3)
     keeper = RetentionTask(house.clock)
     with closing(house.project.open_state()) as other, other.exclusive("other"):
@@ -121,7 +121,7 @@ def refuse(_connection: Any, _cursor: Any, statement: str, *_: object) -> None:
 
 
 def test_a_failure_costs_no_night(house: House) -> None:
-    """It is logged once an hour, and the service goes on; it is done when it can be."""
+    """It is logged once an hour, the service continues, and it is done as soon as possible."""
     house.old_runs(3)
     looks = Looks(house.clock)
     service = Service(

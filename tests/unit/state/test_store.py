@@ -24,7 +24,7 @@ from crossdock.state import (
 
 
 def test_a_failed_block_leaves_nothing(state: State) -> None:
-    """A transaction whose block raises is as if it had never been."""
+    """A transaction whose block raises has no effect."""
     run = start(state)
     with pytest.raises(ZeroDivisionError), state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
@@ -67,7 +67,7 @@ def test_a_look_writes_nothing(state: State) -> None:
 
 
 def test_a_look_waits_for_no_writer(tmp_path: Path) -> None:
-    """While somebody writes a look sees what was there before; while a run holds the state it flushes nothing."""
+    """A read-only transaction sees the data before an unfinished write, and flushes nothing during a run."""
     url = parse_url("sqlite:///state.db", tmp_path)
     create(url, PIN)
     state, other = State(url, PIN), State(url, PIN)

@@ -253,6 +253,6 @@ def as_stored(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return type_coerce(column, stored)
 
 
-def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), CHUNK):
+        yield values[start : start + CHUNK]

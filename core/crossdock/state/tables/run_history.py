@@ -67,15 +67,8 @@ class Runs:
         at: datetime,
         timings: dict[str, Any] | None = None,
     ) -> None:
-        changes = {
-            "status": status,
-            "requests": requests,
-            "throttled": throttled,
-            "tally": tally,
-            "error": error,
-            "finished_at": at,
-            "timings": timings,
-        }
+        counts = {"requests": requests, "throttled": throttled, "tally": tally, "timings": timings}
+        changes = {"status": status, "error": error, "finished_at": at, **counts}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
 
     def declare_restored(self, *, at: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Hashes of 128 bits go into the state and come out as they were, whatever their bits, on SQLite and on PostgreSQL."""
+"""Hashes, times and JSON are read from the state exactly as they were stored."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], lat
     put(state, first)
     state.publish(SCOPE)
     put(state, later)
-    told = known(state)
-    assert told.items() >= (first | later).items()
+    before = known(state)
+    assert before.items() >= (first | later).items()
     state.publish(SCOPE)
-    assert known(state) == told
-    order = sorted(told, reverse=True)
+    assert known(state) == before
+    order = sorted(before, reverse=True)
     state.publish(SCOPE, pl.Series(order, dtype=HASH))
     assert state.known(SCOPE)[KEY_HASH].to_list() == order
-    assert known(state) == told
+    assert known(state) == before
     with state.begin() as tx:
         tx.bindings.bury(SCOPE, order, at=AT)
     state.publish(SCOPE)

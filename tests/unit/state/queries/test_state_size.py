@@ -34,10 +34,10 @@ def fill(state: State, number: int) -> None:
         tx.bindings.put(SCOPE, bound, run_id=run, at=AT)
 
 
-def test_an_empty_state_tells_of_nothing(state: State) -> None:
-    """Every table is told, and those without rows take nothing; there is nothing unsettled."""
-    told = contents(state)
-    by_name = {each.name: each.rows for each in told.tables}
+def test_an_empty_state_has_no_contents(state: State) -> None:
+    """Every table is listed, only two have rows, and nothing is unsettled."""
+    found = contents(state)
+    by_name = {each.name: each.rows for each in found.tables}
     assert {name for name, rows in by_name.items() if rows} == {"crossdock_meta", "leases"}
     assert {
         "bindings",
@@ -49,7 +49,7 @@ def test_an_empty_state_tells_of_nothing(state: State) -> None:
         "taken_files",
         "cursors",
     } <= by_name.keys()
-    assert (told.bindings, told.unsettled, told.oldest) == ({}, {}, None)
+    assert (found.bindings, found.unsettled, found.oldest) == ({}, {}, None)
 
 
 def test_contents_are_counted_exactly(state: State) -> None:
@@ -63,27 +63,27 @@ def test_contents_are_counted_exactly(state: State) -> None:
         tx.bindings.bury(SCOPE, [3], at=AT)
         tx.intents.add(items[3:], run_id=run, fence=1, at=AT)
         tx.intents.add(items[:3], run_id=run, fence=1, at=AT - timedelta(hours=1))
-    told = contents(state)
-    rows = {each.name: each.rows for each in told.tables}
+    found = contents(state)
+    rows = {each.name: each.rows for each in found.tables}
     assert (rows["bindings"], rows["intents"], rows["runs"], rows["dead_letters"]) == (6, 6, 1, 0)
-    assert told.bindings == {"product": 4, "invoice": 1}
-    assert told.unsettled == {"in_doubt": 2, "pending": 1}
-    assert told.oldest == Unsettled("wms.s2", "in_doubt", AT - timedelta(hours=1))
+    assert found.bindings == {"product": 4, "invoice": 1}
+    assert found.unsettled == {"in_doubt": 2, "pending": 1}
+    assert found.oldest == Unsettled("wms.s2", "in_doubt", AT - timedelta(hours=1))
 
 
 def test_a_table_is_as_large_as_its_rows(state: State) -> None:
     """The size of a table is near that of its data, and the state as a whole is larger."""
     fill(state, 1_000)
-    told = table(state, "bindings")
-    assert told.rows == 1_000
-    assert 1_000_000 < told.size < 2_000_000
-    assert contents(state).size > told.size
+    found = table(state, "bindings")
+    assert found.rows == 1_000
+    assert 1_000_000 < found.size < 2_000_000
+    assert contents(state).size > found.size
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gone=st.sets(st.integers(1, 400), max_size=400))
 def test_a_sample_is_taken_wherever_rows_are(tmp_path: Path, gone: set[int]) -> None:
-    """Whatever rows are left, the estimate is that of their mean, and never fails."""
+    """Whatever rows are left, the estimate is near their number times their mean size."""
     url = parse_url("sqlite:///state.db", tmp_path)
     (tmp_path / "state.db").unlink(missing_ok=True)
     create(url, PIN)
@@ -91,6 +91,6 @@ def test_a_sample_is_taken_wherever_rows_are(tmp_path: Path, gone: set[int]) -> 
         fill(state, 400)
         with closing(sqlite3.connect(tmp_path / "state.db")) as file, file:
             file.executemany("DELETE FROM bindings WHERE rowid = ?", [(each,) for each in gone])
-        told = table(state, "bindings")
-    assert told.rows == 400 - len(gone)
-    assert 1_000 * told.rows <= told.size <= 1_300 * told.rows
+        found = table(state, "bindings")
+    assert found.rows == 400 - len(gone)
+    assert 1_000 * found.rows <= found.size <= 1_300 * found.rows

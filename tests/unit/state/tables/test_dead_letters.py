@@ -16,7 +16,7 @@ from crossdock.state import (
 
 
 def test_dead_letters_remember_their_first_run(state: State) -> None:
-    """A record refused again counts its attempts and keeps the run that refused it first."""
+    """A record rejected again counts its attempts and keeps the run that rejected it first."""
     first, second = start(state), start(state)
     dead_letter = DeadLetter(
         RecordIdentity("s", "K", 1, 5, None, "f", 3), "mapping", "bad_value", "QTY", "is wrong", {"columns": []}, None
@@ -32,7 +32,7 @@ def test_dead_letters_remember_their_first_run(state: State) -> None:
         assert tx.dead_letters.listed(limit=10) == []
 
 
-def letter(number: int, stream: str = "s", code: str = "bad_value") -> DeadLetter:
+def dead_letter(number: int, stream: str = "s", code: str = "bad_value") -> DeadLetter:
     identity = RecordIdentity(stream, f"K{number}" if number else "", number, 5, None, "f", number)
     return DeadLetter(identity, "mapping", code, None, "is bad", {}, None)
 
@@ -41,8 +41,8 @@ def test_a_filter_chooses_what_it_names(state: State) -> None:
     """Each member restricts the choice; what is dropped or has no key is never chosen."""
     run, later = start(state), AT + timedelta(days=1)
     with state.begin() as tx:
-        tx.dead_letters.put([letter(number) for number in range(4)], run_id=run, at=AT)
-        tx.dead_letters.put([letter(5, code="conflict"), letter(6, "t")], run_id=run, at=later)
+        tx.dead_letters.put([dead_letter(number) for number in range(4)], run_id=run, at=AT)
+        tx.dead_letters.put([dead_letter(5, code="conflict"), dead_letter(6, "t")], run_id=run, at=later)
         tx.dead_letters.drop("s", [3])
         chosen = {
             choice: [each.identity.key for each in tx.dead_letters.chosen(choice)]

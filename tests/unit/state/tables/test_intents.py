@@ -37,7 +37,7 @@ def test_intents_move_and_are_found_again(state: State) -> None:
 
 
 def test_one_idempotency_key_is_minted_once(state: State) -> None:
-    """Another record's intent under a key that is there already fails; the same intent written again is no second."""
+    """Another record's intent with an existing key fails; writing the same intent again adds none."""
     run = start(state)
     with pytest.raises(InternalError, match="share an idempotency key"), state.begin() as tx:
         tx.intents.add([intent(1), intent(2, idempotency_key="key-1")], run_id=run, fence=1, at=AT)

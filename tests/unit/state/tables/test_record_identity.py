@@ -8,7 +8,7 @@ from crossdock.state import DeadLetter, DeadLetterFilter, RecordIdentity, State,
 
 
 def test_clearing_takes_what_is_named(state: State) -> None:
-    """Of a stream's dead letters and waiting records those named go, and none of another stream's."""
+    """Deletes the named dead letters and waiting records of one stream, and none of another stream."""
     run = start(state)
     dead_letters = [
         DeadLetter(
@@ -43,6 +43,6 @@ def test_an_identity_is_read_as_written(state: State) -> None:
     removal = RecordIdentity("s", "K2", 2, None, None, "", 0)
     run = start(state)
     with state.begin() as tx:
-        letters = [DeadLetter(each, "plan", "rejected", None, "", {}, None) for each in (whole, removal)]
-        tx.dead_letters.put(letters, run_id=run, at=AT)
+        dead_letters = [DeadLetter(each, "plan", "rejected", None, "", {}, None) for each in (whole, removal)]
+        tx.dead_letters.put(dead_letters, run_id=run, at=AT)
         assert {each.identity for each in tx.dead_letters.chosen(DeadLetterFilter("s"))} == {whole, removal}

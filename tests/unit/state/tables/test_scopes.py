@@ -13,7 +13,7 @@ OTHERS = [Scope("3pl", "product", "wms"), Scope("platform", "order", "wms"), Sco
 
 
 def test_a_condition_selects_one_scope(state: State) -> None:
-    """Scopes that differ in any one part are told apart, by value and by parameters."""
+    """Scopes that differ in any one part are distinguished, by value and by parameters."""
     with state.begin() as tx:
         for scope in (SCOPE, *OTHERS):
             tx.stamps.changed(scope, [])

@@ -14,7 +14,7 @@ from crossdock.state import (
 
 
 def test_a_waiting_record_keeps_its_since(state: State) -> None:
-    """A record that waits for another night still says since when it waits."""
+    """A record that keeps waiting keeps the time since when."""
     run = start(state)
     product = {"resource": "product", "namespace": "w", "key": "P"}
     record = WaitingRecord(RecordIdentity("s", "K", 1, 5, None, "f", 3), [product], {})

@@ -57,7 +57,7 @@ def item(number: int, counter: int = 1, **changes: Any) -> Intent:
 def dead_letter(number: int) -> DeadLetter:
     raw = {"columns": ["A"], "rows": [[CANARY]], "lines": [3]}
     identity = RecordIdentity("wms.products", f"K{number}", number, 5, None, "f", 3)
-    return DeadLetter(identity, "mapping", "bad_value", "A", "is none", raw, {"name": CANARY})
+    return DeadLetter(identity, "mapping", "bad_value", "A", "is missing", raw, {"name": CANARY})
 
 
 def rows(url: StateUrl, table: Any) -> list[dict[str, Any]]:
@@ -69,33 +69,33 @@ def rows(url: StateUrl, table: Any) -> list[dict[str, Any]]:
 
 
 def purge(state: State, url: StateUrl, ages: Ages = AGES) -> PurgeResult:
-    """Purge, after a dry run that told the same."""
+    """Purge after a dry run, which must announce the same."""
     with state.begin() as tx:
-        foretold = tx.retention.count(ages)
+        announced = tx.retention.count(ages)
     done = purging.purge(state, url, ages)
-    assert done == foretold
+    assert done == announced
     with state.begin() as tx:
         assert tx.retention.count(ages) == PurgeResult(0, 0, 0, 0)
     return done
 
 
 def minted_next(state: State, number: int) -> int:
-    """The counter that the next operation on a record gets, as the dispatcher reckons it."""
+    """The counter that the next operation on a record gets, as the dispatcher computes it."""
     with state.begin() as tx:
         known = tx.bindings.counters(SCOPE, [number]), tx.intents.counters(SCOPE, [number])
         return 1 + max(counters.get(number, 0) for counters in known)
 
 
-def nightly(state: State, number: int, *, job: str = "nightly", status: Ending = "done") -> DueRun:
-    """A night that was due, and run, *number* days before `NOW`."""
+def execute(state: State, number: int, *, job: str = "daily", status: Ending = "done") -> DueRun:
+    """A scheduled run that was due and executed *number* days before `NOW`."""
     at = NOW - timedelta(days=number)
-    night = DueRun(job, at, at.date())
+    due_run = DueRun(job, at, at.date())
     run_id = run(state, at)
     with state.begin() as tx:
-        assert tx.scheduled_runs.begin(night, at=at)
+        assert tx.scheduled_runs.begin(due_run, at=at)
         if status != "running":
-            tx.scheduled_runs.finish(night, status, run_id, None, at=at)
-    return night
+            tx.scheduled_runs.finish(due_run, status, run_id, None, at=at)
+    return due_run
 
 
 def file(name: str, at: datetime, stamp: str) -> FileFacts:

@@ -18,7 +18,7 @@ from crossdock.state.upkeep import compact
 
 
 def test_compacting_gives_back_room(tmp_path: Path) -> None:
-    """Room that removed rows left is told, and the file is smaller by it afterwards; what is left can be read."""
+    """The space of removed rows is shown before and released afterwards; the other rows stay."""
     url = parse_url("sqlite:///state.db", tmp_path)
     create(url, PIN)
     with closing(State(url, PIN)) as state:
@@ -37,7 +37,7 @@ def test_compacting_gives_back_room(tmp_path: Path) -> None:
             assert sorted(tx.bindings.ids(SCOPE, range(1_000))) == list(range(10))
 
 
-def test_compacting_changes_nothing_that_is_told(state: State, state_url: StateUrl) -> None:
+def test_compacting_keeps_the_contents(state: State, state_url: StateUrl) -> None:
     """On both databases counts are the same afterwards, and the state can be written."""
     fill(state, 20)
     before = contents(state)
@@ -64,7 +64,7 @@ def test_a_server_looks_at_what_it_holds(state: State, state_url: StateUrl) -> N
 
 
 def test_compacting_never_works_beside_a_run(state: State, state_url: StateUrl) -> None:
-    """Whoever holds the run lock is left alone."""
+    """While a run holds the lease, compacting is refused."""
     with (
         closing(State(state_url, PIN)) as other,
         state.exclusive("test"),
@@ -73,8 +73,8 @@ def test_compacting_never_works_beside_a_run(state: State, state_url: StateUrl) 
         compact.compact(other, state_url)
 
 
-def test_a_reader_is_in_the_way_of_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While somebody reads an older state the file cannot shrink: that is told, with what to do."""
+def test_a_reader_blocks_compacting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process reads the state the file cannot shrink: an error says what to do."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
     url = parse_url("sqlite:///state.db", tmp_path)
     create(url, PIN)
@@ -82,7 +82,9 @@ def test_a_reader_is_in_the_way_of_compacting(tmp_path: Path, monkeypatch: pytes
         fill(state, 10)
         with other.look() as seen:
             assert seen.bindings.count() == {"product": 10}
-            with pytest.raises(StateError, match="cannot be compacted: another process is reading the state") as told:
+            with pytest.raises(
+                StateError, match="cannot be compacted: another process is reading the state"
+            ) as refused:
                 compact.compact(state, url)
-        assert "free disk space" in str(told.value.hint)
+        assert "free disk space" in str(refused.value.hint)
         compact.compact(state, url)

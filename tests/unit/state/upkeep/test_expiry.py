@@ -89,7 +89,7 @@ def test_a_removed_binding_holds_its_counter(state: State, state_url: StateUrl) 
 
 
 def test_a_later_operation_holds_the_counter(state: State, state_url: StateUrl) -> None:
-    """Of a record that is refused night after night one operation is left, the latest."""
+    """Of a record that is rejected in every run only the latest operation is left."""
     number = run(state)
     for counter in range(1, 6):
         settle(state, number, [item(1, counter), item(2, counter)], "rejected")

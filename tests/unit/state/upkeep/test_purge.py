@@ -32,7 +32,7 @@ from crossdock.state.upkeep import retention
 
 
 def test_a_purge_never_works_beside_a_run(state: State, state_url: StateUrl) -> None:
-    """Whoever holds the run lock is left alone."""
+    """While a run holds the lease, a purge is refused."""
     other = State(state_url, PIN)
     with state.exclusive("test"), pytest.raises(StateError, match="another run is using"):
         purging.purge(other, state_url, AGES)
@@ -60,8 +60,8 @@ def test_purged_data_is_gone_from_the_file(tmp_path: Path) -> None:
         assert CANARY.encode() not in bytes_of(tmp_path)
 
 
-def test_a_reader_is_told_to_be_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While somebody reads an older state the log cannot be emptied: that is an error, and a second purge does it."""
+def test_a_reader_blocks_the_purge_of_remnants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While another process reads the state the log cannot be emptied: an error; a second purge does it."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
     url = parse_url("sqlite:///state.db", tmp_path)
     create(url, PIN)

@@ -12,9 +12,9 @@ from tests.unit.state.upkeep.old_rows import (
     OLD,
     YOUNG,
     dead_letter,
+    execute,
     file,
     item,
-    nightly,
     purge,
     rows,
     run,
@@ -33,7 +33,7 @@ from crossdock.state.upkeep.retention import PurgeResult
 
 
 def test_old_dead_letters_lose_their_data(state: State, state_url: StateUrl) -> None:
-    """Why and where a record was refused stays, what it says goes; a younger letter keeps all."""
+    """The reason and the place of a rejection stay, the data goes; a newer dead letter keeps all."""
     number = run(state)
     with state.begin() as tx:
         tx.dead_letters.put([dead_letter(1)], run_id=number, at=OLD)
@@ -44,32 +44,32 @@ def test_old_dead_letters_lose_their_data(state: State, state_url: StateUrl) -> 
     assert (old["key"], old["code"], old["message"], old["source"], old["line"]) == (
         "K1",
         "bad_value",
-        "is none",
+        "is missing",
         "f",
         3,
     )
     assert (young["raw"]["rows"], young["mapped"]) == ([[CANARY]], {"name": CANARY})
 
 
-def test_old_nights_go_and_count_as_run(state: State, state_url: StateUrl) -> None:
-    """The last night of a job, those that tell how long it takes and one that has not ended stay; none runs again."""
-    rare = [nightly(state, number, job="rare") for number in (800, 700)]
-    old = [nightly(state, number) for number in range(160, 90, -10)]
-    open_ = nightly(state, 155, status="running")
-    young = [nightly(state, number) for number in (20, 10)]
-    skipped = nightly(state, 300, job="off", status="skipped"), nightly(state, 200, job="off", status="skipped")
+def test_old_scheduled_runs_go_and_count_as_finished(state: State, state_url: StateUrl) -> None:
+    """The last one of a job, those that estimate its duration and unfinished ones stay; no removed one runs again."""
+    rare = [execute(state, number, job="rare") for number in (800, 700)]
+    old = [execute(state, number) for number in range(160, 90, -10)]
+    open_ = execute(state, 155, status="running")
+    young = [execute(state, number) for number in (20, 10)]
+    skipped = execute(state, 300, job="off", status="skipped"), execute(state, 200, job="off", status="skipped")
     with state.look() as tx:
-        expected, last = tx.scheduled_runs.expected("nightly"), tx.scheduled_runs.last_finished("nightly")
+        expected, last = tx.scheduled_runs.expected("daily"), tx.scheduled_runs.last_finished("daily")
     done = purge(state, state_url)
     assert (done.nights_removed, done.runs_removed) == (len(old) - 3 + 1, len(old) - 3 + 1 + 1)
     with state.begin() as tx:
-        left = {(night.job, night.due) for night in tx.scheduled_runs.listed(limit=99)}
+        left = {(each.job, each.due) for each in tx.scheduled_runs.listed(limit=99)}
         assert left == {(each.job, each.due) for each in (*rare, *old[-3:], open_, *young, skipped[-1])}
-        assert (tx.scheduled_runs.expected("nightly"), tx.scheduled_runs.last_finished("nightly")) == (expected, last)
+        assert (tx.scheduled_runs.expected("daily"), tx.scheduled_runs.last_finished("daily")) == (expected, last)
         for gone in (*old[:-3], skipped[0]):
             assert not tx.scheduled_runs.begin(gone, at=NOW)
         assert tx.scheduled_runs.begin(open_, at=NOW)
-        assert tx.scheduled_runs.begin(DueRun("nightly", NOW, NOW.date()), at=NOW)
+        assert tx.scheduled_runs.begin(DueRun("daily", NOW, NOW.date()), at=NOW)
 
 
 def test_old_files_go_and_are_recognised(state: State, state_url: StateUrl) -> None:

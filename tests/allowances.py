@@ -1,4 +1,4 @@
-"""Allowances whose size is set, for tests that are about something else."""
+"""Allowances with a configured limit, for tests about something else."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
 
 
-def known(rate_per_s: float, burst: int) -> LimitEstimate:
+def configured(rate_per_s: float, burst: int) -> LimitEstimate:
     return LimitEstimate(rate_per_s, "set", burst, "set", most_per_s=rate_per_s, most_at_once=burst)
 
 
 def allowance(
     clock: Clock, rate_per_s: float = 1e6, burst: int = 10**6, *, ceiling: int = 100, priority: Priority = "batch"
 ) -> Allowance:
-    """An allowance of its own that a person has set; without numbers it is never used up."""
+    """An allowance with a bucket of its own; without numbers it is never used up."""
     return Allowance(
-        clock, MemoryStore(clock, BucketState.of(known(rate_per_s, burst))), ceiling=ceiling, priority=priority
+        clock, MemoryStore(clock, BucketState.of(configured(rate_per_s, burst))), ceiling=ceiling, priority=priority
     )

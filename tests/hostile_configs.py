@@ -32,7 +32,7 @@ from crossdock_connectors.warehouse.streams import WarehouseStream
 ROOT = Path(__file__).parents[1]
 MAX_BYTES = 400_000_000
 _PLACE = re.compile(r"c\.yaml:[0-9]+:[0-9]+: ")
-_WHOLE_FILE = ("is empty or no mapping of sections", "is larger than")  # what has no line and column
+_WHOLE_FILE = ("is empty or not a mapping of sections", "is larger than")  # what has no line and column
 
 COMPARED_SNAPSHOTS = """
 jobs:

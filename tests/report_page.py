@@ -1,4 +1,4 @@
-"""A report as somebody reads it who has only the standard library, and runs to report on."""
+"""Reads a report with the standard library's HTML parser, and makes runs to report on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HIDDEN, HIDDEN_SHOWN = "A\x00\x1b[31m\u202egpj\u2066\u200b\x85", r"A\x00\x1b[31m
 
 
 class Page(HTMLParser):
-    """What a page consists of; its tags are closed in order.
+    """A parsed page; its tags must be closed in order.
 
     Attributes:
         tags: All that occur.
@@ -83,7 +83,7 @@ class Page(HTMLParser):
             self.summaries[-1] += data
 
     def under(self, *head: str) -> list[list[str]]:
-        """The lines of all tables whose head begins so."""
+        """The lines of all tables whose head begins with *head*."""
         return [line for table in self.tables if table[0][: len(head)] == list(head) for line in table[1:]]
 
 
@@ -131,7 +131,7 @@ def start(tx: Transaction, *, days: int = 0) -> int:
 def finish(
     tx: Transaction, run_id: int, *, error: str | None = None, timings: dict[str, Any] | None = None, **terms: int
 ) -> RunRecord:
-    """End a run after an hour; *terms* are of its records' account, which balances by what was read."""
+    """Finish a run after an hour; *terms* are of its records, and as many are read."""
     tally = Tally(rows_read=sum(terms.values()), rows_in_records=sum(terms.values()))
     tally.count("read", sum(terms.values()))
     for term, number in terms.items():
@@ -154,7 +154,7 @@ def finish(
 
 
 def multiplied(database: Path, number: int) -> None:
-    """Add *number* dead letters of three reasons, made by the database from the one that is there."""
+    """Add *number* dead letters with three reasons, copied by the database from the existing one."""
     with closing(sqlite3.connect(database)) as connection, connection:
         names = [row[1] for row in connection.execute("PRAGMA table_info(dead_letters)")]
         made = {

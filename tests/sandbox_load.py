@@ -1,4 +1,4 @@
-"""Invoices in numbers: a sandbox in a process of its own, and a load of raw HTTP over many connections."""
+"""Load on a sandbox in its own process: raw HTTP over many connections."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ serve(Path(sys.argv[1]), SandboxSettings(rate_per_min=10**9, burst=10**9))
 
 @dataclass(frozen=True)
 class Platform:
-    """Where a sandbox is, and as whom it is asked."""
+    """The address of a sandbox, and a credential."""
 
     base_url: str
     tenant: str
@@ -48,7 +48,7 @@ class Platform:
             return json.load(answer)
 
     def invoice(self, lines: int = 1) -> str:
-        """The JSON text of an invoice with a product on each line; customer and products are made for it."""
+        """The JSON text of an invoice with a product on each line; customer and products are created for it."""
         customer = self.call("POST", "/api/v1/sales/customers", '{"externalId":"c","name":"n"}')["id"]
         body = '{{"externalId":"p{0}","sku":"s{0}","name":"n"}}'
         products = [self.call("POST", "/api/v1/catalog/products", body.format(number))["id"] for number in range(lines)]
@@ -58,7 +58,7 @@ class Platform:
         return f'{{"customerId":"{customer}","currency":"EUR","items":[{items}]}}'
 
     def effects(self) -> Iterator[dict[str, Any]]:
-        """Every effect on an invoice that the witness has seen."""
+        """Every effect on an invoice in the effects log."""
         after = 0
         while page := self.call("GET", f"/_sandbox/effects?resource=invoice&limit=1000&after={after}")["data"]:
             yield from page
@@ -72,10 +72,10 @@ class Platform:
         connections: int,
         answered: Callable[[int], object] = lambda _: None,
     ) -> dict[str, bytes | None]:
-        """Create an invoice under each of the *keys*, until they are used up or nobody listens any more.
+        """Create an invoice under each of the *keys*, until there are no more or the server stops listening.
 
-        Returns the whole answer to each request that was sent, None where there was none. *answered* is called with
-        the number of answers after each.
+        Returns the raw response to each request that was sent, or None. *answered* is called with the number of
+        responses after each.
         """
         answers: dict[str, bytes | None] = {}
         left, count = iter(keys), 0
@@ -131,7 +131,7 @@ class _Wire:
 
 @contextmanager
 def process(data_dir: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """A sandbox that no limit holds back, pinned to the core that is given, if any, and its ready line."""
+    """A sandbox without a rate limit, pinned to the given core, if any, and its ready line."""
     command = [sys.executable, "-c", PROGRAM, str(data_dir), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         try:

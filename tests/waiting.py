@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-WITHIN_S = 60.0
+WITHIN_S = 300.0
 
 
 def eventually(holds: Callable[[], bool], within_s: float = WITHIN_S) -> None:

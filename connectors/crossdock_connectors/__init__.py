@@ -1,1 +1,1 @@
-"""The connectors that come with crossdock; they use the same door as everybody's."""
+"""The connectors that come with crossdock, built on the same public interface as all others."""

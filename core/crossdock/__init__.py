@@ -1,6 +1,8 @@
 """crossdock moves records from legacy warehouses, shops and 3PLs onto an enterprise platform.
 
-This is what connector authors import; each name is loaded when it is first used, so that commands start fast.
+A connector is written with the names of this module: `Connector`, `Stream`, `Settings`, `Context`, `RawBatch`, `Record`
+and the drafts of the platform's resources. `crossdock.sources` has files and paged HTTP, `crossdock.testing` servers to
+test with. A name is imported when it is first used, so that commands start fast.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossdock.config_file import ConfigModel, SecretRef
-    from crossdock.connector import Connector, Context, Finding, Settings, Stream
+    from crossdock.connector import Connector, Context, FailureLimits, Finding, GoneLimits, Settings, Stream
     from crossdock.declared import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
@@ -27,58 +29,33 @@ if TYPE_CHECKING:
         WarehouseBinDraft,
     )
 
-_HOMES = {
-    "crossdock.config_file": ("ConfigModel", "SecretRef"),
-    "crossdock.connector": ("Connector", "Context", "Finding", "Settings", "Stream"),
-    "crossdock.declared": ("DeclaredStream", "StreamConfig"),
-    "crossdock.errors": ("CrossdockError", "RecordError", "RefusedError"),
-    "crossdock.mapping.convert": ("convert",),
-    "crossdock.mapping.repairs_and_filters": ("Filter", "Repair"),
-    "crossdock.records": ("RawBatch", "Record"),
-    "crossdock.resources": (
-        "CustomerDraft",
-        "InventoryLotDraft",
-        "InvoiceDraft",
-        "LedgerAccountDraft",
-        "OrderDraft",
-        "ProductDraft",
-        "Reference",
-        "WarehouseBinDraft",
-    ),
+_NAMES = {
+    "config_file": "ConfigModel SecretRef",
+    "connector": "Connector Context FailureLimits Finding GoneLimits Settings Stream",
+    "declared": "DeclaredStream StreamConfig",
+    "errors": "CrossdockError RecordError RefusedError",
+    "mapping": "convert",
+    "mapping.repairs_and_filters": "Filter Repair",
+    "records": "RawBatch Record",
+    "resources": "CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft OrderDraft ProductDraft Reference"
+    " WarehouseBinDraft",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ConfigModel",
-    "Connector",
-    "Context",
-    "CrossdockError",
-    "CustomerDraft",
-    "DeclaredStream",
-    "Filter",
-    "Finding",
-    "InventoryLotDraft",
-    "InvoiceDraft",
-    "LedgerAccountDraft",
-    "OrderDraft",
-    "ProductDraft",
-    "RawBatch",
-    "Record",
-    "RecordError",
-    "Reference",
-    "RefusedError",
-    "Repair",
-    "SecretRef",
-    "Settings",
-    "Stream",
-    "StreamConfig",
-    "WarehouseBinDraft",
-    "convert",
-]
+    "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream", "FailureLimits",
+    "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft", "OrderDraft",
+    "ProductDraft", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair", "SecretRef", "Settings",
+    "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'crossdock' has no attribute {name!r}")
-    home = import_module(_HOME_OF[name])
-    return home if name == "convert" else getattr(home, name)
+    home = _HOME_OF[name]
+    return import_module(f"{home}.convert") if name == "convert" else getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})  # also what was not used yet, for help() and completion

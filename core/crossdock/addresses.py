@@ -1,4 +1,4 @@
-"""Addresses in a config, checked before anything is sent there. No refusal repeats one: it may hold a secret."""
+"""Checks of addresses in a config. No error repeats an address: it may hold a secret."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NO_USER = f"{_AN_ADDRESS}, and must not hold a user or a password: refer to a s
 _MEMBER = re.compile(r"([\w.-]{1,64})\s*=")
 _SECRET = re.compile("pass(?!file)|pwd|secret|token|credential|scram_|api_?key|access_?key|signature")
 _SECRET_IN_QUERY = frozenset({"key", "sig", "code"})
-_MOST_ENCODED = 5  # times that an address is percent-encoded, before we stop looking
+_MOST_ENCODED = 5  # levels of percent-encoding that are undone
 
 
 def host_name(text: str) -> str:
-    """*text*, if it names a host.
+    """*text*.
 
     Raises:
-        ValueError: If it cannot.
+        ValueError: If it is not a host name or an IP address.
     """
     if len(text) > 253 or not (_HOST.fullmatch(text) or _is_ip(text)):
         raise ValueError("must be a host name or an IP address")
@@ -36,10 +36,10 @@ HostName = Annotated[str, AfterValidator(host_name)]
 
 
 def mailbox(text: str) -> str:
-    """*text*, if it is a mail address without a name beside it.
+    """*text*.
 
     Raises:
-        ValueError: If it is not.
+        ValueError: If it is not a mail address, or has a display name.
     """
     if not _MAILBOX.fullmatch(text):
         raise ValueError("must be a plain mail address such as ops@example.com")
@@ -47,10 +47,10 @@ def mailbox(text: str) -> str:
 
 
 def web_address(url: str) -> str:
-    """*url*, if it is one that secrets and data may be sent to: https, or http on this machine.
+    """*url*, to which secrets and data may be sent.
 
     Raises:
-        ValueError: If it is not.
+        ValueError: If it is neither https nor http on this machine, or is malformed.
     """
     parts = without_user(url)
     try:
@@ -65,10 +65,10 @@ def web_address(url: str) -> str:
 
 
 def endpoint(url: str) -> str:
-    """*url*, if it is a web address that paths or forms are sent to, so it has no query.
+    """*url*, to which paths are appended or forms are sent.
 
     Raises:
-        ValueError: If it is not.
+        ValueError: If it is not a `web_address`, or has a query.
     """
     if "?" in web_address(url):
         raise ValueError(f"{_AN_ADDRESS}, without a query")
@@ -76,10 +76,10 @@ def endpoint(url: str) -> str:
 
 
 def without_user(url: str) -> SplitResult:
-    """The parts of *url*, in which no user and no password stands, not even an empty one.
+    """The parts of *url*.
 
     Raises:
-        ValueError: If one does, or *url* has no such parts.
+        ValueError: If it has a user or a password, even an empty one, or cannot be parsed.
     """
     try:
         parts = urlsplit(url)
@@ -91,12 +91,12 @@ def without_user(url: str) -> SplitResult:
 
 
 def names_secret(address: str) -> bool:
-    """Whether ``NAME=VALUE`` stands anywhere in *address*, where NAME is that of a secret, however it is spelled."""
+    """Whether *address* contains ``NAME=VALUE`` with a NAME that is usual for a secret, in any case or encoding."""
     return any(_SECRET.search(name) for name in _members(address))
 
 
 def asks_with_secret(url: str) -> bool:
-    """Whether the query of a web address has a parameter for a secret; such addresses are secrets as a whole."""
+    """Whether the query of a web address has a parameter for a secret; such an address is a secret itself."""
     return names_secret(url) or any(name in _SECRET_IN_QUERY for name in _members(url))
 
 
@@ -105,7 +105,7 @@ def _members(address: str) -> list[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """True if *host* surely is this machine."""
+    """Whether *host* is certainly this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -113,7 +113,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _decoded(text: str) -> str:
-    """*text* without percent-encoding, even where it was encoded more than once."""
+    """*text* without percent-encoding, even if it was encoded repeatedly."""
     for _ in range(_MOST_ENCODED):
         if (plain := unquote(text)) == text:
             break

@@ -1,4 +1,4 @@
-"""Time as an argument: everything that reads or spends time is given a clock."""
+"""Time as an argument: everything that reads the time or waits is given a clock."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What crossdock needs of time."""
+    """A source of time."""
 
     def now(self) -> datetime:
         """The present instant, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start that never run backwards, and go on while the machine is suspended."""
+        """Seconds from an arbitrary start; they never decrease, and include time while the machine is suspended."""
 
     def sleep(self, seconds: float) -> None:
-        """Return after *seconds*, at once for zero and less."""
+        """Return after *seconds*; at once if they are not positive."""
 
 
 # macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts suspended time, unlike time.monotonic() there and on Linux
@@ -25,7 +25,7 @@ _SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """The machine's clock; `monotonic` is the time since it started, the same for all of its processes."""
+    """The machine's clock; `monotonic` is the time since its start, the same for all processes."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

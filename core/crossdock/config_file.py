@@ -1,6 +1,6 @@
-"""A config file -> models: every finding has file, line and column.
+"""A config file -> models; every finding has file, line and column.
 
-Unknown and repeated keys are refused, secrets are references and never literals.
+Unknown and repeated keys are refused; secrets are references, never literals.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_BYTES = 1 << 20
 """Of a config file."""
 MAX_SECRET_BYTES = 64 << 10
 MAX_S = 1_000_000_000
-"""Seconds at most in any setting, which clocks and sockets can still count with."""
+"""The most seconds of any setting, within the range of clocks and sockets."""
 _SHOWN_FINDINGS = 50
 _SHOWN_CHARACTERS = 500
 NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
@@ -43,7 +43,7 @@ _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 
 class ConfigModel(BaseModel):
-    """Base of everything a config file may say: frozen, unknown keys refused with the nearest known name."""
+    """Base of all config models: frozen, unknown keys refused with the nearest known name."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
@@ -62,21 +62,20 @@ class ConfigModel(BaseModel):
             known = [field.alias or name for name, field in cls.model_fields.items()]
             for key in data:
                 if key not in known and key not in cls.model_fields:
-                    raise PydanticCustomError(
-                        "unknown_key", "{advice}", {"key": key, "advice": unknown(str(key), known)}
-                    )
+                    advice = unknown(str(key), known)
+                    raise PydanticCustomError("unknown_key", "{advice}", {"key": key, "advice": advice})
         return data
 
 
 def unknown(name: str, known: list[str]) -> str:
-    """Say that *name* is not known, with the nearest known name or all of them."""
+    """A message for an unknown *name*, with the nearest known name or all of them."""
     close = get_close_matches(name, known, n=1)
     return f"unknown key; did you mean {close[0]!r}?" if close else f"unknown key; known: {', '.join(sorted(known))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A reference to a secret: ``env:NAME`` or ``file:PATH``. The secret itself is read only when it is needed."""
+    """A reference to a secret, ``env:NAME`` or ``file:PATH``, which is read only when it is needed."""
 
     reference: str
     folder: Path
@@ -97,18 +96,16 @@ class Secret:
         try:
             path = self.folder / Path(name).expanduser()
         except RuntimeError:
-            raise ConfigError(f"the secret {self.reference} is of a user who has no home here") from None
+            raise ConfigError(f"the secret {self.reference} is in the home of an unknown user") from None
         try:
             with open_regular(path) as file:
                 if os.fstat(file.fileno()).st_mode & 0o077:
-                    raise ConfigError(
-                        f"others may read the secret {self.reference}", where=str(path), hint=f"chmod 600 {path}"
-                    )
+                    message = f"others may read the secret {self.reference}"
+                    raise ConfigError(message, where=str(path), hint=f"chmod 600 {path}")
                 text = read_bounded(file, MAX_SECRET_BYTES).decode().strip()
         except OSError as error:
-            raise ConfigError(
-                f"the secret {self.reference} cannot be read: {error.strerror}", where=str(path)
-            ) from error
+            message = f"the secret {self.reference} cannot be read: {error.strerror}"
+            raise ConfigError(message, where=str(path)) from error
         except UnicodeDecodeError:
             raise ConfigError(f"the secret {self.reference} is not UTF-8 text", where=str(path)) from None
         if not text:
@@ -116,14 +113,14 @@ class Secret:
         return text
 
     def reveal_token(self) -> str:
-        """The secret, fit for an HTTP header: one word of printable ASCII.
+        """The secret, checked for use in an HTTP header: one word of printable ASCII.
 
         Raises:
-            ConfigError: See `reveal`; or if it is no such word.
+            ConfigError: See `reveal`; or if it is not such a word.
         """
         value = self.reveal()
         if not (value.isascii() and value.isprintable() and " " not in value):
-            raise ConfigError(f"{self.reference} holds blanks or characters that no header can carry")
+            raise ConfigError(f"{self.reference} contains blanks or characters that are not allowed in a header")
         return value
 
 
@@ -132,9 +129,8 @@ def _secret(value: Any, info: ValidationInfo) -> Secret:
         return value
     kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
     if kind not in {"env", "file"} or not name:
-        raise PydanticCustomError(
-            "literal_secret", "a secret is never written here: refer to it by env:NAME or file:PATH"
-        )
+        message = "a secret is never written here: refer to it by env:NAME or file:PATH"
+        raise PydanticCustomError("literal_secret", message)
     folder = info.context["folder"] if info.context else Path()
     return Secret(value, folder)
 
@@ -148,7 +144,7 @@ def _path(value: Any, info: ValidationInfo) -> Any:
     try:
         return info.context["folder"] / Path(value).expanduser()
     except RuntimeError:
-        raise ValueError("begins with ~ and the name of a user who has no home here") from None
+        raise ValueError("begins with ~ and the name of an unknown user") from None
 
 
 ConfigPath = Annotated[Path, BeforeValidator(_path)]
@@ -156,7 +152,7 @@ ConfigPath = Annotated[Path, BeforeValidator(_path)]
 
 
 def is_name(text: str) -> bool:
-    """Whether *text* is fit for a connection, stream, job or namespace: see `Name`."""
+    """Whether *text* is valid as the name of a connection, stream, job or namespace: see `Name`."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -167,7 +163,7 @@ def _name(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"})]
-"""1 to 63 ASCII letters, digits, ``_`` and ``-``: fit for command lines, file names and the columns of the state."""
+"""1 to 63 ASCII letters, digits, ``_`` and ``-``: valid in command lines, file names and the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +184,7 @@ class Document:
         return self.path.parent
 
     def where(self, place: Place) -> str:
-        """``file:line:column`` of *place*, or of the nearest thing around it."""
+        """``file:line:column`` of *place*, or of the nearest place around it."""
         while place not in self.places:
             place = place[:-1]
         line, column = self.places[place]
@@ -211,24 +207,24 @@ class Document:
     def _finding(self, place: Place, item: Any) -> str:
         key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
         parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
-        parts = tuple(part for part in parts if part != "[key]")  # what pydantic adds where a key itself is wrong
+        parts = tuple(part for part in parts if part != "[key]")  # added by pydantic where a key itself is wrong
         for number, part in enumerate(parts, 1):
             if number == len(parts) or not self._is_choice(place, part, parts[number]):
                 place = (*place, part)
         named = f"{'.'.join(map(str, place))}: " if place else ""
-        return f"{self.where(place)}: {named}{_said(item)}"
+        return f"{self.where(place)}: {named}{_message(item)}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
-        """True if *part* names the choice of a union in pydantic's path, and is no part of the file's."""
+        """Whether *part* of pydantic's path names a choice of a union, and is not in the file."""
         here = (*place, part)
         return here not in self.places or ((*here, following) not in self.places and (*place, following) in self.places)
 
 
-def _said(item: Any) -> str:
-    """Pydantic's finding in the words of someone who writes a config file; never with the value."""
+def _message(item: Any) -> str:
+    """Pydantic's finding in terms of the config file; never with the value."""
     if item["type"] == "string_type":
         return "is empty" if item["input"] is None else "must be text (quote numbers and words such as yes and no)"
-    said = {
+    messages = {
         "too_short": "name at least one",
         "tuple_type": "must be a list: [NAME]",
         "missing": "is missing",
@@ -239,8 +235,8 @@ def _said(item: Any) -> str:
     }
     if item["type"] == "union_tag_invalid":
         return f"unknown kind; known: {item['ctx']['expected_tags']}"
-    if item["type"] in said:
-        return said[item["type"]]
+    if item["type"] in messages:
+        return messages[item["type"]]
     message: str = item["msg"].removeprefix("Value error, ")
     return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]} ..."
 
@@ -249,7 +245,7 @@ def read(path: Path) -> Document:
     """Read a config file, of at most `MAX_BYTES`.
 
     Raises:
-        ConfigError: If it is missing, is not a YAML mapping, repeats a key, or exceeds a bound of `yamltree`.
+        ConfigError: If it is missing, is not a YAML mapping, repeats a key, or exceeds a limit of `yaml_reader`.
     """
     try:
         with path.open("rb") as file:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, GetPydanticSchema
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
@@ -22,26 +22,26 @@ OnGone = Literal["nothing", "archive", "delete"]
 
 
 class GoneLimits(ConfigModel):
-    """When records that a snapshot no longer lists are removed without a person's approval."""
+    """Limits within which records that a snapshot no longer lists are removed without approval; all must hold."""
 
     at_most: Annotated[int, Field(ge=0)] = 100
-    """So many records of one snapshot."""
+    """Number of records of one snapshot."""
     at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
-    """Such a share of the records that the stream had on the platform after the snapshot before; both limits hold."""
+    """Share of the records that the stream had on the platform after the previous snapshot."""
     rows_within_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
-    """Where no trailer counts a snapshot's rows: how far their number may be from that of each of the last three."""
+    """Where no trailer counts a snapshot's rows: how far their number may differ from each of the last three."""
 
 
 class FailureLimits(ConfigModel):
-    """At how many records the code of a mapping may fail before its stream stops: it stops beyond both limits.
+    """The number of records at which the code of a mapping may fail; beyond both limits its stream stops.
 
-    Records that were refused by an earlier run, and come again as they were, do not count.
+    Records that an earlier run refused, and that come again unchanged, do not count.
     """
 
     at_most: Annotated[int, Field(ge=0)] = 20
-    """So many records of one run."""
+    """Number of records of one run."""
     at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
-    """Such a share of the records that are new, changed or waiting in it."""
+    """Share of the records that are new, changed or waiting in the run."""
 
     def exceeded(self, failed: int, records: int) -> bool:
         return failed > self.at_most and failed * 100 > self.at_most_percent * records
@@ -53,12 +53,52 @@ def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | Non
     if on_gone == "nothing":
         return None
     if kind.write_once:
-        return f"has no place here: an {resource} is written once, and never archived or deleted"
+        return f"must be nothing: an {resource} is written once, and never archived or deleted"
     if mode != "snapshot":
-        return "needs mode: snapshot; only what always lists everything shows that a record is gone"
+        return "needs mode: snapshot; only a stream that lists everything shows that a record is gone"
     if on_gone == "archive" and "active" not in kind.draft.model_fields:
         return f"archive is impossible: {resource} has no member active; choose nothing or delete"
     return None
+
+
+_Texts = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
+Columns = Annotated[_Texts, Field(min_length=1)]
+
+
+class StreamFacts:
+    """What is declared about a stream: attributes of a class in code, keys of a section in a config file.
+
+    The facts of `Stream`, `crossdock.declared.StreamConfig` and `crossdock.declared.DeclaredStream`, declared once.
+    """
+
+    resource: ResourceName
+    """What its records become."""
+    mode: Mode
+    """``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records."""
+    key: Columns
+    """The columns that identify a record."""
+    group_by: Columns | None = None
+    """Rows of one file with the same key make one record, such as an invoice and its lines. The same columns as key."""
+    order_by: Columns | None = None
+    """Columns, compared as text, that tell which row of a key is the newest; else the last one read is."""
+    columns: Mapping[str, Repair] = {}
+    """Repairs by column, applied before key, filters and mapping."""
+    skip: Mapping[str, Filter] = {}
+    """Rows to leave out, by the name under which they are counted; the first filter that matches counts."""
+    fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
+    """``xxh3_64`` misses one change in about 2**64, ``xxh3_128`` practically none."""
+    duplicates: Literal["refuse", "last"] = "refuse"
+    """What to do with a snapshot that lists a key twice with different rows, where ``order_by`` does not decide."""
+    adopt: Literal["never", "external_id"] = "never"
+    """``external_id`` takes over a record that the platform has under our external id; else it is a conflict."""
+    personal: _Texts = ()
+    """Members of the resource whose values are personal in this stream and must not be shown."""
+    on_gone: OnGone = "nothing"
+    """What to do with a record that a snapshot no longer lists; ``archive`` sets active to false."""
+    gone: GoneLimits = GoneLimits()
+    """Limits within which that is done without approval."""
+    mapping_failed: FailureLimits = FailureLimits()
+    """The number of records at which the code of the mapping may fail before the stream stops."""
 
 
 class Settings(ConfigModel):
@@ -66,7 +106,7 @@ class Settings(ConfigModel):
 
     kind: str
     namespace: Name | None = None
-    """Where this connection's record keys are unique; its name without it. Connections that share keys share one."""
+    """The scope in which this connection's record keys are unique; default: its name. Connections may share one."""
 
 
 S = TypeVar("S", bound=Settings)
@@ -75,103 +115,73 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Context(Generic[S]):
-    """What a stream is given when it reads.
+    """What a stream may use while it reads.
 
     Attributes:
-        settings: Of the connection.
-        connection: Its name.
-        place: Clock, progress, folders, and what was taken in before.
+        settings: The connection's settings.
+        connection: The connection's name.
+        run: What the run gives its sources: clock, progress, folders, intake log.
     """
 
     settings: S
     connection: str
-    place: SourceContext
+    run: SourceContext
     _shared: dict[object, Any] = field(default_factory=dict)
 
     def shared(self, name: object, make: Callable[[], T]) -> T:
-        """What *make* gives, made once in a run and shared by the streams of the connection."""
+        """The result of *make*, called once in a run and shared by all streams of the connection."""
         if name not in self._shared:
             self._shared[name] = make()
         value: T = self._shared[name]
         return value
 
 
-class Stream(ABC, Generic[S]):
-    """One kind of record of a connector. Facts are attributes; only reading and mapping are methods.
+class Stream(StreamFacts, ABC, Generic[S]):
+    """One kind of record of a connector. Facts are attributes (see `StreamFacts`); reading and mapping are methods.
 
     Attributes:
         name: In configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or ``-`` first.
-        resource: What its records become.
-        mode: ``snapshot`` always lists everything, ``incremental`` what changed since a cursor, ``append`` brings some
-            records, new or changed, and absence means nothing.
-        key: The columns that name a record.
-        group_by: The key columns again, where several rows of one file or page make one record; else empty.
-        order_by: Columns that say which of several rows (or groups) of one key is the newest, compared as text;
-            without them the last one read is.
-        columns: Repairs by column, before anything else looks at it.
-        skip: Filters by name; a row counts under the first that matches.
         uses: The columns whose change makes a record changed; None for all of them.
-        fingerprint: ``xxh3_64`` misses a change once in about 2**64 changes; ``xxh3_128`` never in practice.
-        duplicates: What becomes of a snapshot in which two rows of one key differ and ``order_by`` does not decide:
-            ``refuse`` it, or let the ``last`` row count.
-        adopt: ``external_id`` takes over a record that the platform already has under our name for it; by ``never`` it
-            is refused as a conflict.
-        personal: Members of the resource, by their wire names, that are personal here though they are not in general;
-            their values are not shown.
-        on_gone: What becomes of a record that a snapshot no longer lists; ``archive`` makes it inactive, where its
-            resource has ``active``.
-        gone: When that may be done without a person.
-        mapping_failed: At how many records `to_resource` may fail before the stream stops.
-        mapping_version: To be raised with every change of `to_resource`, so that records are looked at again.
+        mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
     """
 
     name: str
-    resource: ResourceName
-    key: Sequence[str]
     mode: Mode = "incremental"
-    group_by: Sequence[str] = ()
-    order_by: Sequence[str] = ()
-    columns: Mapping[str, Repair] = {}
-    skip: Mapping[str, Filter] = {}
     uses: Sequence[str] | None = None
-    fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
-    duplicates: Literal["refuse", "last"] = "refuse"
-    adopt: Literal["never", "external_id"] = "never"
-    personal: Sequence[str] = ()
-    on_gone: OnGone = "nothing"
-    gone: GoneLimits = GoneLimits()
-    mapping_failed: FailureLimits = FailureLimits()
     mapping_version: str = "1"
 
     @abstractmethod
     def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch]:
-        """Read. *since* is the cursor of the last batch that was settled, None at first.
+        """Read the source.
+
+        Args:
+            since: The cursor of the last settled batch; None at first.
 
         Raises:
             RemoteError: If the source fails.
-            RefusedError: If what it gives must not be taken.
+            RefusedError: If its data must not be taken in.
         """
 
     @abstractmethod
     def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
-        """Map: a draft of the stream's resource, or its members. No I/O, no clock, no settings.
+        """Map a record to a draft of the stream's resource, or to its members. No I/O, no clock, no settings.
 
         Raises:
-            RecordError: If the record cannot be mapped; it becomes a dead letter. So it does with the reason
-                ``mapping_failed`` after any other exception, and beyond `mapping_failed` of them the stream stops.
+            RecordError: If the record cannot be mapped; it becomes a dead letter. After any other exception it becomes
+                one with the reason ``mapping_failed``; beyond the limits `mapping_failed` the stream stops.
         """
 
     def finished(self, ctx: Context[S]) -> None:
-        """Called once every record that was read is settled, or kept in the state."""
+        """Called when every record that was read is settled or kept in the state."""
 
     @property
     def version(self) -> str:
-        """Changes whenever the same rows could give another record or another draft."""
+        """A hash that changes whenever the same rows could give another record or draft."""
         facts = {
             "resource": self.resource,
             "key": list(self.key),
-            "group_by": list(self.group_by),
-            "order_by": list(self.order_by),
+            "group_by": list(self.group_by or ()),
+            "order_by": list(self.order_by or ()),
             "columns": {name: repair.model_dump(exclude_none=True) for name, repair in self.columns.items()},
             "skip": {name: rule.model_dump(exclude_none=True) for name, rule in self.skip.items()},
             "uses": None if self.uses is None else sorted(self.uses),
@@ -187,13 +197,13 @@ class Stream(ABC, Generic[S]):
             RecordError: See `to_resource`.
             pydantic.ValidationError: If its members break a rule.
         """
-        made = self.to_resource(record.copy())  # what is stored of the record stays as it was read
+        made = self.to_resource(record.copy())  # the mapping must not change the record that is stored
         return RESOURCES[self.resource].draft.model_validate(made)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of ``crossdock check``: *text* says what was looked at and found."""
+    """One line of ``crossdock check``: *text* says what was checked and found."""
 
     ok: bool
     text: str
@@ -207,8 +217,7 @@ class Connector(Generic[S]):
         name: The ``kind`` in configs, and the name of the entry point.
         settings: Its settings model.
         streams: Its streams for one connection's settings.
-        check: Looks whether the system can be reached and read with these settings; yields findings, raises nothing
-            but `CrossdockError`.
+        check: Tests whether the system can be reached and read with these settings; raises only `CrossdockError`.
     """
 
     name: str

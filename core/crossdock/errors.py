@@ -1,18 +1,18 @@
-"""What can go wrong, grouped by what the engine does about it.
+"""All errors, grouped by what the engine does about them.
 
 CrossdockError
-├── ConfigError            a person must edit a file or a command (exit 2)
+├── ConfigError            a file or a command must be edited (exit 2)
 │   └── FindingsError      several places of a config file
 ├── StateError             the state is missing, locked, newer, or another platform's (exit 3)
-├── RefusedError           taken in, it could do harm: a short, growing or damaged file (exit 4)
-├── RecordError            one record is bad: it becomes a dead letter, the run carries on
+├── RefusedError           an input that could do harm: a short, growing or damaged file (exit 4)
+├── RecordError            one record is bad: it becomes a dead letter, the run continues
 ├── ConnectorError         the code of a connector failed (exit 3)
 ├── RemoteError            the other system failed (exit 3)
-│   ├── UnauthorizedError  it does not accept who we are; asking again is pointless
+│   ├── UnauthorizedError  it does not accept our credentials; a retry is pointless
 │   ├── UnavailableError   it may answer later
-│   └── ClockError         its clock and ours differ, so that dates cannot be trusted
-├── StoppedError           a person or the machine asked for an end (exit 130)
-└── InternalError          a promise of ours is broken: a tally that does not balance (exit 70)
+│   └── ClockError         its clock and ours differ too much to trust dates
+├── StoppedError           the run was asked to stop (exit 130)
+└── InternalError          a defect of crossdock, such as a tally that does not balance (exit 70)
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from crossdock.printable import printable
 
 
 class CrossdockError(Exception):
-    """Base of every error a user may meet.
+    """Base of all errors shown to users.
 
-    Its texts may quote other systems, files and configs. Each is made `printable`, so that it forges no line, and both
-    databases take it.
+    Its texts may quote other systems, files and configs; they are made `printable`.
 
     Args:
-        message: What happened, as a sentence without the place.
+        message: What happened, without the place.
         where: The place: ``file:line:column``, a config path, a host.
         hint: What to do about it.
     """
@@ -48,13 +47,13 @@ class CrossdockError(Exception):
 
 
 class ConfigError(CrossdockError):
-    """A person must edit a file or a command."""
+    """A file or a command must be edited."""
 
     exit_code = 2
 
 
 class FindingsError(ConfigError):
-    """Several findings in one config file: a line for each, which has its place."""
+    """Several findings in one config file, a line each with its place."""
 
     def __init__(self, findings: Iterable[str]) -> None:
         lines = [printable(finding) for finding in findings]
@@ -72,11 +71,11 @@ class StateError(CrossdockError):
 
 
 class StateBusyError(StateError):
-    """Another run is at work on the state."""
+    """Another run is using the state."""
 
 
 class RefusedError(CrossdockError):
-    """An input is refused as a whole because taking it could do harm; nothing of it has entered."""
+    """An input is refused as a whole because it could do harm; nothing of it was taken in."""
 
     exit_code = 4
 
@@ -99,13 +98,13 @@ class RecordError(CrossdockError):
         self.line: int | None = None
 
     def at(self, line: int) -> RecordError:
-        """The same error, with the line of the row that it speaks of."""
+        """Set the line of the row with the error; returns the error itself."""
         self.line = line
         return self
 
 
 class ConnectorError(CrossdockError):
-    """The code of a connector raised an exception that it should not, outside of a mapping."""
+    """The code of a connector, outside of a mapping, raised an unexpected exception."""
 
     exit_code = 3
 
@@ -121,20 +120,20 @@ class UnauthorizedError(RemoteError):
 
 
 class UnavailableError(RemoteError):
-    """The other system cannot be reached or does not work now; it may later."""
+    """The other system cannot be reached or is out of service for now."""
 
 
 class ClockError(RemoteError):
-    """The other system's clock and ours differ by too much to trust a date."""
+    """The other system's clock and ours differ too much to trust a date."""
 
 
 class StoppedError(CrossdockError):
-    """The run was asked to end before its work was done; everything it did is kept."""
+    """The run was asked to stop before it was finished; everything it did is kept."""
 
     exit_code = 130
 
 
 class InternalError(CrossdockError):
-    """A promise of crossdock itself is broken."""
+    """A defect of crossdock."""
 
     exit_code = 70

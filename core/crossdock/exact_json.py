@@ -1,11 +1,10 @@
-"""JSON in and out, exact: numbers are `Decimal` or `int`, never float (law 5).
+"""Exact JSON: numbers are `Decimal` or `int`, never float (law 5).
 
-One value has one text: keys are sorted, no white space, decimals without exponent or trailing zeros
-(``6``, not ``6.0`` or ``6E0``). These bytes feed request bodies and fingerprints.
+Each value has one text: keys are sorted, no white space, decimals without exponent or trailing zeros (``6``, not
+``6.0`` or ``6E0``). These bytes are request bodies and the input of fingerprints.
 
-What is read and what is written has bounds, which RFC 8259 section 9 leaves to the implementation: `MAX_EXPONENT` for
-numbers, `MAX_DEPTH` and `MAX_VALUES` for what is nested or listed. Beyond them a small text could take gigabytes, hours
-or the whole stack.
+Numbers (`MAX_EXPONENT`), nesting (`MAX_DEPTH`) and size (`MAX_VALUES`) are limited, as RFC 8259 section 9 allows: else
+a small text could take gigabytes, hours or the whole stack.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from typing import Any
 JsonValue = Any
 _has_whole_characters = re.compile(
     r"""(?:[^\\]++|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(?!u[dD][89a-fA-F]).)*+""", re.DOTALL
-).fullmatch  # of JSON: surrogates in pairs, other escapes, and all that is none
+).fullmatch  # of JSON text: surrogates in pairs, other escapes, and everything that is no escape
 
 MAX_EXPONENT = 1_000
 MAX_DEPTH = 64  # levels of objects and arrays; Python's recursion limit ends `dumps` at about 300
-MAX_VALUES = 1_000_000  # of one text; a value of four bytes takes a hundred in memory
+MAX_VALUES = 1_000_000  # of one text; a value of four bytes takes a hundred bytes of memory
 BEYOND = f"a number has an exponent beyond {MAX_EXPONENT:,} or more than {MAX_EXPONENT + 1:,} digits"
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 TOO_MANY = f"more than {MAX_VALUES:,} values"
@@ -38,18 +37,18 @@ _BOUNDED = Context(
     prec=_DIGITS,
     Emin=-MAX_EXPONENT,
     Emax=MAX_EXPONENT,
-    traps=[InvalidOperation, Overflow, Rounded, Subnormal, Clamped],  # whatever would change a number raises
+    traps=[InvalidOperation, Overflow, Rounded, Subnormal, Clamped],  # raise instead of changing a number
 )
 
 
 def decimal_text(value: Decimal) -> str:
-    """The one text of a finite decimal: plain digits, no exponent, no trailing zeros, no minus zero.
+    """The canonical text of a decimal: plain digits, no exponent, no trailing zeros, no minus zero.
 
     Raises:
         ValueError: If *value* is NaN or infinite, or `BEYOND` the bounds.
     """
     if not value.is_finite():
-        raise ValueError(f"{value} is no number that JSON can carry")
+        raise ValueError(f"{value} is not a number that JSON can represent")
     try:
         text = format(_BOUNDED.plus(value), "f")
     except ArithmeticError:
@@ -66,7 +65,7 @@ def _integer_text(value: int) -> str:
 
 
 def time_text(value: date) -> str:
-    """A day as ISO 8601 has it, an instant as RFC 3339 in UTC with ``Z``.
+    """A day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``.
 
     Raises:
         ValueError: If *value* is an instant without zone.
@@ -74,7 +73,7 @@ def time_text(value: date) -> str:
     if not isinstance(value, datetime):
         return value.isoformat()
     if value.tzinfo is None:
-        raise ValueError("a time without zone is no instant")
+        raise ValueError("a time without time zone is not an instant")
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -82,7 +81,7 @@ def dumps(value: JsonValue) -> bytes:
     """Canonical JSON, UTF-8.
 
     Raises:
-        ValueError: For NaN, infinities, naive times, half characters, and what is beyond the bounds of this module.
+        ValueError: For NaN, infinities, naive times, lone surrogates, and values beyond the limits of this module.
         TypeError: For floats and other types without an exact JSON form.
     """
     try:
@@ -97,7 +96,7 @@ def _text(value: JsonValue) -> str:
     writer = _WRITERS.get(type(value))
     if writer is not None:
         return writer(value)
-    for kind, write in _WRITERS.items():  # a subclass; what is more special stands first
+    for kind, write in _WRITERS.items():  # a subclass; more special types come first
         if isinstance(value, kind):
             return write(value)
     raise TypeError(f"{type(value).__name__} has no exact JSON form")
@@ -115,7 +114,7 @@ def _items_text(items: Iterable[JsonValue]) -> str:
     return f"[{','.join([_text(item) for item in items])}]"
 
 
-_short_name = lru_cache(maxsize=4096)(encode_basestring)  # the same few in every record; long ones would fill memory
+_short_name = lru_cache(maxsize=4096)(encode_basestring)  # the same names in every record; long ones would fill memory
 _WRITERS: dict[type, Callable[[Any], str]] = {
     datetime: lambda value: f'"{time_text(value)}"',
     str: encode_basestring,
@@ -134,8 +133,8 @@ def loads(body: bytes | str) -> JsonValue:
     """Read JSON; numbers with a point or exponent come as `Decimal`, others as `int`.
 
     Raises:
-        ValueError: If *body* is not UTF-8 JSON, repeats a member name, holds NaN, an infinity or half a character, or
-            is beyond the bounds of this module. The text quotes nothing of *body*.
+        ValueError: If *body* is not UTF-8 JSON, repeats a member name, has NaN, an infinity or a lone surrogate, or is
+            beyond the limits of this module. The message quotes nothing of *body*.
     """
     text = body if isinstance(body, str) else body.decode()
     brackets = _brackets(text)
@@ -147,15 +146,15 @@ def loads(body: bytes | str) -> JsonValue:
         raise ValueError(BEYOND) from None
     _check_depth(value, brackets)
     if ("\\ud" in text or "\\uD" in text) and not _has_whole_characters(text):
-        raise ValueError("an escape is half a character, which no UTF-8 can carry")
+        raise ValueError("an escape is a lone surrogate, which UTF-8 cannot represent")
     return value
 
 
 def loads_own(text: str) -> JsonValue:
-    """Read what `dumps` has written: as `loads` does, in half its time, since what it refuses cannot be there.
+    """Read what `dumps` has written, in half the time of `loads`, as it needs fewer checks.
 
     Raises:
-        ValueError: If *text* was not written by `dumps`, as far as that could take much memory or time.
+        ValueError: If *text* is beyond the limits; other texts that `dumps` did not write may be accepted.
     """
     try:
         return _OWN.raw_decode(text)[0]
@@ -166,7 +165,7 @@ def loads_own(text: str) -> JsonValue:
 
 
 def _brackets(text: str) -> int:
-    """How many brackets open in *text*, those in its strings included. A comma or bracket begins one value at most."""
+    """The number of opening brackets in *text*, those in strings included; brackets and commas limit its values."""
     brackets = text.count("[") + text.count("{")
     if brackets + text.count(",") > MAX_VALUES:
         raise ValueError(TOO_MANY)
@@ -174,7 +173,7 @@ def _brackets(text: str) -> int:
 
 
 def _check_depth(value: JsonValue, brackets: int) -> None:
-    """Level by level, so that no depth is too much for this; most values have too few *brackets* to be deep."""
+    """Check level by level, without recursion; most values have too few *brackets* to be deep."""
     if brackets <= MAX_DEPTH:
         return
     level = [value]

@@ -17,16 +17,16 @@ MAX_ID_LENGTH = 64
 
 
 def _exact(value: object) -> Decimal:
-    """Check a number for money and quantities: exact, finite, at most 15 digits before and 4 after the point."""
+    """Check an amount or quantity: exact, finite, at most 15 digits before and 4 after the point."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise ValueError("must be an exact number")  # noqa: TRY004  pydantic turns only ValueError into a finding
+        raise ValueError("must be an exact number")  # noqa: TRY004  pydantic reports only ValueError
     number = Decimal(value)
     if not number.is_finite():
         raise ValueError("must be finite")
     sign, digits, exponent = number.as_tuple()  # normalize() would round to the context's 28 digits
     assert isinstance(exponent, int)
     if -MAX_DIGITS_AFTER_POINT <= exponent <= 0 and len(digits) + exponent <= MAX_DIGITS_BEFORE_POINT:
-        return number  # as nearly all are, whatever zeros stand at the end
+        return number  # the usual case; trailing zeros are kept
     significant = "".join(map(str, digits)).rstrip("0")
     exponent += len(digits) - len(significant)
     if significant and -exponent > MAX_DIGITS_AFTER_POINT:
@@ -35,7 +35,7 @@ def _exact(value: object) -> Decimal:
         raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the point")
     if not significant:
         return Decimal(0)
-    return Decimal((sign, tuple(map(int, significant)), exponent))  # its zeros could take gigabytes to write
+    return Decimal((sign, tuple(map(int, significant)), exponent))  # without zeros that could take gigabytes
 
 
 @cache
@@ -53,18 +53,18 @@ def _currency(code: str) -> str:
     try:
         minor_unit(code)
     except ValueError:
-        raise ValueError(f"{code!r} is no ISO 4217 currency code") from None
+        raise ValueError(f"{code!r} is not an ISO 4217 currency code") from None
     return code
 
 
 def _country(code: str) -> str:
     if code not in countries_by_alpha2:
-        raise ValueError(f"{code!r} is no ISO 3166-1 alpha-2 country code")
+        raise ValueError(f"{code!r} is not an ISO 3166-1 alpha-2 country code")
     return code
 
 
 def is_platform_id(text: str) -> bool:
-    """True for 1 to 64 printable characters that are not a dot segment, which names another path (RFC 3986, 5.2.4)."""
+    """Whether *text* has 1 to 64 printable characters and is not a dot segment (RFC 3986, 5.2.4)."""
     return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}
 
 
@@ -78,7 +78,7 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("lies outside of the years 1 to 9999 in UTC") from None
+        raise ValueError("is outside of the years 1 to 9999 in UTC") from None
 
 
 Exact = Annotated[

@@ -1,4 +1,4 @@
-"""Files and folders of this machine: opened only if regular, made for their owner only, replaced as a whole."""
+"""Local files and folders: opened only if regular, created for their owner only, replaced atomically."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file, or a link to one, to be read. A pipe or a device could block a reader or never end.
+    """Open a regular file, or a link to one, for reading. A pipe or device could block or be endless.
 
     Raises:
         OSError: If it cannot be opened or is not a regular file.
@@ -31,20 +31,20 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """The content of a regular file of at most *limit* bytes.
+    """The content of a regular file.
 
     Raises:
-        OSError: See `open_regular`; or if it is larger.
+        OSError: See `open_regular`; or if it is larger than *limit* bytes.
     """
     with open_regular(path) as file:
         return read_bounded(file, limit)
 
 
 def read_bounded(file: BinaryIO, limit: int) -> bytes:
-    """The rest of *file*, which is at most *limit* bytes long.
+    """The rest of *file*.
 
     Raises:
-        OSError: If it cannot be read or is longer.
+        OSError: If it cannot be read or is longer than *limit* bytes.
     """
     content = file.read(limit + 1)
     if len(content) > limit:
@@ -56,7 +56,7 @@ def create_private(path: Path) -> BinaryIO:
     """Create a file that only its owner may read and write (mode 0600), whatever the umask is.
 
     Raises:
-        OSError: If that cannot be done; `FileExistsError` if anything is there, even a link that leads nowhere.
+        OSError: If it cannot be created; `FileExistsError` if the path exists, even as a broken link.
     """
     descriptor = os.open(path, _CREATE, _PRIVATE)
     os.fchmod(descriptor, _PRIVATE)  # a umask may have taken the owner's rights
@@ -64,10 +64,10 @@ def create_private(path: Path) -> BinaryIO:
 
 
 def open_private(path: Path) -> BinaryIO:
-    """Open a file of mode 0600 without changing its content; it is created if it is missing.
+    """Open a file with mode 0600 and keep its content; create it if it is missing.
 
     Raises:
-        OSError: If that cannot be done, or *path* is a link.
+        OSError: If it cannot be opened, or *path* is a link.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     os.fchmod(descriptor, _PRIVATE)
@@ -75,13 +75,13 @@ def open_private(path: Path) -> BinaryIO:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Make *content* the content of the file *path*, with mode 0600, as a whole or not at all.
+    """Replace the content of *path* atomically, with mode 0600.
 
-    Only a regular file is replaced. A link is neither followed nor replaced: it may have been put there by somebody
-    else to have another file overwritten, and ``/dev/stdout`` must stay what it is.
+    Only a regular file is replaced. A link is neither followed nor replaced: another user may have created it to have a
+    file overwritten, and ``/dev/stdout`` must remain what it is.
 
     Raises:
-        OSError: If that cannot be done.
+        OSError: If it cannot be replaced.
     """
     try:
         mode = path.lstat().st_mode
@@ -103,29 +103,28 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Make *path*, with its parents, if it is not there.
+    """Create *path* with its parents, if it does not exist.
 
     Raises:
-        StateError: If it is there and others can enter it, or it belongs to another user, as does a link in a shared
-            folder that another user has put in its place.
-        OSError: If it cannot be made.
+        StateError: If it exists and others can enter it, or it belongs to another user, or it is a link of another user
+            in a shared folder.
+        OSError: If it cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
         if reason := _objection(path):
-            hint = f"Name another folder with `spool:`, or make this one private: chmod 700 {path}"
-            raise StateError(
-                f"the folder {reason}, and copies of records are kept in it", where=str(path), hint=hint
-            ) from None
+            hint = f"set `spool:` to another folder, or make this one private: chmod 700 {path}"
+            message = f"the folder {reason}, and copies of records are kept in it"
+            raise StateError(message, where=str(path), hint=hint) from None
 
 
 def _objection(path: Path) -> str | None:
-    """Why others could reach what is put into the folder *path*; None if they cannot."""
+    """Why other users could reach files in the folder *path*; None if they cannot."""
     found, user = path.lstat(), os.geteuid()
     if stat.S_ISLNK(found.st_mode):
-        if found.st_uid not in {user, 0}:  # root's links lead where root wants them to
+        if found.st_uid not in {user, 0}:  # links of root are trusted
             return f"is a link of user {found.st_uid}"
         found = path.stat()
     if not stat.S_ISDIR(found.st_mode):

@@ -1,4 +1,4 @@
-"""How long work tells what it does, without knowing who looks on."""
+"""How long-running work reports what it does."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """A listener to long work; every call is quick."""
+    """A listener; every call returns at once."""
 
     def begin(self, stage: str, total: int | None) -> None:
-        """A stage begins; *total* is None where its size is not known."""
+        """A stage begins; *total* is None if its size is unknown."""
 
     def advance(self, steps: int = 1) -> None:
-        """Some of the stage is done."""
+        """Some steps of the stage are done."""
 
     def allowance(self, tokens: int | None) -> None:
-        """So many requests could leave now; None while nobody knows."""
+        """The number of requests that could be sent now; None if unknown."""
 
     def warn(self, text: str) -> None:
-        """Something that a person should look at, though the work goes on."""
+        """Something that needs attention, though the work continues."""
 
 
 class Silent:
-    """Nobody looks on."""
+    """No listener."""
 
     def begin(self, stage: str, total: int | None) -> None:
         """Ignore it."""

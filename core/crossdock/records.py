@@ -1,4 +1,4 @@
-"""What travels: raw rows with their provenance, keys as text, and why a record was refused."""
+"""Raw rows with their origin, records with keys as text, and reasons for refusing a record."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Reason = Literal[
     "changed_after_delivery",  # a write-once record reads differently now
     "rejected",  # the target says the record is wrong
     "forbidden",  # the target does not let our credential write this record
-    "conflict",  # the target has another record of this name, or others change it all the time
-    "missing_reference",  # it waited for a record until a person gave it up
-    "in_doubt",  # it may have been delivered, and a person gave it up
-    "missing",  # the target has the record no longer
+    "conflict",  # the target has another record of this name, or others keep changing it
+    "missing_reference",  # it waited for a record until an operator dropped it
+    "in_doubt",  # it may have been delivered; an operator dropped it
+    "missing",  # the target no longer has the record
 ]
 REASONS: frozenset[str] = frozenset(get_args(Reason))
 
 LINE = "_line"  # line or position in its file or page, from 1
-JSON = "_json"  # canonical text of a record that came as JSON
+JSON = "_json"  # canonical text of a record that was read as JSON
 
 Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
-"""Reads a source again: the rows that begin at these lines (ascending), or all of them; in their order."""
+"""Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
 
 
 def key_text(parts: Sequence[str]) -> str:
@@ -44,13 +44,13 @@ def key_text(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a source knows of a snapshot's wholeness.
+    """What a source knows about the completeness of a snapshot.
 
     Attributes:
-        content: Names what was read: the same name on another day is the same snapshot again. Only asked when something
-            may be removed, and when a run remembers the snapshot.
-        counted: The source told how many rows there must be, and so many there are.
-        cut: It ends as what was cut ends: in the middle of a line.
+        content: Returns a name of the content: the same name on another day is the same snapshot. Called only when
+            records may be removed, and when a run remembers the snapshot.
+        counted: The source states the number of rows, and it is right.
+        cut: It ends in the middle of a line, as a truncated file does.
     """
 
     content: Callable[[], str]
@@ -60,18 +60,18 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class RawBatch:
-    """Some rows of one file or page, as they came.
+    """Some rows of one file or page, as they were read.
 
     Attributes:
-        source: Name of the file or page, for provenance; what could not be seen of it is escaped.
-        rows: Text columns and `LINE` (UInt64); in a file's case possibly the path of an Arrow file that holds them.
-        cursor: Where an incremental stream goes on once this batch and all before it are settled.
-        proof: Of a snapshot, in every batch of it.
-        again: Reads the source again, as often as one likes until the run ends; the same in every batch of it. Without
-            it, what is needed later is kept.
+        source: Name of the file or page; invisible characters are escaped.
+        rows: Text columns and `LINE` (UInt64); of a file possibly the path of an Arrow file that holds them.
+        cursor: Where an incremental stream continues once this batch and all before it are settled.
+        proof: For a snapshot, the same in every batch of it.
+        again: Reads the source again, repeatedly until the run ends; the same in every batch of it. Without it, the
+            engine keeps the rows that it may need later.
 
     Raises:
-        RefusedError: If the state cannot keep *cursor* as it is, since the source must be asked with it again.
+        RefusedError: If the state cannot store *cursor*.
     """
 
     source: str
@@ -82,16 +82,16 @@ class RawBatch:
 
     def __post_init__(self) -> None:
         if isinstance(self.cursor, str) and not is_storable(self.cursor):
-            hint = "it holds NUL or half a character: have the source mended, or make the cursor of something else"
-            raise RefusedError("its cursor cannot be kept", where=self.source, hint=hint)
-        if isinstance(self.source, str):  # else what pulls it says so
+            hint = "it contains NUL or a lone surrogate: correct the source, or use another value as the cursor"
+            raise RefusedError("its cursor cannot be stored", where=self.source, hint=hint)
+        if isinstance(self.source, str):  # the engine reports other types
             object.__setattr__(self, "source", printable(self.source))
 
     @classmethod
     def json(
         cls, items: Iterable[dict[str, Any]], *, source: str, key: Sequence[str], cursor: str | None = None
     ) -> RawBatch:
-        """Rows from JSON objects: the columns *key* as text (null where missing), and the whole object."""
+        """Rows from JSON objects: the columns *key* as text (null if missing), and the whole object."""
         listed = list(items)
         columns = {name: [_key_part(item.get(name)) for item in listed] for name in key}
         columns[JSON] = [exact_json.dumps(item).decode() for item in listed]
@@ -103,7 +103,7 @@ class RawBatch:
 
 
 def kept(path: Path) -> pl.DataFrame:
-    """The rows of an Arrow file; polars itself would take a star or a bracket in the path for a pattern."""
+    """The rows of an Arrow file; polars would treat a star or bracket in its path as a pattern."""
     with path.open("rb") as file:
         return pl.read_ipc(file)
 
@@ -114,10 +114,10 @@ def _key_part(value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One external item: its rows, and where they stood.
+    """One external item: its rows and their origin.
 
     Attributes:
-        rows: One mapping of column to text for each row, in the order of the source.
+        rows: A mapping of column to text for each row, in source order.
         lines: The line of each row in *source*.
     """
 
@@ -128,19 +128,19 @@ class Record:
 
     @property
     def row(self) -> dict[str, str | None]:
-        """The first row; all there is of a record that is not grouped."""
+        """The first row; the only one of a record that is not grouped."""
         return self.rows[0]
 
     def copy(self) -> Record:
-        """The same record, with rows of its own that may be changed."""
+        """A copy whose rows may be changed."""
         return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines)
 
     def json(self) -> Any:
-        """The object that came, of a record that came as JSON."""
+        """The object of a record that was read as JSON."""
         return exact_json.loads(self.row[JSON] or "null")
 
     def raw(self) -> dict[str, Any]:
-        """A compact form that the state keeps, and `restored` reads; empty of a record that has no rows any more."""
+        """A compact form for the state, read by `restored`; empty if the record has no rows any more."""
         if not self.rows:
             return {}
         columns = list(self.row)

@@ -1,11 +1,11 @@
-"""Secrets that another system repeats are taken out where its texts come in."""
+"""Removes secrets from texts of other systems, which may repeat them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MASK = "(secret)"
-SHORTEST = 8  # a shorter one is a test's, and stands in many words
+SHORTEST = 8  # a shorter one is a test's, and part of many words
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:

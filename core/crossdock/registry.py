@@ -1,4 +1,4 @@
-"""Entry points -> connectors, imported only when a config asks for them."""
+"""Installed connectors, found by entry point and imported only when a config names them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crossdock.errors import ConfigError
 
 
 def available() -> dict[str, EntryPoint]:
-    """Installed connectors by name; none of them is imported."""
+    """Entry points of installed connectors by name; nothing is imported."""
     return {point.name: point for point in entry_points(group=Connector.group)}
 
 
@@ -19,18 +19,16 @@ def load(name: str) -> Connector[Any]:
     """Import the connector called *name*.
 
     Raises:
-        ConfigError: If none of that name is installed, or its import fails, or it is no connector.
+        ConfigError: If no such connector is installed, its import fails, or it is not a connector.
     """
     found = available()
     if name not in found:
         advice = unknown(name, list(found)).removeprefix("unknown key; ")
-        raise ConfigError(
-            f"no connector is called {name!r}; {advice}",
-            hint="connectors are installed with pip; their package names them",
-        )
+        hint = "install the package of the connector with pip"
+        raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint)
     try:
         connector = found[name].load()
-    except Exception as error:  # whatever somebody else's module raises when it is imported
+    except Exception as error:  # of any class: the module is somebody else's
         distribution = found[name].dist
         package = distribution.name if distribution else found[name].value
         raise ConfigError(
@@ -38,5 +36,5 @@ def load(name: str) -> Connector[Any]:
             hint=f"is {package} installed with its extras?",
         ) from error
     if not isinstance(connector, Connector):
-        raise ConfigError(f"{found[name].value} is no Connector but a {type(connector).__name__}")
+        raise ConfigError(f"{found[name].value} is not a Connector but a {type(connector).__name__}")
     return connector

@@ -1,7 +1,7 @@
-"""The platform's seven resources: drafts, where a field may hold a reference, and wire models.
+"""The platform's seven resources: drafts, whose fields may be references, and wire models.
 
-Only the invoice is documented by the platform, and it has exactly the documented fields. The fields of the others are
-assumptions. On the wire names are camelCase, and numbers are exact.
+Only the invoice is documented by the platform, and it has exactly the documented fields; those of the others are
+assumptions. Names on the wire are camelCase, and numbers are exact.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StrictBool,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
@@ -40,15 +34,14 @@ from crossdock.field_types import (
 
 ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
 
-_Storable = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL takes no NUL
+_Storable = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL accepts no NUL
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Another record, named by its own key instead of by the platform's id.
+    """Another record, identified by its own key instead of the platform's id.
 
     Attributes:
-        resource: What it is.
         key: Its record key in text form (`crossdock.records.key_text`).
         namespace: Where *key* is unique; None for the namespace of the record that refers to it.
     """
@@ -59,11 +52,11 @@ class Reference:
 
 
 Ref = Reference | PlatformId
-R = TypeVar("R")  # what stands for another record: PlatformId on the wire, Ref in a draft
+R = TypeVar("R")  # PlatformId on the wire, Ref in a draft
 
 
 class ResourceModel(BaseModel):
-    """Base of all drafts and wire models: frozen, unknown fields refused, camelCase outside."""
+    """Base of all drafts and wire models: frozen, no unknown fields, camelCase on the wire."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -73,12 +66,12 @@ class ResourceModel(BaseModel):
         validate_by_alias=True,
         hide_input_in_errors=True,
         arbitrary_types_allowed=True,
-        revalidate_instances="always",  # `model_copy` and `model_construct` check nothing
-        defer_build=True,  # a run needs a few of the fourteen; building all of them takes a tenth of a second
+        revalidate_instances="always",  # `model_copy` and `model_construct` do not validate
+        defer_build=True,  # a run needs few of the fourteen; building all takes 0.1 s
     )
 
     def payload(self) -> dict[str, Any]:
-        """The members as they go on the wire; what is None is left out, a `Reference` stays one."""
+        """The members by their wire names, without those that are None; a `Reference` stays one."""
         return {
             alias: value if type(value) in _SCALARS else _plain(value)
             for name, alias in _members(type(self))
@@ -86,12 +79,12 @@ class ResourceModel(BaseModel):
         }
 
 
-_SCALARS = frozenset({str, bool, int, Decimal})  # most members are, and asking pydantic what else they are takes time
+_SCALARS = frozenset({str, bool, int, Decimal})  # most members, handled first to save time
 
 
 @cache
 def _members(model: type[ResourceModel]) -> Sequence[tuple[str, str]]:
-    """Its fields and their names on the wire."""
+    """The fields of *model* and their names on the wire."""
     return [(name, field.alias or name) for name, field in model.model_fields.items()]
 
 
@@ -102,14 +95,13 @@ def _plain(value: object) -> object:
 
 
 def _check_minor_unit(currency: str | None, prices: Sequence[tuple[str, Decimal | None]]) -> None:
-    """Amounts may have more decimals than the minor unit (unit prices do), but none where there is no minor unit."""
+    """Unit prices may have more decimals than the minor unit, but none in a currency without one."""
     if currency is None or minor_unit(currency) != 0:
         return
     for place, price in prices:
         if price is not None and price != price.to_integral_value():
-            raise PydanticCustomError(
-                "no_decimals", "{currency} has no decimals", {"place": place, "currency": currency}
-            )
+            context = {"place": place, "currency": currency}
+            raise PydanticCustomError("no_decimals", "{currency} has no decimals", context)
 
 
 class Address(ResourceModel):
@@ -155,10 +147,12 @@ class _Lines(ResourceModel, Generic[R, L]):
 
 class InvoiceFields(_Lines[R, L], Generic[R, L]):
     auto_post_ledger: StrictBool | None = None
-    """Post the invoice to the general ledger in the same operation. Left out unless set: its default is not shown."""
+    """Post the invoice to the general ledger in the same operation. Left out unless set; the default is unknown."""
 
 
-class CustomerFields(ResourceModel):
+class CustomerDraft(ResourceModel):
+    """A customer as a mapping makes it."""
+
     name: Personal
     email: Personal | None = None
     phone: Personal | None = None
@@ -168,7 +162,9 @@ class CustomerFields(ResourceModel):
     shipping_address: Address | None = None
 
 
-class ProductFields(ResourceModel):
+class ProductDraft(ResourceModel):
+    """A product as a mapping makes it."""
+
     sku: Code
     name: Text
     description: LongText | None = None
@@ -201,7 +197,9 @@ class InventoryLotFields(ResourceModel, Generic[R]):
     expires_on: date | None = None
 
 
-class WarehouseBinFields(ResourceModel):
+class WarehouseBinDraft(ResourceModel):
+    """A warehouse bin as a mapping makes it."""
+
     code: Code
     warehouse: Code
     zone: Code | None = None
@@ -218,21 +216,13 @@ class LedgerAccountFields(ResourceModel, Generic[R]):
 
 
 class External(ResourceModel):
-    """What carries our own name for it, unique in tenant and resource. The documented invoice input has none."""
+    """A resource with our own id, unique in tenant and resource. The documented invoice input has none."""
 
     external_id: ExternalId
 
 
 class InvoiceDraft(InvoiceFields[Ref, LineDraft]):
     """An invoice before its references are resolved."""
-
-
-class CustomerDraft(CustomerFields):
-    """A customer as a mapping makes it."""
-
-
-class ProductDraft(ProductFields):
-    """A product as a mapping makes it."""
 
 
 class OrderDraft(OrderFields[Ref, LineDraft]):
@@ -243,10 +233,6 @@ class InventoryLotDraft(InventoryLotFields[Ref]):
     """An inventory lot before its references are resolved."""
 
 
-class WarehouseBinDraft(WarehouseBinFields):
-    """A warehouse bin as a mapping makes it."""
-
-
 class LedgerAccountDraft(LedgerAccountFields[Ref]):
     """A ledger account before its references are resolved."""
 
@@ -255,11 +241,11 @@ class Invoice(InvoiceFields[PlatformId, Line]):
     """Invoice creation input, as the platform documents it."""
 
 
-class Customer(External, CustomerFields):
+class Customer(External, CustomerDraft):
     """Customer input (assumed)."""
 
 
-class Product(External, ProductFields):
+class Product(External, ProductDraft):
     """Product input (assumed)."""
 
 
@@ -271,7 +257,7 @@ class InventoryLot(External, InventoryLotFields[PlatformId]):
     """Inventory lot input (assumed)."""
 
 
-class WarehouseBin(External, WarehouseBinFields):
+class WarehouseBin(External, WarehouseBinDraft):
     """Warehouse bin input (assumed)."""
 
 
@@ -281,13 +267,13 @@ class LedgerAccount(External, LedgerAccountFields[PlatformId]):
 
 @dataclass(frozen=True, slots=True)
 class ResourceType:
-    """One resource: its models and what may be done with it.
+    """One resource.
 
     Attributes:
         name: The name in configs and in the state.
-        draft: What a mapping makes.
-        wire: What the platform takes.
-        write_once: True where a delivered record is never changed (law 2).
+        draft: The model that a mapping makes.
+        wire: The model that the platform accepts.
+        write_once: Whether a delivered record is never changed (law 2).
     """
 
     name: ResourceName
@@ -316,7 +302,7 @@ RESOURCES: Mapping[ResourceName, ResourceType] = {
 
 @cache
 def personal_members(model: type[ResourceModel]) -> frozenset[str]:
-    """The wire names of *model*'s members that are or hold personal data."""
+    """The wire names of the members of *model* that are or contain personal data."""
     return frozenset(
         field.alias or name
         for name, field in model.model_fields.items()

@@ -1,6 +1,6 @@
-"""YAML -> plain values with their places, within bounds: whatever a text holds gives values or a finding with a place.
+"""YAML -> plain values with their places, within limits; every fault is an error with file, line and column.
 
-PyYAML bounds neither nesting nor what aliases repeat, and raises errors of many classes for wrong scalars.
+PyYAML limits neither nesting nor what aliases repeat, and raises errors of many classes for wrong scalars.
 """
 
 from __future__ import annotations
@@ -20,47 +20,49 @@ Places = dict[Place, tuple[int, int]]
 MAX_DEPTH = 50
 """Levels of sections and lists; a config has about ten."""
 MAX_VALUES = 100_000
-"""Keys and values of a file, counted as often as aliases repeat them."""
+"""Keys and values of a file, including repetitions by aliases."""
 MAX_TEXT = 4 << 20
-"""Characters of all texts, counted as often as aliases repeat them."""
+"""Characters of all texts, including repetitions by aliases."""
 MAX_KEY = 200
 _MAX_NUMBER = 40  # characters of a number or date
-_MAX_DIGITS = 18  # before the point; a database has no room for more
-_MAX_PLACES = 40  # after it
+_MAX_DIGITS = 18  # before the point, the most that the databases store
+_MAX_PLACES = 40  # after the point
 
 _TAG = "tag:yaml.org,2002:"
-_QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # a password that begins with * or ! looks so
-_NO_TAG = "is no YAML of a config: there is no use for the tag here; quote a text that begins with !"
-_UNFIT = re.compile("[\x00\ud800-\udfff]")  # no file name, database or UTF-8 text can hold them
+_QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # may be a password that begins with * or !
+_NO_TAG = "is not valid YAML for a config: tags are not supported; quote a text that begins with !"
+_UNFIT = re.compile("[\x00\ud800-\udfff]")  # not allowed in file names, databases and UTF-8
 
 
 def parse(text: str, name: str) -> tuple[dict[str, Any], Mapping[Place, tuple[int, int]]]:
-    """The mapping that *text* holds, and line and column (from 1) of the key or item at each place in it.
+    """The mapping in *text*, and line and column (from 1) of the key or item at each place in it.
 
-    Numbers with a point are `Decimal`. Keys are texts, each once in its mapping.
+    Numbers with a point are `Decimal`. Keys are texts, unique in their mapping.
 
     Args:
-        name: What findings call the text: the path of its file.
+        name: The path of its file, for errors.
 
     Raises:
-        ConfigError: If it is not such a mapping, or exceeds a bound. It never quotes an alias, an anchor or a tag.
+        ConfigError: If it is not such a mapping, or exceeds a limit. It never quotes an alias, an anchor or a tag.
     """
     try:
         loader = _Loader(text, name)
     except yaml.reader.ReaderError as error:
-        problem = f"is no YAML: the character U+{int(error.character):04X} is not allowed"
+        problem = f"is not valid YAML: the character U+{int(error.character):04X} is not allowed"
         raise ConfigError(problem, where=place_in(text, error.position, name)) from None
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
-            raise ConfigError("is empty or no mapping of sections", where=name, hint="the README shows a whole one")
+            raise ConfigError(
+                "is empty or not a mapping of sections", where=name, hint="the README shows a complete config"
+            )
         places: Places = {(): (1, 1)}
         return _Reader(name, loader, places).mapping(node, ()), places
     except yaml.YAMLError as error:
-        raise _no_yaml(error, name) from None
-    except (ValueError, OverflowError):  # of an escape or a directive whose number is too large
+        raise _invalid(error, name) from None
+    except (ValueError, OverflowError):  # a number in an escape or a directive is too large
         where = f"{name}:{loader.line + 1}:{loader.column + 1}"
-        raise ConfigError("is no YAML: a number is too large here", where=where) from None
+        raise ConfigError("is not valid YAML: a number is too large", where=where) from None
     finally:
         loader.dispose()
 
@@ -71,13 +73,13 @@ def place_in(text: str, index: int, name: str) -> str:
     return f"{name}:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
 
-def _no_yaml(error: yaml.YAMLError, name: str) -> ConfigError:
+def _invalid(error: yaml.YAMLError, name: str) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     begun = getattr(error, "context_mark", None)
     hint = f"it belongs to what begins at line {begun.line + 1}, column {begun.column + 1}" if begun else None
     problem = _QUOTED.sub(r"\1", str(getattr(error, "problem", None) or error))
-    return ConfigError(f"is no YAML: {problem}", where=where, hint=hint)
+    return ConfigError(f"is not valid YAML: {problem}", where=where, hint=hint)
 
 
 class _Loader(yaml.SafeLoader):
@@ -104,7 +106,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Reader:
-    """Turns nodes into values; what an alias repeats is read, and counted, once more."""
+    """Turns nodes into values; what an alias repeats is read and counted again."""
 
     def __init__(self, name: str, loader: yaml.SafeLoader, places: Places) -> None:
         self._name, self._loader, self._places = name, loader, places
@@ -115,14 +117,14 @@ class _Reader:
         for key_node, value_node in node.value:
             key = self._key(key_node)
             if key in result:
-                raise self._refused(key_node, f"the key {key!r} stands here twice")
+                raise self._refused(key_node, f"the key {key!r} is repeated")
             self._mark((*place, key), key_node)
             result[key] = self._value(value_node, (*place, key))
         return result
 
     def _key(self, node: yaml.Node) -> str:
         if node.tag == f"{_TAG}merge":
-            raise self._refused(node, "merge keys (<<) are not read: write the keys here")
+            raise self._refused(node, "merge keys (<<) are not supported: write the keys here")
         if not (isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}str"):
             raise self._refused(node, "a key must be text: quote it")
         if len(node.value) > MAX_KEY:
@@ -133,7 +135,7 @@ class _Reader:
     def _value(self, node: yaml.Node, place: Place) -> Any:
         if len(place) > MAX_DEPTH:
             problem = f"is nested deeper than {MAX_DEPTH} levels"
-            raise self._refused(node, f"{problem}; does an alias stand inside of what it repeats?")
+            raise self._refused(node, f"{problem}; is an alias inside of what it repeats?")
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
             self._count(node, "")
             return self.mapping(node, place)
@@ -160,13 +162,8 @@ class _Reader:
                 return self._number(node) if kind == "float" else self._constructed(node)
         except DecimalException:
             raise self._refused(node, "a number must be finite digits") from None
-        except (
-            ValueError,
-            OverflowError,
-            LookupError,
-            AttributeError,
-        ):  # a date of a thirteenth month, say, or a wrong explicit tag
-            raise self._refused(node, "looks like a date or a number, and is none: quote it") from None
+        except (ValueError, OverflowError, LookupError, AttributeError):  # such as a date in a 13th month, a wrong tag
+            raise self._refused(node, "looks like a date or a number, but is not one: quote it") from None
         raise self._refused(node, "is too long for a number or a date: quote it if it is text")
 
     def _number(self, node: yaml.ScalarNode) -> Decimal:
@@ -174,9 +171,8 @@ class _Reader:
         if not number.is_finite():
             raise self._refused(node, "a number must be finite digits")
         if not -_MAX_PLACES <= number.adjusted() < _MAX_DIGITS:
-            raise self._refused(
-                node, f"a number has at most {_MAX_DIGITS} digits before the point, {_MAX_PLACES} after"
-            )
+            problem = f"a number has at most {_MAX_DIGITS} digits before the point, {_MAX_PLACES} after"
+            raise self._refused(node, problem)
         return number
 
     def _constructed(self, node: yaml.ScalarNode) -> Any:
@@ -186,14 +182,14 @@ class _Reader:
         return value
 
     def _count(self, node: yaml.Node, text: str) -> None:
-        """Note a value, or refuse a text that is too large with all that its aliases repeat."""
+        """Count a value, and check the limits."""
         if _UNFIT.search(text):
-            raise self._refused(node, "holds a NUL or half a character (a surrogate), which no text here can hold")
+            raise self._refused(node, "contains a NUL or a lone surrogate, which is not allowed")
         self._values += 1
         self._text += len(text)
         if self._values > MAX_VALUES or self._text > MAX_TEXT:
             most = f"{MAX_VALUES:,} keys and values or {MAX_TEXT:,} characters"
-            raise self._refused(node, f"the file holds more than {most}, counting what aliases repeat")
+            raise self._refused(node, f"the file holds more than {most}, including what aliases repeat")
 
     def _mark(self, place: Place, node: yaml.Node) -> None:
         self._places[place] = (node.start_mark.line + 1, node.start_mark.column + 1)

@@ -1,4 +1,4 @@
-"""The cases of `bench_allowance`: each runs a server and clients, processes of their own, and yields its lines.
+"""The cases of `bench_allowance`: each runs a server and clients in separate processes and yields rows.
 
 A ratio is the time from the first request to the last answer, as the server saw them, over (requests - burst) / rate.
 """
@@ -41,34 +41,34 @@ class Row:
     seconds: float
 
     def cells(self, others: float) -> tuple[object, ...]:
-        """As in the table, with how many cores *others* used."""
+        """The cells of the table, with the number of cores that *others* used."""
         met = "" if self.met is None else "yes" if self.met else "NO"
         return (self.case, self.goal, self.result, met, f"{self.seconds:.2f}", f"{others:.2f}")
 
 
-def known(size: Size, **more: str) -> dict[str, Any]:
-    """A rate as a config sets it."""
+def configured(size: Size, **more: str) -> dict[str, Any]:
+    """The rate section of a config."""
     return {"per_minute": size.per_minute, "burst": size.burst, **more}
 
 
 def load(server: Server, rate: dict[str, Any], count: int, folder: Path, first: int = 0) -> tuple[Seen, dict[str, Any]]:
-    """Let a client deliver *count* products; what the server saw of it, and what the client says at its end."""
+    """Let a client deliver *count* products; what the server saw, and the client's result."""
     before = server.count()
     with Client(server, folder, rate, count, first=first) as client:
         client.go()
-        told = client.told()
-    assert told["delivered"] == count, told
-    return server.seen(before), told
+        result = client.result()
+    assert result["delivered"] == count, result
+    return server.seen(before), result
 
 
 def alone(size: Size, rate: dict[str, Any], count: int, latency_ms: int) -> tuple[Seen, Any]:
-    """The same against a server of its own."""
+    """The same against a new server."""
     with tempfile.TemporaryDirectory() as folder, Server(size, latency_ms) as server:
         return load(server, rate, count, Path(folder))
 
 
 def judged(case: str, seen: Seen, ratio: float, refused: float, more: str = "") -> Row:
-    """A row for what the server saw, whose goals are a ratio and a share of refused requests."""
+    """A row with two goals: a ratio and a share of refused requests."""
     share = f"429: at most {refused:.1%}" if refused else "429: 0"
     text = f"{seen.ratio:.4f}, 429: {seen.refused} ({seen.refused_share:.2%}){more}"
     met = seen.ratio <= ratio and seen.refused_share <= refused
@@ -76,20 +76,20 @@ def judged(case: str, seen: Seen, ratio: float, refused: float, more: str = "") 
 
 
 def known_bucket(size: Size, *, quick: bool) -> Iterator[Row]:
-    """Rate and burst are set."""
+    """Rate and burst are configured."""
     for bursts, latency_ms in [(3, 50)] if quick else [(3, 0), (3, 50), (3, 200), (10, 50)]:
-        seen, _ = alone(size, known(size), bursts * size.burst, latency_ms)
+        seen, _ = alone(size, configured(size), bursts * size.burst, latency_ms)
         more = f"; at most {seen.most_at_once:,.0f} at once"
         yield judged(f"known, N = {bursts} B, {latency_ms} ms", seen, 1.02, 0.0, more)
 
 
 def one_burst(size: Size, *, quick: bool) -> Iterator[Row]:
-    """As many requests as the bucket holds, beside a client that nothing paces and a server without a limit."""
+    """As many requests as the bucket holds, compared with an unpaced client and a server without a limit."""
     for latency_ms in [50] if quick else [0, 50]:
         pairs = [
             (
-                alone(size, known(size), size.burst, latency_ms)[0],
-                alone(UNLIMITED, known(UNLIMITED), size.burst, latency_ms)[0],
+                alone(size, configured(size), size.burst, latency_ms)[0],
+                alone(UNLIMITED, configured(UNLIMITED), size.burst, latency_ms)[0],
             )
             for _ in range(3 if quick else PAIRS)
         ]
@@ -102,22 +102,22 @@ def one_burst(size: Size, *, quick: bool) -> Iterator[Row]:
 
 
 def hidden_bucket(size: Size, *, quick: bool) -> Iterator[Row]:
-    """Nothing is told; the second run begins with what the state has kept, once the bucket has really filled again."""
+    """Nothing is reported; the second run starts with the stored estimate, once the bucket is full again."""
     for latency_ms in [50] if quick else [0, 50, 200]:
         count = 3 * size.burst
         with tempfile.TemporaryDirectory() as name, Server(size, latency_ms) as server:
             folder = Path(name)
             for run, ratio, refused in ((1, 1.08, 0.02), (2, 1.03, 0.002)):
-                seen, told = load(server, LEARN, count, folder, first=(run - 1) * count)
-                rate, burst = told["rate_per_s"], told["burst"]
+                seen, result = load(server, LEARN, count, folder, first=(run - 1) * count)
+                rate, burst = result["rate_per_s"], result["burst"]
                 learned = f"; then known: {rate:.1f}/s, {burst:,}" if rate else "; nothing learned"
-                yield judged(f"nothing told, run {run}, N = 3 B, {latency_ms} ms", seen, ratio, refused, learned)
+                yield judged(f"nothing reported, run {run}, N = 3 B, {latency_ms} ms", seen, ratio, refused, learned)
                 if run == 1:
                     time.sleep(1.1 * size.gain_s(size.burst))
 
 
 def shared_bucket(size: Size, *, quick: bool) -> Iterator[Row]:
-    """Processes on one bucket, one of them killed half-way and started again."""
+    """Processes share a bucket; one is killed half-way and restarted."""
     with tempfile.TemporaryDirectory() as folder:
         yield together(size, "SQLite", f"sqlite:///{folder}/bucket.db")
     if quick:
@@ -130,8 +130,8 @@ def shared_bucket(size: Size, *, quick: bool) -> Iterator[Row]:
 
 
 def together(size: Size, where: str, url: str, latency_ms: int = 50) -> Row:
-    """Deliver five bursts by all processes, each product once; the time counts what was sent again after the kill."""
-    rate, each = known(size, shared=url), 5 * size.burst // PROCESSES
+    """Deliver five bursts by all processes, each product once; the time includes requests resent after the kill."""
+    rate, each = configured(size, shared=url), 5 * size.burst // PROCESSES
     with ExitStack() as opened:
         server = opened.enter_context(Server(size, latency_ms))
         folders = [Path(opened.enter_context(tempfile.TemporaryDirectory())) for _ in range(PROCESSES)]
@@ -144,8 +144,8 @@ def together(size: Size, where: str, url: str, latency_ms: int = 50) -> Row:
         clients[0].kill()
         clients[0] = opened.enter_context(Client(server, folders[0], rate, each))
         clients[0].go()
-        told = [client.told() for client in clients]
-        assert [one["delivered"] for one in told[1:]] == [each] * (PROCESSES - 1), told
+        results = [client.result() for client in clients]
+        assert [one["delivered"] for one in results[1:]] == [each] * (PROCESSES - 1), results
         assert server.created() == PROCESSES * each
         seen = server.seen()
     twice = seen.accepted - PROCESSES * each
@@ -154,18 +154,18 @@ def together(size: Size, where: str, url: str, latency_ms: int = 50) -> Row:
 
 
 def live_request(size: Size, *, quick: bool) -> Iterator[Row]:
-    """A process with the lane ``live`` asks now and then, while another spends the bucket that both share."""
+    """A process with the priority ``live`` sends requests while a batch uses the bucket that both share."""
     count = 2 * size.burst if quick else 5 * size.burst
     number, trip_s = 5 if quick else LIVE, LIVE_AT_MS / 1000
     with ExitStack() as opened:
         server = opened.enter_context(Server(size, LIVE_AT_MS))
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-        rate = known(size, shared=f"sqlite:///{folder}/bucket.db")
+        rate = configured(size, shared=f"sqlite:///{folder}/bucket.db")
         for name in ("live", "batch"):
             (folder / name).mkdir()
         asking = Client(server, folder / "live", rate, 2 * number + 1, first=count, priority="live", one_by_one=True)
         live = opened.enter_context(asking)
-        quiet = asked(live, number + 1, 0.2)[1:]  # the first connects
+        quiet = asked(live, number + 1, 0.2)[1:]  # the first one connects
         time.sleep(size.gain_s(number))
         batch = opened.enter_context(Client(server, folder / "batch", rate, count))
         before = server.count()
@@ -175,42 +175,42 @@ def live_request(size: Size, *, quick: bool) -> Iterator[Row]:
         steady_s = size.gain_s(before + count - server.count())
         busy = asked(live, number, max(0.0, 0.8 * steady_s / number - 2 * trip_s))
         running = server.count() < before + count
-        batch.told()
+        batch.result()
         seen = server.seen(before)
     assert running, "the batch was over before the last live request"
     answers, tokens = [one.answer_s / trip_s for one in busy], [one.token_s for one in busy]
     without = [one.answer_s / trip_s for one in quiet]
-    told = f"median {median(answers):.2f}, longest {max(answers):.2f}; token after {max(tokens) * 1000:.0f} ms at most"
+    times = f"median {median(answers):.2f}, longest {max(answers):.2f}; token after {max(tokens) * 1000:.0f} ms at most"
     case = f"{number} live requests during a batch of {count:,}, {LIVE_AT_MS} ms"
-    told += f"; without a batch {median(without):.2f} and {max(without):.2f}"
-    result = f"{told}; 429: {seen.refused}; the batch {seen.ratio:.4f}"
+    times += f"; without a batch {median(without):.2f} and {max(without):.2f}"
+    result = f"{times}; 429: {seen.refused}; the batch {seen.ratio:.4f}"
     yield Row(case, f"at most 2 round trips of {LIVE_AT_MS} ms", result, max(answers) <= 2, seen.seconds)
 
 
 class Took(NamedTuple):
-    """How long one request waited until it had its token, and until its answer was there."""
+    """Seconds until a request had its token, and until it was answered."""
 
     token_s: float
     answer_s: float
 
 
 def asked(live: Client, number: int, every_s: float) -> list[Took]:
-    """How long each of so many requests took, the next one *every_s* after the last answer."""
+    """The times of *number* requests, each *every_s* after the previous answer."""
     took = []
     for _ in range(number):
         live.go()
-        took.append(Took(*live.told()))
+        took.append(Took(*live.result()))
         time.sleep(every_s)
     return took
 
 
 def side_by_side(size: Size, *, quick: bool) -> Iterator[Row]:
-    """What others make of the same server."""
+    """Other clients against the same server."""
     count, latency_ms = 3 * size.burst, 50
-    ours: Mapping[str, dict[str, Any]] = {"crossdock, known": known(size), "crossdock, nothing told": LEARN}
+    ours: Mapping[str, dict[str, Any]] = {"crossdock, known": configured(size), "crossdock, nothing reported": LEARN}
     for name, rate in ours.items():
-        seen, told = alone(size, rate, count, latency_ms)
-        yield beside(name, seen, told["cpu_s"])
+        seen, result = alone(size, rate, count, latency_ms)
+        yield beside(name, seen, result["cpu_s"])
     if needed := peers.missing():
         yield Row("beside others", "", f"not installed: {needed}", None, 0.0)
         return

@@ -1,6 +1,6 @@
-"""Our client in a process of its own: dispatcher, senders, state and allowance, put together as a run does it.
+"""Our client in a separate process: dispatcher, senders, state and allowance, assembled as in a run.
 
-It says that it is ready, and begins when it is told to; killed and started again, it goes on from its state.
+It reports that it is ready and starts on a signal; after a kill and a restart it continues from its state.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ ENDS_WITHIN_S = 30.0
 
 @dataclass(frozen=True)
 class Job:
-    """What to deliver: *count* products from number *first* on, at the *rate* that a config would give.
+    """Deliver *count* products from number *first* on, with the *rate* section of a config.
 
     Attributes:
-        folder: Of its state, which is kept; another job there begins with what this one has learned.
-        one_by_one: Each on demand; how long it waited for its token and for its answer is told.
+        folder: Holds the state, which is kept; another job there starts with the estimate of this one.
+        one_by_one: Deliver each on demand, and report the seconds until its token and until its answer.
     """
 
     folder: str
@@ -57,7 +57,7 @@ class Job:
 
 
 class Client:
-    """A process that is ready to do a *job* at *server* when the context begins, and gone when it ends."""
+    """A process that is ready when the context begins, and has ended when it ends."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Client:
         self._process = subprocess.Popen(
             self._command, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        self.told()
+        self.result()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -87,35 +87,35 @@ class Client:
         self._process.communicate(timeout=ENDS_WITHIN_S)
 
     def go(self) -> None:
-        """Begin, or deliver the next of those that go one by one."""
+        """Start, or deliver the next product of a job with *one_by_one*."""
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
-    def told(self) -> Any:
-        """What it tells next; waits for it."""
+    def result(self) -> Any:
+        """Wait for its next line."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, "a client has ended too early; what it said is above"
+        assert line, "a client ended too early; its output is above"
         return json.loads(line)
 
     def kill(self) -> None:
-        """End it at once (SIGKILL)."""
+        """Send SIGKILL."""
         self._process.kill()
         self._process.wait()
 
 
 def batches(first: int, count: int) -> Iterator[Batch]:
-    """Products by their numbers, as a planner hands them over."""
+    """Products by number, as a planner yields them."""
     for start in range(first, first + count, CHUNK):
         yield Batch([operation(number) for number in range(start, min(start + CHUNK, first + count))])
 
 
 class Worker:
-    """A job with everything that it needs opened; a context manager.
+    """A job with its resources opened; a context manager.
 
     Attributes:
-        delivered: How many are, among those that this process sent.
+        delivered: Products that this process has delivered.
     """
 
     def __init__(self, job: Job) -> None:
@@ -156,7 +156,7 @@ class Worker:
         self._opened.close()
 
     def deliver(self) -> None:
-        """What an earlier process left in the state, and all that it had not come to."""
+        """Deliver what an earlier process left in the state, and the rest."""
         with self._state.begin() as tx:
             left = tx.intents.unsettled()
         self.dispatcher.resume(left)
@@ -164,7 +164,7 @@ class Worker:
         self.dispatcher.deliver(batches(job.first + done, job.count - done))
 
     def deliver_one(self, number: int) -> tuple[float, float]:
-        """Deliver one product; the seconds from asking until it had its token, and until its answer was there."""
+        """Deliver one product; the seconds until its token and until its answer."""
         asked = datetime.now(UTC)
         self.dispatcher.deliver(batches(self._job.first + number, 1))
         with closing(sqlite3.connect(self._folder / STATE)) as state:
@@ -175,7 +175,7 @@ class Worker:
         return sent, answered
 
     def _begun(self) -> int:
-        """How many of this job are in the state; chunks enter it whole and in their order."""
+        """How many of this job's products are in the state; chunks are written whole and in order."""
         wanted = [number.to_bytes(16, "big") for number in (self._job.first, self._job.first + self._job.count)]
         with closing(sqlite3.connect(self._folder / STATE)) as state:
             query = "SELECT count(*) FROM intents WHERE key_hash >= ? AND key_hash < ?"
@@ -187,21 +187,21 @@ class Worker:
 
 def _work(job: Job) -> None:
     with Worker(job) as worker:
-        _tell("ready")
+        _print("ready")
         if job.one_by_one:
             for number, _ in enumerate(sys.stdin):
-                _tell(worker.deliver_one(number))
+                _print(worker.deliver_one(number))
             return
         sys.stdin.readline()
         cpu_s = time.process_time()
         worker.deliver()
-        cpu_s, known = time.process_time() - cpu_s, worker.allowance.known
-        told = {"delivered": worker.delivered, "cpu_s": cpu_s, "rate_per_s": known.rate_per_s, "burst": known.burst}
-        _tell(told)
+        cpu_s, estimate = time.process_time() - cpu_s, worker.allowance.estimate
+        limit = {"rate_per_s": estimate.rate_per_s, "burst": estimate.burst}
+        _print({"delivered": worker.delivered, "cpu_s": cpu_s, **limit})
 
 
-def _tell(what: object) -> None:
-    print(json.dumps(what), flush=True)
+def _print(document: object) -> None:
+    print(json.dumps(document), flush=True)
 
 
 if __name__ == "__main__":

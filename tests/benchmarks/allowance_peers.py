@@ -1,4 +1,4 @@
-"""What others do against the same server, each in a process of its own: 100 tasks, each with a client of its own.
+"""Other rate limiters against the same server, each in a separate process: 100 tasks with a client each.
 
 One `httpx.AsyncClient` for all 100 would measure its pool: with 64 connections a request costs it 6 ms of CPU.
 """

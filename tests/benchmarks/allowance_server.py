@@ -1,6 +1,6 @@
-"""The sandbox in a process of its own, with a door that tells when each request came and when its answer had gone.
+"""The sandbox in a separate process, with an endpoint that lists when each request arrived and was answered.
 
-The sandbox's own log has the moment of the token, but none of the answer.
+The sandbox's own log has the moment of the token, but not of the answer.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from crossdock.sandbox.fault_injection import Fault, FaultSet
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.server import config
 
-DOOR = "/_seen"
+SEEN_PATH = "/_seen"
 ENDS_WITHIN_S = 30.0
 
 
 class Size(NamedTuple):
-    """A token bucket; without numbers the one that all cases are about."""
+    """A token bucket; by default that of all cases."""
 
     per_minute: int = 10_000
     burst: int = 2_000
 
     def gain_s(self, tokens: int) -> float:
-        """How long so many tokens take to come."""
+        """Seconds in which *tokens* are added."""
         return tokens * 60 / self.per_minute
 
 
@@ -56,8 +56,8 @@ class Seen:
     """What the server saw of one load.
 
     Attributes:
-        accepted: How many requests it let in.
-        refused: How many it answered 429.
+        accepted: Accepted requests.
+        refused: Requests answered 429.
         seconds: From the first request to the last answer.
     """
 
@@ -70,7 +70,7 @@ class Seen:
 
     @property
     def ratio(self) -> float:
-        """Its time over the least possible, which begins with a full bucket."""
+        """Its time over the shortest possible, starting with a full bucket."""
         return self.seconds / self._size.gain_s(self.accepted - self._size.burst)
 
     @property
@@ -79,7 +79,7 @@ class Seen:
 
     @property
     def most_at_once(self) -> float:
-        """The most that came in any window, beyond what the rate gives in it: the burst that was needed."""
+        """The burst that was needed: the most requests in any window beyond its rate."""
         rate, needed, most, last = self._size.per_minute / 60, 0.0, 0.0, 0.0
         for each in self.requests:
             needed = max(0.0, needed - rate * (each.came - last)) + 1
@@ -88,9 +88,9 @@ class Seen:
 
 
 class Server:
-    """A fresh sandbox while the context lasts; each answer is held back by *latency_ms*.
+    """A new sandbox for the duration of the context; each answer is delayed by *latency_ms*.
 
-    The latency is the sandbox's fault ``slow``: it comes after the token was taken and the write was committed.
+    The latency is the sandbox's fault ``slow``: it follows after the token was taken and the write committed.
     """
 
     def __init__(self, size: Size, latency_ms: int, *, dialect: Dialect = "none") -> None:
@@ -118,17 +118,17 @@ class Server:
 
     def count(self) -> int:
         """How many requests have been answered."""
-        return int(self._ask(f"{DOOR}/count"))
+        return int(self._ask(f"{SEEN_PATH}/count"))
 
     def seen(self, after: int = 0) -> Seen:
         """What was answered after the first *after* requests."""
-        return Seen([Request(*row) for row in self._ask(DOOR)[after:]], self._size)
+        return Seen([Request(*row) for row in self._ask(SEEN_PATH)[after:]], self._size)
 
     def created(self) -> int:
-        """How many products it has, none of them made twice; at most 10,000."""
+        """The number of products, none created twice; at most 10,000."""
         effects = self._ask("/_sandbox/effects?operation=create&limit=10000")["data"]
         names = {each["body"]["externalId"] for each in effects}
-        assert len(names) == len(effects), "a product was made twice"
+        assert len(names) == len(effects), "a product was created twice"
         return len(names)
 
     def _ask(self, path: str) -> Any:
@@ -137,16 +137,16 @@ class Server:
 
 
 class _Watched:
-    """A sandbox's ASGI application, and when each of its requests came and was answered."""
+    """A sandbox's ASGI application that records when each request arrived and was answered."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._seen: list[Request] = []
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"].startswith(DOOR):
-            told = self._seen if scope["path"] == DOOR else len(self._seen)
-            await Response(json.dumps(told), media_type="application/json")(scope, receive, send)
+        if scope["path"].startswith(SEEN_PATH):
+            document = self._seen if scope["path"] == SEEN_PATH else len(self._seen)
+            await Response(json.dumps(document), media_type="application/json")(scope, receive, send)
             return
         came, status = time.monotonic(), 0
 

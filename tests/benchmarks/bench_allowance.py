@@ -1,6 +1,6 @@
-"""The allowance for real: a strict bucket of 10,000 a minute and 2,000 at once, and what each client makes of it.
+"""The allowance against a server with a strict bucket of 10,000 a minute and a burst of 2,000.
 
-Server and clients are processes of their own, one case at a time; about fifteen minutes. The same promises on simulated
+Server and clients are separate processes, one case at a time; about fifteen minutes. The same promises on simulated
 time are in `tests/unit/pacing`. The comparison needs ``pip install aiolimiter httpx pyrate-limiter``.
 """
 
@@ -21,13 +21,13 @@ QUICK = ("known", "burst", "hidden", "shared")
 COLUMNS = ("case", "goal", "result", "met", "seconds", "cores that others used")
 NOTES = (
     "Ratio: from the first request to the last answer, as the server saw them, over (N - B) / r. The latency is the "
-    "sandbox's fault `slow`, after the token was taken. Between the two runs that are told nothing the bucket fills in "
-    "real time. Others: 100 tasks, each with an httpx client of its own."
+    "sandbox's fault `slow`, after the token was taken. Between the two runs without headers the bucket fills in "
+    "real time. Others: 100 tasks with an httpx client each."
 )
 
 
 def rows_of(name: str, size: Size, *, quick: bool) -> list[tuple[object, ...]]:
-    """The lines of one case, with how many cores other programs used meanwhile."""
+    """The rows of one case, with the number of cores that other programs used."""
     began, busy_s, own_s = time.monotonic(), _busy_s(), _own_s()
     rows = []
     for row in CASES[name](size, quick=quick):
@@ -44,15 +44,15 @@ def _busy_s() -> float:
 
 
 def _own_s() -> float:
-    """CPU seconds of this process and of those that it has started and seen end."""
+    """CPU seconds of this process and of its ended children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, epilog="Only what ran whole is appended to RESULTS.md.")
-    parser.add_argument("--quick", action="store_true", help="a part of it, in less than three minutes")
-    parser.add_argument("--case", choices=CASES, action="append", help="only this one; repeatable")
+    parser = argparse.ArgumentParser(description=__doc__, epilog="Only a complete run is appended to RESULTS.md.")
+    parser.add_argument("--quick", action="store_true", help="a subset, in less than three minutes")
+    parser.add_argument("--case", choices=CASES, action="append", help="only this case; repeatable")
     given = parser.parse_args()
     names = given.case or (QUICK if given.quick else list(CASES))
     rows = [row for name in names for row in rows_of(name, Size(), quick=given.quick)]

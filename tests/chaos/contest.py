@@ -24,8 +24,8 @@ _STARTER = """
 import json, os, sys
 import crossdock.cli.main, crossdock.cli.sync, crossdock.runs.runner, crossdock.state, polars, psycopg
 import crossdock_connectors.sftp_warehouse
-from crossdock.delivery import dispatcher
-dispatcher.LEAVE_AT_MOST_S = dispatcher.LEAVE_WITHIN_S  # so that a test knows how long is long enough
+from crossdock.delivery import turn_writer
+turn_writer.LEAVE_AT_MOST_S = turn_writer.LEAVE_WITHIN_S  # so that a test knows how long is long enough
 for line in sys.stdin:
     asked = json.loads(line)
     if "wait" in asked:

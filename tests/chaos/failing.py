@@ -69,7 +69,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "committed": Failpoint("crossdock.delivery.senders", "Senders.put", "turn", _BOTH, filled=1),
     "sent": Failpoint("crossdock.platform.platform_target", "PlatformTarget.send", "record", _BOTH),
     "settle_written": Failpoint("crossdock.delivery.settlement", "write", "turn", _BOTH, filled=1),
-    "settled": Failpoint("crossdock.delivery.dispatcher", "Dispatcher._commit", "turn", filled=3),
+    "settled": Failpoint("crossdock.delivery.turn_writer", "TurnWriter.commit", "turn", filled=1),
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.finish", "stream", _BOTH),
     "files_finished": Failpoint("crossdock.runs.intake_logs", "StateIntake.finish", "stream", _BOTH),

@@ -19,7 +19,7 @@ from tests.chaos.test_one_winner import INVOICES_HEAD, quiet, slow_down, starter
 from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, expected, open_site, pass_time
 from tests.waiting import eventually
 
-from crossdock.delivery.dispatcher import LEAVE_WITHIN_S
+from crossdock.delivery.turn_writer import LEAVE_WITHIN_S
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import StateUrl
 

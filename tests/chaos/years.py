@@ -143,10 +143,13 @@ class Site:
     def serve(self) -> None:
         """Let the scheduler look when the next night is due and some hours later."""
         self.setenv("CROSSDOCK_API_KEY", self._key)
-        looks, metrics, executor = _Looks(self.clock), Metrics(self.clock), Inline()
-        Service(self.loaded, self.clock, looks, metrics, notifier=None, trace=lambda _: None, executor=executor).run(
-            lambda: None
-        )
+        interrupt, metrics, executor = threading.Event(), Metrics(self.clock), Inline()
+        facts: dict[str, Any] = {"notifier": None, "trace": lambda _: None, "executor": executor}
+        with closing(Service(self.loaded, self.clock, interrupt, metrics, **facts)) as service:
+            for _ in range(2):
+                service.look()
+                service.apply_retention()
+                self.clock.advance(timedelta(hours=2).total_seconds())
         self.clock.advance((NIGHT - (self.clock.now() - DUE) % NIGHT).total_seconds())
 
     def effects(self) -> Counter[str]:
@@ -171,21 +174,6 @@ class Site:
             purged, is_whole = purge.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__slots__)
-
-
-class _Looks(threading.Event):
-    """An interrupt that sets in after two looks, hours apart."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__()
-        self._clock, self._left = clock, 2
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._clock.advance(timedelta(hours=2).total_seconds())
-        self._left -= 1
-        if not self._left:
-            self.set()
-        return self.is_set()
 
 
 class Exports:

@@ -1,9 +1,9 @@
-"""What schemathesis has to know beyond the document: what exists, and what has been used up.
+"""Hooks that adapt schemathesis's requests to the state of the sandbox.
 
-A schema says what an id looks like, not which ones are there, and knows no version. So whatever is well formed is made
-to fit the present state: ids name resources that were made for the run, the tenant is the credential's, externalIds and
-idempotency keys are new, any version will do. What is not well formed goes out as it was generated, and so nothing else
-can be the reason of its refusal.
+A schema describes the form of an id, not which ids exist, and no versions. So values that are well formed are replaced:
+ids name resources created for the run, the tenant is that of the credential, externalIds and idempotency keys are new,
+If-Match accepts any version. Values that are not well formed are sent as generated, so that only they can be the reason
+for a refusal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COUNTED = (f"-{os.getpid()}-{number}" for number in count())
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if case.method == "DELETE" and (case.path_parameters or {}).get("id") in PARENTS.values():
         case.path_parameters["id"] = "gone"  # others still refer to it
-    fit(case.body)
+    adapt(case.body)
     sent = case.headers or {}
     if "If-Match" in sent:
         sent["If-Match"] = "*"
@@ -42,26 +42,26 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
         sent[KEY] = f'{key[:-1]}{unique}"' if key.startswith('"') else f"{key}{unique}"
 
 
-def fit(value: Any) -> None:
-    """Make *value* fit what is there, in place."""
+def adapt(value: Any) -> None:
+    """Replace ids and externalIds in *value*, in place."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name in PARENTS and isinstance(inner, str) and ID.fullmatch(inner):
                 value[name] = PARENTS[name]
             elif name == "externalId" and isinstance(inner, str) and 0 < len(inner) <= 470:
                 value[name] = inner + next(_COUNTED)
-            fit(inner)
+            adapt(inner)
     elif isinstance(value, list):
         for inner in value:
-            fit(inner)
+            adapt(inner)
 
 
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
     """Whether a failure counts.
 
-    Only one does not: a valid patch or movement that the present state of its resource does not allow, as one without
-    decimals to a price in yen, or of more than the lot holds. 422 is the documented answer, and no schema could tell.
+    One does not: a valid patch or movement that the state of its resource does not allow, for example more than the lot
+    holds, is answered 422, as documented; a schema cannot express it.
     """
     depends_on_the_state = case.operation.definition.raw["operationId"].startswith(("update", "move"))
     rejected = type(failure).__name__ == "RejectedPositiveData" and response.status_code == 422

@@ -1,4 +1,4 @@
-"""Consumers of the OpenAPI document, run against a sandbox: schemathesis, and clients made by two generators."""
+"""Consumers of the OpenAPI document, run against a sandbox: schemathesis, and clients from two generators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def headers(server: SandboxServer) -> dict[str, str]:
 
 
 def parents(server: SandboxServer) -> dict[str, str]:
-    """Make one resource of each kind that others refer to; return its id by the name of the member that does so."""
+    """Create one resource of each type that others refer to; return the ids by the name of the referring member."""
     made = {}
     with httpx.Client(base_url=server.base_url, headers=headers(server), trust_env=False) as client:
         for member, path, name in (
@@ -41,11 +41,11 @@ def parents(server: SandboxServer) -> dict[str, str]:
 
 
 def schemathesis(server: SandboxServer, folder: Path, *options: str) -> str:
-    """Run all checks over the whole API and return what it says; AssertionError if one fails."""
+    """Run all checks over the whole API and return the output; AssertionError if one fails."""
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml")),
         *("run", f"{server.base_url}/openapi.json", "--checks", "all"),
-        # Its warnings are about how little it could reach, and its health checks about how slowly it generates.
+        # Its warnings are about coverage, and its health checks about slow generation.
         *("--warnings", "off", "--suppress-health-check", "all", "--max-failures", "20", "--continue-on-failure"),
         *options,
     ]
@@ -80,16 +80,16 @@ def typescript_client(server: SandboxServer, folder: Path) -> Path:
 
 
 def use(command: list[str], server: SandboxServer, folder: Path) -> dict[str, Any]:
-    """Run a generated client's program and return the stored invoice that it tells."""
+    """Run a generated client's program and return the stored invoice that it prints."""
     ids = parents(server)
     given = {"BASE_URL": server.base_url, "TENANT": server.tenant, "API_KEY": server.api_key}
-    told = run(command, folder, {**given, "CUSTOMER": ids["customerId"], "PRODUCT": ids["productId"]})
-    invoice: dict[str, Any] = json.loads(told)
+    output = run(command, folder, {**given, "CUSTOMER": ids["customerId"], "PRODUCT": ids["productId"]})
+    invoice: dict[str, Any] = json.loads(output)
     return invoice
 
 
 def run(command: list[str], folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run a command in *folder* and return its standard output; AssertionError with all it said if it fails."""
+    """Run a command in *folder* and return its standard output; AssertionError with its output if it fails."""
     clean = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     done = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""``crossdock schedule`` in processes of its own, one or several on one state."""
+"""``crossdock schedule`` in one or several processes on one state."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Self
 from tests.waiting import WITHIN_S
 
 
-class Crew:
-    """Schedulers that say what they do in one log; a context manager that leaves none of them behind.
+class SchedulerProcesses:
+    """Scheduler processes with one log; the context manager kills those that are left.
 
     Args:
-        command: That starts one.
-        limits: Called in each new process before it begins.
-        within_s: How long something may take to come true.
+        command: Starts one process.
+        limits: Called in each new process before it executes the command.
+        within_s: Timeout of all waits.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Crew:
         assert process.wait() == -signal.SIGKILL, "it had ended before it was killed"
 
     def stop(self) -> list[int]:
-        """Ask all to end, as systemd would; their exit codes."""
+        """Terminate all with SIGTERM, as systemd would; their exit codes."""
         for process in self._running.values():
             process.terminate()
         codes = [process.wait(self._within_s) for process in self._running.values()]
@@ -77,16 +77,16 @@ class Crew:
         return self._log.read_text() if self._log.exists() else ""
 
     def said(self, words: str) -> int:
-        """How often *words* stand in the log."""
+        """How often the log contains *words*."""
         return self.log.count(words)
 
     def says(self, words: str) -> None:
-        """Wait until *words* are said once more."""
+        """Wait until *words* are logged once more."""
         already = self.said(words)
         self.until(lambda: self.said(words) > already)
 
     def until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something is true; fail if one ends by itself meanwhile."""
+        """Wait until a condition is true; fail if a process ends by itself meanwhile."""
         deadline = time.monotonic() + self._within_s
         while not holds():
             ended = [process.returncode for process in self._running.values() if process.poll() is not None]
@@ -95,7 +95,7 @@ class Crew:
             time.sleep(0.005)
 
     def _stuck(self) -> str:
-        """The log, with where each of them was at the end."""
+        """The log, with the stack of each process."""
         for process in self._running.values():
             process.send_signal(signal.SIGABRT)
             process.wait()

@@ -25,7 +25,7 @@ def test_an_approved_plan_is_done(site: Site, planned: Path) -> None:
     assert (result.code, result.json["requests"]) == (0, 7)
     site.assert_everything_once()
     again = site.run("apply", str(planned))
-    assert (again.code, "no longer what would be done" in again.err) == (4, True)
+    assert (again.code, "the plan is out of date" in again.err) == (4, True)
     assert len(site.effects()) == 7
 
 
@@ -82,7 +82,7 @@ def test_every_name_of_a_record_tells_its_story(site: Site, front: Front) -> Non
     assert [(sent["number"], sent["outcome"]) for sent in operation["sendings"]] == [(1, "in_doubt"), (2, "delivered")]
     shown = site.run("trace", "3").out
     assert made["id"] in shown
-    assert "sending 1: in_doubt" in shown
+    assert "attempt 1: in_doubt" in shown
     assert site.run("trace", "nobody").code == 2
 
 
@@ -91,7 +91,7 @@ def test_a_waiting_record_says_what_it_waits_for(site: Site) -> None:
     site.init()
     site.export("INV_1.csv", INVOICES)
     assert site.sync().code == 1
-    assert "waits since" in site.run("trace", "2").out
+    assert "waiting since" in site.run("trace", "2").out
 
 
 def test_bindings_go_out_and_in_again(site: Site) -> None:

@@ -71,7 +71,7 @@ def test_wrong_api_key(site: Site) -> None:
     for _ in range(2):
         result = site.sync()
         assert result.code == 3
-        assert f"{site.base_url}: refuses our credential: " in result.err
+        assert f"{site.base_url}: does not accept the credential: " in result.err
         assert "HTTP 401" in result.err
         assert "platform.auth" in result.err
         assert result.json["balanced"]
@@ -116,7 +116,7 @@ def test_a_scope_that_is_missing(site: Site, front: Front) -> None:
     front.fate = lambda seen: Reply(403, b'{"detail": "scope invoices:write"}') if is_invoice(seen) else FORWARD
     result = site.sync()
     assert result.code == 3
-    assert "lets us write no invoice: scope invoices:write (HTTP 403)" in result.err
+    assert "does not permit writing invoice: scope invoices:write (HTTP 403)" in result.err
     front.fate = lambda _: FORWARD
     assert site.sync().code == 0
     site.assert_everything_once()
@@ -428,7 +428,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
         assert result.json["balanced"]
         (doubt,) = site.listed("--state", "in-doubt")
         assert (doubt["stream"], doubt["key"]) == (f"wms.{kind}s", key)
-        assert doubt["why"].startswith("create was sent once without a clear answer: broke off")
+        assert doubt["why"].startswith("create was sent once without a clear answer: request failed")
         requests = requests or len(front.seen)
         assert len(front.seen) == requests
     assert Counter(seen.body for seen in front.seen).most_common(1)[0][1] == 1

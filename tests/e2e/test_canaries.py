@@ -15,12 +15,13 @@ import pytest
 from tests.e2e.canaries import PERSON, SECRETS, Asked, Outputs, Parrot, answer
 from tests.e2e.test_privacy import SHOP
 from tests.e2e.warehouse import INVOICES, PRODUCTS, Site
-from tests.integration.notifications.test_receivers import Receiver, Relay, relaying
+from tests.integration.notifications.receivers import Receiver, Relay, relaying
 from tests.integration.sources import orders_shop
 from tests.servers import served
 
 from crossdock import registry
-from crossdock.notifications.notifier import Notifier, NotifyConfig, ScheduledRunEnded
+from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.state import parse_url
 from crossdock.testing.manual_clock import ManualClock
 

@@ -21,7 +21,8 @@ PRODUCTS = 60  # three of them may go in one night
 GONE = 2
 
 REFUSED = (
-    r"the last line is not the trailer|of the trailer is no count|the trailer counts|\d fields? instead of 3|no column"
+    r"the last line is not the trailer|of the trailer is not a count|the trailer counts"
+    r"|\d fields? instead of 3|no column"
 )
 TOO_MANY = r"records are gone, of 60, more than gone\.at_most_percent \(5\), and none of them is removed"
 SAME_BYTES = "gone and not removed: the same bytes were worked through on an earlier day"
@@ -71,7 +72,7 @@ class Exports:
         for _ in range(2):
             yield Damage("of an earlier night", self.scheduled_runs[self._random.randint(0, 1)], 4, SAME_BYTES)
             yield Damage("stale", self.file(self._some(58)), 4, STALE, COMPARED_SNAPSHOTS[self._random.randint(0, 1)])
-            yield Damage("joined with itself", self.good + self.good, 4, "joined together")
+            yield Damage("joined with itself", self.good + self.good, 4, "Were files joined")
             yield Damage("not text", self._garbled(), 4, "is not utf-8")
         for _ in range(3):
             yield Damage("keys lost", self.file(self._without_keys()), 4, KEYLESS)

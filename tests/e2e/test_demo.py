@@ -1,4 +1,4 @@
-"""The demo as a newcomer runs it: real processes, judged by what they leave in the folder."""
+"""The demo in real processes, checked by the files in its folder."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    """The folder of a demo that has run, and what it printed with --json."""
+    """The folder of a finished demo, and its --json output."""
     cwd = tmp_path_factory.mktemp("newcomer")
     with start("demo", "--json", cwd=cwd) as process:
         output, errors = process.communicate(timeout=DEADLINE_S)
@@ -78,15 +78,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 @pytest.fixture
 def copy(demo: Demo, tmp_path: Path) -> Path:
-    """A demo's folder for one test alone."""
+    """A copy of the demo's folder for one test."""
     return Path(shutil.copytree(demo[0], tmp_path / "copy"))
 
 
-# What must come out, computed from the exports alone.
+# The expected result, computed from the exports alone.
 
 
-def rows_of(folder: Path, stream: str, night: int) -> Rows:
-    (path,) = folder.glob(f"warehouse/out/{stream.upper()}_2026110{night}.*")
+def rows_of(folder: Path, stream: str, day: int) -> Rows:
+    (path,) = folder.glob(f"warehouse/out/{stream.upper()}_2026110{day}.*")
     lines = path.read_text("cp1252").splitlines()
     if stream in {"items", "lots"}:
         assert lines.pop() == f"TRL|{len(lines) - 1}"
@@ -94,16 +94,14 @@ def rows_of(folder: Path, stream: str, night: int) -> Rows:
 
 
 class Expected:
-    """The accounts of each night, by an implementation of its own."""
+    """The tally of each day, by an independent implementation."""
 
     def __init__(self, folder: Path) -> None:
         self.accepted: dict[str, dict[str, Any]] = {stream: {} for stream in STREAMS}
         self.waiting: dict[str, Rows] = {}
-        self.scheduled_runs = [
-            {stream: self._night(rows_of(folder, stream, n), stream) for stream in STREAMS} for n in (1, 2)
-        ]
+        self.tallies = [{stream: self._tally(rows_of(folder, stream, n), stream) for stream in STREAMS} for n in (1, 2)]
 
-    def _night(self, rows: Rows, stream: str) -> dict[str, int]:
+    def _tally(self, rows: Rows, stream: str) -> dict[str, int]:
         counts = Counter(rows_read=len(rows))
         if stream == "invoices":
             return self._invoices(rows, counts)
@@ -129,10 +127,10 @@ class Expected:
         counts.update(read=len(read), carried_over=len(self.waiting))
         everything, self.waiting = self.waiting | read, {}
         for number, lines in everything.items():
-            counts[self._fate(number, lines)] += 1
+            counts[self._outcome(number, lines)] += 1
         return dict(counts)
 
-    def _fate(self, number: str, lines: Rows) -> str:
+    def _outcome(self, number: str, lines: Rows) -> str:
         if not all(re.fullmatch(r"\d+,\d{2,4}", line["PRICE"]) for line in lines):
             return "rejected"
         known = self.accepted["customers"].keys() | self.accepted["items"].keys()
@@ -146,31 +144,29 @@ class Expected:
 
 
 def counted(stream: dict[str, Any]) -> dict[str, int]:
-    """A stream of ``sync --json`` in the words of `Expected`; zeros left out."""
+    """A stream of ``sync --json`` with the names of `Expected`, without zeros."""
     rows = {f"rows_{name}": number for name, number in stream["rows"].items() if name != "filtered"}
     filtered = {"filtered": sum(stream["rows"]["filtered"].values())}
     records = {name: number for name, number in stream["records"].items() if name != "delivered"}
     return {name: number for name, number in (rows | filtered | records).items() if number}
 
 
-def test_both_nights_are_what_the_exports_say(demo: Demo) -> None:
-    """The accounts of both runs equal those that a script without crossdock makes of the files."""
-    folder, told = demo
+def test_both_runs_match_the_exports(demo: Demo) -> None:
+    """The tallies of both runs equal those that a script without crossdock computes from the files."""
+    folder, document = demo
     expected = Expected(folder)
-    for run, night in zip(told["runs"], expected.scheduled_runs, strict=True):
+    for run, tally in zip(document["runs"], expected.tallies, strict=True):
         assert run["balanced"]
         assert {name: counted(stream) for name, stream in run["streams"].items()} == {
             f"wms.{stream}": {name: number for name, number in counts.items() if number}
-            for stream, counts in night.items()
+            for stream, counts in tally.items()
         }
-    assert (
-        expected.scheduled_runs[0]["invoices"]["carried_on"] == expected.scheduled_runs[1]["invoices"]["rejected"] == 1
-    )
+    assert expected.tallies[0]["invoices"]["carried_on"] == expected.tallies[1]["invoices"]["rejected"] == 1
 
 
 def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: Demo) -> None:
-    """The invoices that the sandbox stored are, as a multiset of bodies, those of the files; others were made once."""
-    folder, told = demo
+    """The stored invoices are, as a multiset of bodies, those of the files; other records were created once."""
+    folder, document = demo
     with SandboxServer(folder / "sandbox") as server:
         pages = httpx.get(f"{server.base_url}/_sandbox/effects", params={"limit": "10000"}, trust_env=False)
     effects = json.loads(pages.content, parse_float=Decimal)["data"]
@@ -186,11 +182,11 @@ def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: Demo)
     )
     created = Counter(effect["resource"] for effect in effects if effect["operation"] == "create")
     assert sorted(created.values()) == sorted(len(records) for records in accepted.values())
-    assert told["effects"] == Counter(effect["operation"] for effect in effects)
+    assert document["effects"] == Counter(effect["operation"] for effect in effects)
 
 
 @pytest.mark.parametrize(
-    ("change", "effects", "proved"),
+    ("change", "effects", "matches"),
     [
         pytest.param("", 395, True, id="as it was"),
         pytest.param("DELETE FROM effects WHERE seq = 300", 394, False, id="a delivery without effect"),
@@ -203,23 +199,26 @@ def test_every_record_had_one_effect_with_the_content_of_the_exports(demo: Demo)
         ),
     ],
 )
-def test_the_proof_can_fail(copy: Path, change: str, effects: int, proved: bool) -> None:
-    """The proof at the end judges each delivery: a right number of effects alone is not enough."""
-    with closing(sqlite3.connect(copy / "sandbox" / "sandbox.sqlite3")) as seen, seen:
-        seen.execute(change)
+def test_the_effects_check_can_fail(copy: Path, change: str, effects: int, matches: bool) -> None:
+    """The check at the end compares each delivery: the right number of effects is not enough."""
+    with closing(sqlite3.connect(copy / "sandbox" / "sandbox.sqlite3")) as stored, stored:
+        stored.execute(change)
     tally = Tally()
     tally.count("read", effects)
     tally.count("created", effects)
     report = Report(1, "2026-11-02", tallies={"all": tally})
-    with SandboxServer(copy / "sandbox"), nullcontext() if proved else pytest.raises(InternalError, match="saw"):
+    with (
+        SandboxServer(copy / "sandbox"),
+        nullcontext() if matches else pytest.raises(InternalError, match="do not match"),
+    ):
         assert effects_check.compare(project.load(copy / "crossdock.yaml"), [report]) == {"create": 387, "update": 8}
 
 
-def test_the_folder_tells_its_story_without_servers(demo: Demo, crossdock: Run) -> None:
-    """Runs, one run and the records that did not get through need only what lies in the folder."""
-    folder, told = demo
+def test_the_results_can_be_read_without_servers(demo: Demo, crossdock: Run) -> None:
+    """Runs, one run and the records that were not delivered are read from the folder alone."""
+    folder, document = demo
     listed = json.loads(crossdock("runs", "--json", cwd=folder).out)
-    assert [run["streams"] for run in reversed(listed)] == [run["streams"] for run in told["runs"]]
+    assert [run["streams"] for run in reversed(listed)] == [run["streams"] for run in document["runs"]]
     assert "the tally balances" in crossdock("show", "1", cwd=folder).out
     records = json.loads(crossdock("records", "list", "--json", cwd=folder).out)
     reasons = {(item["state"], item["key"]): item["why"] for item in records}
@@ -229,7 +228,7 @@ def test_the_folder_tells_its_story_without_servers(demo: Demo, crossdock: Run) 
 
 
 def test_secrets_are_for_their_owner(demo: Demo) -> None:
-    """Secrets lie in files that nobody else may read, and not in the config."""
+    """Secrets are in files that only their owner can read, and not in the config."""
     folder, _ = demo
     secrets = list((folder / "secrets").iterdir())
     assert len(secrets) == 2
@@ -239,13 +238,18 @@ def test_secrets_are_for_their_owner(demo: Demo) -> None:
         assert secret.read_text() not in config
 
 
-def test_a_newcomer_reads_it_on_eighty_columns(tmp_path: Path, crossdock: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The story fits the terminal, says what happened and what to do now; a second demo leaves the folder alone."""
+def test_the_output_fits_eighty_columns(tmp_path: Path, crossdock: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output says what happened and what to do next; a second demo leaves the folder as it is."""
     monkeypatch.setenv("COLUMNS", "80")
     done = crossdock("demo", "--folder", "first look", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert [line for line in done.out.splitlines() if len(line) > 80] == []
-    for sentence in ("the tally balances", "none twice and none besides", "cd 'first look'", "70013 came again"):
+    for sentence in (
+        "the tally balances",
+        "exactly one for each delivered",
+        "cd 'first look'",
+        "70013 was exported again",
+    ):
         assert sentence in done.out
     assert "DOES NOT" not in done.out
     again = crossdock("demo", "--folder", "first look", cwd=tmp_path)
@@ -254,7 +258,7 @@ def test_a_newcomer_reads_it_on_eighty_columns(tmp_path: Path, crossdock: Run, m
 
 
 def test_the_help_has_an_example(tmp_path: Path, crossdock: Run) -> None:
-    """The help shows the command as it is typed, and nothing is made."""
+    """The help shows an example, and no file is created."""
     done = crossdock("demo", "--help", cwd=tmp_path)
     assert "Example:\n    crossdock demo\n" in done.out
     assert list(tmp_path.iterdir()) == []
@@ -262,7 +266,7 @@ def test_the_help_has_an_example(tmp_path: Path, crossdock: Run) -> None:
 
 @pytest.fixture
 def background() -> Iterator[Background]:
-    """Starts crossdock and leaves it running; whatever still runs at the end is killed."""
+    """Starts crossdock in the background; processes that still run at the end of the test are killed."""
     with ExitStack() as running:
 
         def run(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
@@ -273,12 +277,12 @@ def background() -> Iterator[Background]:
         yield run
 
 
-def test_the_demo_goes_on_in_its_folder(copy: Path, background: Background, crossdock: Run) -> None:
-    """Served again, plan and sync work: the third night goes through, and a further sync sends nothing."""
+def test_an_earlier_demo_can_be_continued(copy: Path, background: Background, crossdock: Run) -> None:
+    """Served again, plan and sync work: the third day is delivered, and another sync sends nothing."""
     config, before = copy / "crossdock.yaml", (copy / "crossdock.yaml").read_text()
     serving = background("demo", "--serve", "--json", "--folder", ".", cwd=copy)
     eventually(lambda: config.read_text() not in {before, ""} or serving.poll() is not None)
-    for export in (copy / "night-3").iterdir():
+    for export in (copy / "day-3").iterdir():
         export.rename(copy / "warehouse" / "out" / export.name)
     assert "create wms.customers 20041" in crossdock("plan", cwd=copy).out
     done = crossdock("sync", "--json", cwd=copy)
@@ -292,8 +296,8 @@ def test_the_demo_goes_on_in_its_folder(copy: Path, background: Background, cros
     assert f"base_url: {json.loads(output)['base_url']} " in before
 
 
-def test_a_taken_port_is_told(copy: Path, crossdock: Run) -> None:
-    """Where the address that the state is pinned to is taken, nothing starts and the config stays as it was."""
+def test_a_taken_port_is_an_error(copy: Path, crossdock: Run) -> None:
+    """If the address that the state is pinned to is taken, nothing starts and the config does not change."""
     config = (copy / "crossdock.yaml").read_text()
     port = re.search(r"base_url: http://127.0.0.1:(\d+)", config)
     assert port is not None
@@ -304,18 +308,18 @@ def test_a_taken_port_is_told(copy: Path, crossdock: Run) -> None:
     assert (copy / "crossdock.yaml").read_text() == config
 
 
-def test_what_cannot_be_served_is_told(copy: Path, crossdock: Run) -> None:
-    """Serving refuses a folder that is no demo's, and a config where it does not find what to write."""
-    elsewhere = crossdock("demo", "--serve", "--folder", "night-3", cwd=copy)
-    assert (elsewhere.code, "not a folder of the demo" in elsewhere.err) == (2, True)
+def test_a_folder_that_cannot_be_served_is_an_error(copy: Path, crossdock: Run) -> None:
+    """A folder that is not a demo's is refused, and so is a config without the line for the warehouse's port."""
+    elsewhere = crossdock("demo", "--serve", "--folder", "day-3", cwd=copy)
+    assert (elsewhere.code, "not a demo folder" in elsewhere.err) == (2, True)
     config = copy / "crossdock.yaml"
     config.write_text(config.read_text().replace("    port: ", "    port:  # "))
     done = crossdock("demo", "--serve", "--folder", ".", cwd=copy)
-    assert (done.code, "where to write the warehouse's port" in done.err) == (2, True)
+    assert (done.code, "no line for the warehouse's port" in done.err) == (2, True)
 
 
-def test_ctrl_c_ends_it(tmp_path: Path, background: Background) -> None:
-    """Interrupted on its way, the demo ends with 130, tells no result, and shows no traceback."""
+def test_ctrl_c_stops_the_demo(tmp_path: Path, background: Background) -> None:
+    """Interrupted, the demo exits with 130, without a result and without a traceback."""
     process = background("demo", "--json", cwd=tmp_path)
     eventually((tmp_path / "crossdock-demo" / "crossdock.db").exists)
     process.send_signal(signal.SIGINT)

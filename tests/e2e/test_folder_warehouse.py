@@ -124,7 +124,7 @@ def test_a_folder_that_is_away_costs_one_night(depot: Site) -> None:
     result = depot.sync()
     assert result.code == 2
     assert f"{depot.folder / 'served'}: there is no such folder" in result.err
-    assert "have the share mounted" in result.err
+    assert "mount the share" in result.err
     assert not depot.effects()
     (depot.folder / "away").rename(depot.folder / "served")
     assert depot.sync().code == 0

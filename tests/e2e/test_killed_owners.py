@@ -1,4 +1,4 @@
-"""The nightly service for real: whoever works is killed, and the nights and the platform show nothing of it."""
+"""Scheduler processes that are killed: scheduled runs and the platform show no trace of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tests.e2e.project_folder import Stage
 pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 
 
-def test_each_night_ends_once_whoever_is_killed(fresh: Stage, exports: list[Path]) -> None:
-    """Two schedulers on one state, the one at work killed five times: each night once, everything there once."""
+def test_each_run_ends_once_after_kills(fresh: Stage, exports: list[Path]) -> None:
+    """Two schedulers on one state; the running one is killed five times."""
     owners_are_killed(fresh, exports, kills=5)

@@ -108,11 +108,11 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
         script = "import sys; exec(sys.stdin.read())"
         held = (
             "from pathlib import Path\nfrom crossdock.clock import SystemClock\n"
-            "from crossdock.pacing.limit_estimate import Known\n"
+            "from crossdock.pacing.limit_estimate import LimitEstimate\n"
             "from crossdock.state import Pin, SharedBucket, State, parse_url\n"
             f"folder = Path({str(tmp_path)!r})\n"
             "bucket = SharedBucket(parse_url('sqlite:///link-to-bucket.db', folder), SystemClock(), 'b',\n"
-            "    lambda known: known or Known().with_rate(1.0, 'set').with_burst(1, 'set'))\n"
+            "    lambda known: known or LimitEstimate().with_rate(1.0, 'set').with_burst(1, 'set'))\n"
             "state = State(parse_url('sqlite:///state.db', folder), Pin('http://127.0.0.1:9', 'acme'))\n"
             "with state.exclusive('x'):\n    print({p.name: oct(p.stat().st_mode & 0o777) for p in folder.iterdir()})\n"
         )

@@ -115,7 +115,7 @@ def assert_all_private(site: Site) -> None:
 
 
 @dataclass(frozen=True)
-class RetryState:
+class Trouble:
     """Something that goes wrong, and what a sync then says, which proves that it did."""
 
     cause: Callable[[Site, ExitStack], object]
@@ -154,36 +154,36 @@ def binary_key(site: Site, _: ExitStack) -> None:
 
 
 TROUBLES = {
-    "nothing": RetryState(lambda *_: None, 0, "the tally balances"),
-    "names too long": RetryState(
+    "nothing": Trouble(lambda *_: None, 0, "the tally balances"),
+    "names too long": Trouble(
         lambda site, _: site.export("CUST_2.csv", CUSTOMERS.replace("Vogelsang", "x" * 500)),
         1,
         "crossdock records list",
     ),
-    "wrong password": RetryState(refuse_login, 3, "login refused"),
-    "wrong api key": RetryState(refuse_key, 3, "refuses our credential"),
-    "unreadable private key": RetryState(encrypt_key, 2, "private_key cannot be read"),
-    "private key that is no text": RetryState(binary_key, 2, "is not UTF-8 text"),
-    "locked state": RetryState(lock, 3, "database is locked"),
-    "state that cannot be written": RetryState(block_log, 3, "the state cannot be used"),
-    "state that is no database": RetryState(
+    "wrong password": Trouble(refuse_login, 3, "login refused"),
+    "wrong api key": Trouble(refuse_key, 3, "does not accept the credential"),
+    "unreadable private key": Trouble(encrypt_key, 2, "private_key cannot be read"),
+    "private key that is no text": Trouble(binary_key, 2, "is not UTF-8 text"),
+    "locked state": Trouble(lock, 3, "database is locked"),
+    "state that cannot be written": Trouble(block_log, 3, "the state cannot be used"),
+    "state that is no database": Trouble(
         lambda site, _: (site.folder / "state.db").write_bytes(CUSTOMERS.encode() * 99), 3, "the state cannot be used"
     ),
-    "a record cut short": RetryState(
+    "a record cut short": Trouble(
         lambda site, _: site.export("CUST_1.csv", f"{CUSTOMERS}C3;{PERSON}\n"), 4, "2 fields instead of 8"
     ),
-    "a quote never closed": RetryState(
+    "a quote never closed": Trouble(
         lambda site, _: site.export("CUST_1.csv", f'{CUSTOMERS}C3;"{PERSON}\n'), 4, "never closed"
     ),
-    "two columns of one name": RetryState(
-        lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have one name"
+    "two columns of one name": Trouble(
+        lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"), 4, "columns 1 and 2 have the same name"
     ),
 }
 
 
-@pytest.mark.parametrize("trouble", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
+@pytest.mark.parametrize("retry_state", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
 def test_nothing_is_shown_whatever_goes_wrong(
-    site: Site, retry_state: RetryState, monkeypatch: pytest.MonkeyPatch
+    site: Site, retry_state: Trouble, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No command shows a secret or a person, in either form, with data in the state and with trouble of any kind."""
     monkeypatch.setattr(engine, "BUSY_S", 0.05)
@@ -254,15 +254,15 @@ def test_help_knows_nothing_of_the_environment(site: Site) -> None:
 
 SLIPS = {
     "literal": (f"password: {PASSWORD}", "env:NAME or file:PATH"),
-    "alias": (f"password: *{PASSWORD}", "is no YAML"),
-    "tag": (f"password: !{PASSWORD}", "is no YAML"),
-    "tag with a handle": (f"password: !{PASSWORD}!x", "is no YAML"),
-    "anchors": (f"password: &{PASSWORD} env:A\n    passphrase: &{PASSWORD} env:A", "is no YAML"),
-    "percent": (f"password: %{PASSWORD}", "is no YAML"),
-    "reserved": (f"password: @{PASSWORD}", "is no YAML"),
-    "no blank": (f"password:{PASSWORD}", "is no YAML"),
+    "alias": (f"password: *{PASSWORD}", "is not valid YAML"),
+    "tag": (f"password: !{PASSWORD}", "is not valid YAML"),
+    "tag with a handle": (f"password: !{PASSWORD}!x", "is not valid YAML"),
+    "anchors": (f"password: &{PASSWORD} env:A\n    passphrase: &{PASSWORD} env:A", "is not valid YAML"),
+    "percent": (f"password: %{PASSWORD}", "is not valid YAML"),
+    "reserved": (f"password: @{PASSWORD}", "is not valid YAML"),
+    "no blank": (f"password:{PASSWORD}", "is not valid YAML"),
     "list": (f"password: [{PASSWORD}]", "env:NAME or file:PATH"),
-    "date": ("password: 2026-13-41", "is none: quote it"),
+    "date": ("password: 2026-13-41", "is not one: quote it"),
 }
 
 
@@ -311,10 +311,10 @@ def test_an_answer_that_breaks_the_rules_is_not_quoted(site: Site, front: Front)
     """A header that is not HTTP, and repeats our key and a person, is shown by no command and kept nowhere."""
     front.fate = lambda _: Reply(200, b"{}", {"x-echo": f"Bearer {site.api_key} {PERSON}\0"})
     code, text = shown(site, "sync")
-    assert (code, "the answer breaks the rules of HTTP" in text) == (3, True)
+    assert (code, "the response is not valid HTTP" in text) == (3, True)
     assert_private(site, text)
     assert_all_private(site)
-    assert any("breaks the rules of HTTP" in (run["error"] or "") for run in site.run("runs", "--json").json)
+    assert any("is not valid HTTP" in (run["error"] or "") for run in site.run("runs", "--json").json)
     kept = b"".join(file.read_bytes() for file in site.folder.glob("state.db*") if file.is_file())
     assert site.api_key.encode() not in kept
 
@@ -470,7 +470,7 @@ def test_a_traceback_shows_no_data(shop: Site) -> None:
     assert code == 70
     assert "Traceback" in text
     assert "canary_shop.py" in text
-    assert "its text is left out" in text
+    assert "text omitted" in text
     assert_private(shop, text)
     assert_private(shop, shown(shop, "runs", "--json")[1])
 

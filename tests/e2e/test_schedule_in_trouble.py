@@ -1,4 +1,4 @@
-"""``crossdock schedule`` with a wrong config, a state that is away and a full disk: it is said, and it goes on."""
+"""``crossdock schedule`` with an invalid config, an unusable state or a full disk: it reports it and continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from tests.e2e.processes import Crew
+from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site, expected
 from tests.integration.scheduler.scheduled_runs_race import Inline
 from tests.servers import require
@@ -36,7 +36,7 @@ MANY = INVOICES + "".join(f"{number};C1;P1;{number};1.50;EUR\n" for number in ra
 LARGEST = 6 << 20  # bytes; the state's log must fit
 
 
-# ---- configs that cannot be
+# ---- invalid configs
 
 
 @pytest.mark.parametrize(
@@ -45,26 +45,26 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berln, at: '02:30'}}",
             "time_zone: Europe",
-            "jobs.a.schedule.time_zone: 'Europe/Berln' is no IANA time zone that this machine knows; "
+            "jobs.a.schedule.time_zone: 'Europe/Berln' is not an IANA time zone known to this machine; "
             "did you mean Europe/Berlin or Europe/Belfast or Europe/Helsinki?",
             id="unknown zone",
         ),
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berlin, at: '02:30', holidays: ['2026-02-30']}}",
             "holidays",
-            "jobs.a.schedule.holidays: '2026-02-30' is no date such as 2026-12-25",
+            "jobs.a.schedule.holidays: '2026-02-30' is not a date such as 2026-12-25",
             id="impossible date",
         ),
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berlin, at: '02:30', holidays: [2026-02-30]}}",
             "2026-02-30",
-            "looks like a date or a number, and is none: quote it",
+            "looks like a date or a number, but is not one: quote it",
             id="impossible date without quotes",
         ),
         pytest.param(
             "  a: {schedule: {time_zone: Europe/Berlin, at: '25:30'}}",
             "at: '25",
-            'jobs.a.schedule.at: \'25:30\' is no time from "00:00" to "23:59" '
+            'jobs.a.schedule.at: \'25:30\' is not a time from "00:00" to "23:59" '
             "(in quotes, or YAML makes the number 870 of 14:30)",
             id="impossible time",
         ),
@@ -89,13 +89,13 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             f"  a:\n    schedule: {NIGHTLY}\n    schedule: {EVERY_SECOND}",
             f"schedule: {EVERY_SECOND}",
-            "the key 'schedule' stands here twice",
+            "the key 'schedule' is repeated",
             id="two schedules",
         ),
         pytest.param(
             f"  a: {{schedule: {NIGHTLY}}}\n  a: {{schedule: {EVERY_SECOND}}}",
             f"a: {{schedule: {EVERY_SECOND}",
-            "the key 'a' stands here twice",
+            "the key 'a' is repeated",
             id="two jobs of one name",
         ),
         pytest.param(
@@ -107,7 +107,7 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             "  a:\n    schedule: {time_zone: Europe/Berlin, at: '02:30', every: 1h}",
             "schedule: {",
-            "jobs.a.schedule: needs either at or every, and not both",
+            "jobs.a.schedule: needs exactly one of at, every and cron",
             id="at and every",
         ),
         pytest.param(
@@ -119,7 +119,7 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
     ],
 )
 def test_what_cannot_be_scheduled_is_refused_at_start(site: Site, jobs: str, place: str, said: str) -> None:
-    """Exit 2 and one sentence with its place, before anything is looked at: there is no state yet, and none is made."""
+    """Exit 2 and one error with its position, before the state is opened or made."""
     site.config.write_text(f"{site.config.read_text()}jobs:\n{jobs}\n")
     result = site.run("schedule")
     assert (result.code, result.out) == (2, "")
@@ -135,10 +135,10 @@ def test_an_impossible_date_is_refused(site: Site, day: str) -> None:
     site.init()
     result = site.run("schedule", "--once", day)
     assert result.code == 2
-    assert result.err == f"crossdock: --once {day!r} is no date\n  for example --once 2026-11-20\n"
+    assert result.err == f"crossdock: --once {day!r} is not a date\n  For example: --once 2026-11-20\n"
 
 
-def test_a_state_that_is_not_there_is_told_at_once(site: Site) -> None:
+def test_a_missing_state_is_reported_at_once(site: Site) -> None:
     """``--once`` and ``--preview`` end with exit 3 and say how it is made."""
     site.config.write_text(f"{site.config.read_text()}jobs:\n  a: {{schedule: {EVERY_SECOND}}}\n")
     for option in (("--once", "2026-11-20"), ("--preview", "1")):
@@ -151,8 +151,8 @@ def test_a_state_that_is_not_there_is_told_at_once(site: Site) -> None:
 # ---- a service that is stopped
 
 
-def test_a_night_that_was_stopped_goes_on_after_the_restart(site: Site) -> None:
-    """SIGTERM in the middle of a load, as at an update: who starts next begins the same night again, not tomorrow's."""
+def test_a_run_that_was_stopped_is_started_again(site: Site) -> None:
+    """After SIGTERM in the middle of a load, as at an update, the next process starts the same run again."""
     due = datetime.now(UTC) - timedelta(hours=1)
     schedule = f"{{time_zone: UTC, at: '{due:%H:%M}', catch_up: all}}"
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
@@ -163,24 +163,24 @@ def test_a_night_that_was_stopped_goes_on_after_the_restart(site: Site) -> None:
     site.export("PROD_1.csv", PRODUCTS)
     site.export("INV_1.csv", MANY)
     command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule"]
-    with Crew(command, site.folder / "schedule.log") as crew:
-        crew.start()
-        crew.until(lambda: len(site.effects()) >= 50)
-        assert crew.stop() == [0]
+    with SchedulerProcesses(command, site.folder / "schedule.log") as processes:
+        processes.start()
+        processes.until(lambda: len(site.effects()) >= 50)
+        assert processes.stop() == [0]
     assert len(site.effects()) < 4 + expected(MANY).total(), "it had ended before it was stopped"
     asked: list[DueRun] = []
     loaded = project.load(site.config)
-    scheduler = Scheduler(loaded, SystemClock(), lambda _, night: asked.append(night), lambda _: None, Inline())
+    scheduler = Scheduler(loaded, SystemClock(), lambda _, due_run: asked.append(due_run), lambda _: None, Inline())
     scheduler.tick()
     scheduler.close()
-    assert [night.business_date for night in asked] == [due.date()]
+    assert [due_run.business_date for due_run in asked] == [due.date()]
 
 
 # ---- a service in trouble
 
 
-class Watched(Crew):
-    """One scheduler of a site whose job is due every second, with its health page."""
+class Watched(SchedulerProcesses):
+    """A scheduler process whose job is due every second, with its health page."""
 
     def __init__(self, site: Site, *options: str, **facts: object) -> None:
         command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0", *options]
@@ -215,13 +215,13 @@ def every_second(site: Site, **edits: str) -> None:
     site.init()
 
 
-def assert_well(site: Site, crew: Watched, invoices: str = INVOICES) -> None:
-    """The next night comes, brings everything there is to the platform, and the service ends in order."""
+def assert_well(site: Site, processes: Watched, invoices: str = INVOICES) -> None:
+    """The next run starts, delivers everything, and the service ends normally."""
     everything = 4 + expected(invoices).total()
-    crew.until(lambda: len(site.effects()) >= everything)
-    crew.says(DONE)
-    crew.until(lambda: crew.ready() == (200, "ready"))
-    assert crew.stop() == [0]
+    processes.until(lambda: len(site.effects()) >= everything)
+    processes.says(DONE)
+    processes.until(lambda: processes.ready() == (200, "ready"))
+    assert processes.stop() == [0]
     site.assert_everything_once(invoices)
     assert site.sync().json["requests"] == 0
 
@@ -229,10 +229,10 @@ def assert_well(site: Site, crew: Watched, invoices: str = INVOICES) -> None:
 def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> None:
     """To this machine's, and to those of --allow-host; to no other."""
     every_second(site)
-    with Watched(site, "--allow-host", "metrics.example", "--allow-host", "localhost:19464") as crew:
+    with Watched(site, "--allow-host", "metrics.example", "--allow-host", "localhost:19464") as processes:
         for host, status in {"metrics.example": 200, "localhost:19464": 200, "rebound.example": 403}.items():
-            assert crew.get(host=host).status_code == status
-        assert crew.stop() == [0]
+            assert processes.get(host=host).status_code == status
+        assert processes.stop() == [0]
 
 
 @pytest.mark.parametrize(
@@ -240,57 +240,57 @@ def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> No
     [
         (
             ("--allow-host", "metrics.example"),
-            "--allow-host names the host of the health page, which is not served\n  Add --health PORT.",
+            "--allow-host applies to the health page, which is not served\n  Add --health PORT.",
         ),
         (
             ("--health", "0", "--allow-host", "http://metrics.example"),
             """\
---allow-host: 'http://metrics.example' does not name a host
-  Give HOST or HOST:PORT, for example metrics.example.com:9464.""",
+--allow-host: 'http://metrics.example' is not a host
+  Use HOST or HOST:PORT, for example metrics.example.com:9464.""",
         ),
     ],
 )
-def test_an_allowed_host_that_makes_no_sense_is_refused(site: Site, options: tuple[str, ...], said: str) -> None:
-    """Exit 2 before anything runs, with what to give."""
+def test_an_invalid_allowed_host_is_refused(site: Site, options: tuple[str, ...], said: str) -> None:
+    """Exit 2 before anything runs, with what is expected."""
     every_second(site)
     result = site.run("schedule", *options)
     assert (result.code, result.err.partition("crossdock: ")[2]) == (2, f"{said}\n")
 
 
 def test_half_open_connections_to_the_health_page_do_not_starve_a_run(site: Site) -> None:
-    """With 300 of them and 256 files the next nights run, and the page answers one more who asks."""
+    """With 300 of them and a limit of 256 files, the next runs start and the page still answers."""
 
     def limits() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 
     every_second(site)
-    with Watched(site, limits=limits) as crew, ExitStack() as stack:
-        address = urlsplit(crew.base_url)
+    with Watched(site, limits=limits) as processes, ExitStack() as stack:
+        address = urlsplit(processes.base_url)
         for half in [b"", b"GET /readyz HTTP/1.1\r\nHost: "] * 150:
             wire = socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S)
             stack.callback(wire.close)
             wire.sendall(half)
-        crew.until(lambda: crew.ready() == (200, "ready"))
+        processes.until(lambda: processes.ready() == (200, "ready"))
         site.fill()
-        crew.says(DONE)
-        assert_well(site, crew)
-        assert not UNWELL.search(crew.log)
-        assert "Too many open files" not in crew.log
+        processes.says(DONE)
+        assert_well(site, processes)
+        assert not UNWELL.search(processes.log)
+        assert "Too many open files" not in processes.log
 
 
 def test_a_sqlite_state_that_goes_away_comes_back(site: Site) -> None:
-    """Every look says so, and health too; when the state is back the next night comes, and nothing is done twice."""
+    """It is logged and shown by health; when the state is back the next run starts, and nothing is done twice."""
     every_second(site, state="sqlite:///kept/state.db")
     state, away = site.folder / "kept", site.folder / "away"
-    with Watched(site) as crew:
+    with Watched(site) as processes:
         state.rename(away)
         site.fill()
-        crew.until(lambda: "there is no state here" in crew.log)
-        crew.until(lambda: crew.ready()[0] == 503)
-        assert "state: sqlite:///" in crew.ready()[1]
+        processes.until(lambda: "there is no state here" in processes.log)
+        processes.until(lambda: processes.ready()[0] == 503)
+        assert "state: sqlite:///" in processes.ready()[1]
         assert site.effects() == []
         away.rename(state)
-        assert_well(site, crew)
+        assert_well(site, processes)
 
 
 class StoppablePostgres(PostgresServer):
@@ -301,30 +301,30 @@ class StoppablePostgres(PostgresServer):
         self._process.send_signal(self.end_signal)
         self._process.wait()
 
-    def go_on(self) -> None:
+    def restart(self) -> None:
         with (self.place / "log").open("ab") as log:
             self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.place, **self.switch)
 
 
 @pytest.mark.postgres
 def test_a_postgresql_that_is_stopped_comes_back(site: Site) -> None:
-    """Every look says so, and health too; when it runs again the next night comes, and nothing is done twice."""
+    """It is logged and shown by health; when the server is back the next run starts, and nothing is done twice."""
     require(PostgresServer.available(), "PostgreSQL")
     with StoppablePostgres() as server:
         every_second(site, state=server.create_database())
-        with Watched(site) as crew:
+        with Watched(site) as processes:
             server.stop()
             site.fill()
-            crew.until(lambda: "the state cannot be used" in crew.log)
-            crew.until(lambda: "Connection refused" in crew.ready()[1])
-            assert crew.ready()[0] == 503
-            server.go_on()
-            assert_well(site, crew)
+            processes.until(lambda: "the state cannot be used" in processes.log)
+            processes.until(lambda: "Connection refused" in processes.ready()[1])
+            assert processes.ready()[0] == 503
+            server.restart()
+            assert_well(site, processes)
 
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
-    """A disk of its own at *folder*; skips where this machine lets nobody mount one."""
+    """A disk mounted at *folder*; skips the test if this machine does not allow it."""
     folder.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)], capture_output=True, check=False
@@ -349,46 +349,46 @@ def fill_up(disk: Path) -> Path:
     return filler
 
 
-def test_a_full_disk_under_the_state_fails_the_night(site: Site, tmp_path: Path) -> None:
-    """In the middle of a load: a sentence says so, and when there is room again a night brings the rest, once."""
+def test_a_full_disk_under_the_state_fails_the_run(site: Site, tmp_path: Path) -> None:
+    """In the middle of a load: it is logged, and when there is room again a run delivers the rest, once."""
     with small_disk(tmp_path / "disk", 24) as disk:
         every_second(site, state="sqlite:///disk/state.db", spool="spool")
-        with Watched(site) as crew:
+        with Watched(site) as processes:
             site.export("INV_1.csv", MANY)
             site.export("PROD_1.csv", PRODUCTS)
             site.export("CUST_1.csv", CUSTOMERS)
-            crew.until(lambda: len(site.effects()) >= 50)
+            processes.until(lambda: len(site.effects()) >= 50)
             filler = fill_up(disk)
             full = f"sqlite:///{disk}/state.db: the state cannot be used: database or disk is full"
-            crew.until(lambda: crew.said(full) > 0)
-            assert UNWELL.search(crew.log)
+            processes.until(lambda: processes.said(full) > 0)
+            assert UNWELL.search(processes.log)
             filler.unlink()
-            assert_well(site, crew, MANY)
+            assert_well(site, processes, MANY)
 
 
-def test_a_full_disk_under_the_spool_fails_the_night(site: Site, tmp_path: Path) -> None:
-    """A sentence says so; when there is room again the next night comes, and nothing is done twice."""
+def test_a_full_disk_under_the_spool_fails_the_run(site: Site, tmp_path: Path) -> None:
+    """It is logged; when there is room again the next run starts, and nothing is done twice."""
     with small_disk(tmp_path / "disk", 4) as disk:
         every_second(site, spool="disk/spool")
-        with Watched(site) as crew:
+        with Watched(site) as processes:
             filler = fill_up(disk)
             site.fill()
-            crew.until(lambda: "No space left on device" in crew.log)
-            assert UNWELL.search(crew.log)
+            processes.until(lambda: "No space left on device" in processes.log)
+            assert UNWELL.search(processes.log)
             filler.unlink()
-            assert_well(site, crew)
+            assert_well(site, processes)
 
 
-def test_a_file_that_finds_no_room_fails_the_night(site: Site) -> None:
-    """An export beyond the largest file that may be written: a sentence says so, and the next night takes what fits."""
+def test_a_file_beyond_the_size_limit_fails_the_run(site: Site) -> None:
+    """An export larger than the largest file that may be written: it is logged, and the next run reads what fits."""
 
     def limits() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
 
     every_second(site)
-    with Watched(site, limits=limits) as crew:
+    with Watched(site, limits=limits) as processes:
         site.export("INV_1.csv", INVOICES + "#" * LARGEST)
-        crew.until(lambda: "File too large" in crew.log)
-        assert UNWELL.search(crew.log)
+        processes.until(lambda: "File too large" in processes.log)
+        assert UNWELL.search(processes.log)
         site.fill()
-        assert_well(site, crew)
+        assert_well(site, processes)

@@ -1,4 +1,4 @@
-"""What ``crossdock schedule`` logs: sentences as ever, or one JSON object a line, with the run that it is about."""
+"""What ``crossdock schedule`` logs: sentences, or one JSON object per line with the run that it belongs to."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def schedule(site: Site, when: str) -> None:
 
 @pytest.fixture
 def day(site: Site) -> str:
-    """The business date of a night that was due; its invoices are late, and it goes on without them."""
+    """The business date of a run that was due; its invoices are late, and it continues without them."""
     yesterday = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
     site.edit(
         "mode: append", "mode: append\n        wait: {for: 1s, poll: 1s, then: without}", within="      invoices:"
@@ -50,28 +50,28 @@ def lines(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_each_line_tells_which_run_it_is_about(site: Site, day: str) -> None:
-    """From the first line of a night on; what the run warns of is among them, and what is shown is no log."""
+def test_each_line_names_its_run(site: Site, day: str) -> None:
+    """From the first line of a run on, warnings included; stdout has the report alone."""
     result = site.run("schedule", "--once", day, "--log-format", "json", "--json")
     assert result.code == 0, result.err
     known = {"job": "nightly", "business_date": day, "run": 1}
-    begins, warning, ended = lines(result.err)
-    assert begins == {"level": "info", "message": f"nightly for {day}: begins", **known}
+    started, warning, ended = lines(result.err)
+    assert started == {"level": "info", "message": f"nightly for {day}: started", **known}
     text = warning.pop("message")
     assert warning == {"level": "warning", **known}
-    assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; went on without it", text)
+    assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; continued without it", text)
     seconds = ended.pop("seconds")
     assert 0 < seconds == pytest.approx(result.json["seconds"], abs=0.001)
-    told = f"nightly for {day}: done after {seconds:.0f} s"
-    assert ended == {"level": "info", "message": told, **known, "status": "done"}
+    text = f"nightly for {day}: done after {seconds:.0f} s"
+    assert ended == {"level": "info", "message": text, **known, "status": "done"}
     again = site.run("schedule", "--once", day, "--log-format", "json")
-    (told_again,) = lines(again.err)
+    (again_logged,) = lines(again.err)
     del known["run"]
-    assert told_again == {"level": "info", "message": f"nightly for {day}: has been run already", **known}
+    assert again_logged == {"level": "info", "message": f"nightly for {day}: has already been run", **known}
 
 
-def test_a_night_that_did_not_end_well_is_an_error(site: Site, day: str) -> None:
-    """With its run and why; what was rejected is a warning. Nobody's name is shown."""
+def test_a_run_that_failed_is_an_error(site: Site, day: str) -> None:
+    """With its run and reason; a run with rejected records is a warning. No personal data is shown."""
     site.export("INV_1.csv", INVOICES.replace("2;C2;P1;1;", "2;C2;P1;x;"))
     degraded = site.run("schedule", "--once", day, "--log-format", "json", "--json")
     assert degraded.code == 1
@@ -86,41 +86,41 @@ def test_a_night_that_did_not_end_well_is_an_error(site: Site, day: str) -> None
     assert PERSON not in degraded.err + refused.err
 
 
-def test_a_night_that_could_not_begin_is_an_error(site: Site, day: str) -> None:
-    """It has no run, and its exit code is the one without the option."""
+def test_a_run_that_could_not_start_is_an_error(site: Site, day: str) -> None:
+    """It has no run id, and the exit code is the same as without the option."""
     site.setenv("CROSSDOCK_API_KEY", None)
     failed = site.run("schedule", "--once", day, "--log-format", "json")
     (line,) = lines(failed.err)
     assert (line["level"], line["status"], "run" in line) == ("error", "failed", False)
     assert "CROSSDOCK_API_KEY" in line["message"]
-    told = site.run("schedule", "--once", day)
-    assert told.err.startswith("crossdock: ")
-    assert told.code == failed.code != 0
+    plain = site.run("schedule", "--once", day)
+    assert plain.err.startswith("crossdock: ")
+    assert plain.code == failed.code != 0
 
 
-def test_sentences_read_as_they_always_did(site: Site, day: str) -> None:
-    """Without the option a night by hand tells its warnings and nothing else."""
+def test_without_the_option_warnings_are_sentences(site: Site, day: str) -> None:
+    """A manual run writes its warnings to stderr, and nothing else."""
     result = site.run("schedule", "--once", day, "--json")
     assert result.code == 0
     (warning,) = result.err.splitlines()
     assert re.fullmatch(
-        r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; went on without it", warning
+        r"crossdock: warning: wms\.invoices: no new file out/INV_\* until .*; continued without it", warning
     )
-    assert site.run("schedule", "--once", day).err == f"nightly for {day}: has been run already\n"
+    assert site.run("schedule", "--once", day).err == f"nightly for {day}: has already been run\n"
 
 
-def test_a_night_of_long_ago_is_not_run(site: Site, day: str) -> None:
-    """One that retention has removed counts as run, and it is said why nothing happens."""
+def test_a_run_before_the_retention_period_is_not_run(site: Site, day: str) -> None:
+    """A run that retention has removed counts as done, and the reason is shown."""
     with closing(project.load(site.config).open_state()) as state, state.begin() as tx:
         tx.scheduled_runs.end_until("nightly", datetime.now(UTC))
     result = site.run("schedule", "--once", day)
     assert (result.code, result.out) == (0, "")
-    assert result.err == f"nightly for {day}: is not run: it is longer ago than 'retention' keeps nights\n"
+    assert result.err == f"nightly for {day}: not run: older than the retention period\n"
     assert site.effects() == []
 
 
 def served(site: Site, *options: str) -> str:
-    """What a scheduler logs that runs a night, is asked to read a broken config, and to end."""
+    """What a scheduler logs that does a run, reloads an invalid config, and ends."""
     site.init()
     site.fill()
     schedule(site, "every: 2s")
@@ -133,42 +133,42 @@ def served(site: Site, *options: str) -> str:
             process.send_signal(signal.SIGHUP)
             eventually(lambda: "SIGHUP" in log.read_text())
             process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=300) == 0
         finally:
             process.kill()
     return log.read_text()
 
 
 def test_a_service_logs_objects(site: Site) -> None:
-    """All that it writes from its begin to its end, on a line each; what is about no night names none."""
+    """One object per line from start to end; only lines about a run have its members."""
     found = lines(served(site, "--log-format", "json"))
-    serving, watching, begins, done, *_ = found
+    serving, watching, started, done, *_ = found
     hangup, ending = [line for line in found if line["message"].startswith("SIG")]
     assert serving["message"].startswith("serving http://127.0.0.1:")
     assert watching == {"level": "info", "message": "watching nightly"}
-    today = begins["business_date"]
-    assert begins == {
+    today = started["business_date"]
+    assert started == {
         "level": "info",
-        "message": f"nightly for {today}: begins",
+        "message": f"nightly for {today}: started",
         "job": "nightly",
         "business_date": today,
         "run": 1,
     }
     assert (done["run"], done["status"], done["level"]) == (1, "done", "info")
-    assert hangup["message"].startswith("SIGHUP: the config is not read again: ")
+    assert hangup["message"].startswith("SIGHUP: the config was not reloaded: ")
     assert (hangup["level"], ending["level"]) == ("error", "info")
     assert hangup.keys() == ending.keys() == {"level", "message"}
-    assert ending["message"] == "SIGTERM: finishing what is on its way; once more ends at once"
+    assert ending["message"] == "SIGTERM: finishing requests in flight; repeat to stop at once"
 
 
 def test_a_service_logs_sentences(site: Site) -> None:
-    """As people have always read them."""
-    serving, watching, begins, done, *rest = served(site).splitlines()
+    """One sentence per line."""
+    serving, watching, started, done, *rest = served(site).splitlines()
     assert serving.startswith("crossdock: serving http://127.0.0.1:")
     assert watching == "crossdock: watching nightly"
-    found = re.fullmatch(r"crossdock: nightly for (\d{4}-\d\d-\d\d): begins", begins)
+    found = re.fullmatch(r"crossdock: nightly for (\d{4}-\d\d-\d\d): started", started)
     assert found
     assert re.fullmatch(rf"crossdock: nightly for {found[1]}: done after \d s", done)
-    assert any(line.startswith("crossdock: SIGHUP: the config is not read again: ") for line in rest)
-    ending = rest.index("SIGTERM: finishing what is on its way; once more ends at once")
+    assert any(line.startswith("crossdock: SIGHUP: the config was not reloaded: ") for line in rest)
+    ending = rest.index("SIGTERM: finishing requests in flight; repeat to stop at once")
     assert rest[ending - 1] == ""

@@ -1,4 +1,4 @@
-"""A scheduler that runs several jobs at once: a small one does not wait for a large one, and nothing is done twice."""
+"""A scheduler that runs several jobs at once: a small one does not wait for a large one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.processes import Crew
+from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 
 DEPOT = """\
@@ -42,23 +42,23 @@ def depot(site: Site) -> Path:
     return folder
 
 
-def bins(folder: Path, night: int, codes: range) -> None:
+def bins(folder: Path, number: int, codes: range) -> None:
     part = folder / "BINS.part"
     part.write_text("CODE;NAME\n" + "".join(f"B{code};Bin {code}\n" for code in codes))
-    part.rename(folder / f"BINS_{night}.csv")
+    part.rename(folder / f"BINS_{number}.csv")
 
 
-def scheduling(site: Site) -> Crew:
+def scheduling(site: Site) -> SchedulerProcesses:
     command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule"]
-    return Crew(command, site.folder / "log")
+    return SchedulerProcesses(command, site.folder / "log")
 
 
-def begun(crew: Crew, job: str) -> int:
-    return crew.said(f"crossdock: {job} for ") - ended(crew, job)
+def begun(processes: SchedulerProcesses, job: str) -> int:
+    return processes.said(f"crossdock: {job} for ") - ended(processes, job)
 
 
-def ended(crew: Crew, job: str) -> int:
-    lines = crew.log.splitlines()
+def ended(processes: SchedulerProcesses, job: str) -> int:
+    lines = processes.log.splitlines()
     return sum(line.startswith(f"crossdock: {job} for ") and ": done after" in line for line in lines)
 
 
@@ -66,40 +66,43 @@ def bins_there(site: Site) -> int:
     return sum(name.startswith("depot:") for name in site.names("product"))
 
 
-def test_a_small_job_goes_on_while_a_large_one_waits(site: Site, depot: Path) -> None:
-    """One job waits for its file; night after night of the other comes and goes. SIGTERM ends both in order."""
+def test_a_small_job_runs_while_a_large_one_waits(site: Site, depot: Path) -> None:
+    """One job waits for its file while the other is run again and again. SIGTERM ends both normally."""
     bins(depot, 1, range(3))
-    with scheduling(site) as crew:
-        crew.start()
-        crew.until(lambda: begun(crew, "large") == 1 and len(site.effects("customer")) == 2)
-        crew.until(lambda: bins_there(site) == 3)
-        scheduled_runs = ended(crew, "small")
+    with scheduling(site) as processes:
+        processes.start()
+        processes.until(lambda: begun(processes, "large") == 1 and len(site.effects("customer")) == 2)
+        processes.until(lambda: bins_there(site) == 3)
+        scheduled_runs = ended(processes, "small")
         bins(depot, 2, range(3, 8))
-        crew.until(lambda: bins_there(site) == 8)
-        crew.until(lambda: ended(crew, "small") > scheduled_runs)
-        assert ended(crew, "large") == 0
+        processes.until(lambda: bins_there(site) == 8)
+        processes.until(lambda: ended(processes, "small") > scheduled_runs)
+        assert ended(processes, "large") == 0
         site.export("INV_1.csv", INVOICES)
-        crew.until(lambda: ended(crew, "large") >= 1)
-        assert crew.stop() == [0]
+        processes.until(lambda: ended(processes, "large") >= 1)
+        assert processes.stop() == [0]
     assert len(site.effects("product")) == 2 + 8
     assert len(site.effects("invoice")) == 3
-    nights_of = site.run("jobs", "list", "--limit", "100", "--json").json["nights"]
-    assert {night["status"] for night in nights_of} <= {"done", "running"}  # what was stopped goes on with the next one
+    scheduled_runs = site.run("jobs", "list", "--limit", "100", "--json").json["nights"]
+    assert {run["status"] for run in scheduled_runs} <= {
+        "done",
+        "running",
+    }  # what was stopped is resumed by the next process
     assert site.run("sync").code == 0
     assert len(site.effects()) == 2 + 10 + 3
 
 
-def test_jobs_that_were_killed_side_by_side_are_followed(site: Site, depot: Path) -> None:
-    """Both are in the middle when the process is killed: the next one begins both again, and nothing is there twice."""
+def test_jobs_that_were_killed_together_are_started_again(site: Site, depot: Path) -> None:
+    """Both are running when the process is killed: the next one starts both again, and nothing is delivered twice."""
     bins(depot, 1, range(200))
     site.export("INV_1.csv", INVOICES)
-    with scheduling(site) as crew:
-        crew.start()
-        crew.until(lambda: bins_there(site) > 0)
-        crew.kill(*crew.pids)
-        crew.start()
-        crew.until(lambda: ended(crew, "large") >= 1 and ended(crew, "small") >= 1)
-        assert crew.stop() == [0]
+    with scheduling(site) as processes:
+        processes.start()
+        processes.until(lambda: bins_there(site) > 0)
+        processes.kill(*processes.pids)
+        processes.start()
+        processes.until(lambda: ended(processes, "large") >= 1 and ended(processes, "small") >= 1)
+        assert processes.stop() == [0]
     assert site.run("sync").code == 0
     assert sorted(site.names("product")) == sorted({*site.names("product")})
     assert len(site.effects("product")) == 2 + 200

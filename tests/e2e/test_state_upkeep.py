@@ -1,4 +1,4 @@
-"""``crossdock state stats`` and ``crossdock state compact``: its size and contents, and the release of unused space."""
+"""``crossdock state stats`` and ``crossdock state compact``: an operator's look at the state, and some order in it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def site(site: Site) -> Site:
     return site
 
 
-def test_stats_show_what_was_delivered(site: Site) -> None:
-    """After a sync, shows bindings by resource, rows by table, and that every operation is settled."""
+def test_stats_tell_what_was_delivered(site: Site) -> None:
+    """After a sync the bindings are told by resource, the tables with their rows, and that nothing is open."""
     assert site.sync().code == 0
-    result = site.run("state", "stats")
-    assert result.code == 0
-    assert "every operation is settled" in result.out
+    told = site.run("state", "stats")
+    assert told.code == 0
+    assert "all operations are settled" in told.out
     document = site.run("state", "stats", "--json").json
     assert document["bindings"] == {"customer": 2, "product": 2, "invoice": 3}
     tables = {each["name"]: each["rows"] for each in document["tables"]}
@@ -34,8 +34,8 @@ def test_stats_show_what_was_delivered(site: Site) -> None:
     assert document["oldest"] is None
 
 
-def test_stats_show_what_is_unsettled(site: Site) -> None:
-    """Shows the stream and time of an operation in doubt, but no record's key or data."""
+def test_stats_tell_what_is_open(site: Site) -> None:
+    """An operation that is in doubt is told with its stream and since when, and no record's key or data."""
     with Front(site.platform.base_url) as front:
         site.base_url = front.base_url
         site.configure()
@@ -43,16 +43,16 @@ def test_stats_show_what_is_unsettled(site: Site) -> None:
         site.init()
         front.fate = lambda seen: Reply(500) if seen.method == "POST" and b"Amsel" in seen.body else FORWARD
         assert site.sync("wms.customers").code != 0
-    result = site.run("state", "stats")
-    assert "oldest unsettled operation: of wms.customers, in doubt, since 20" in result.out
-    assert "C2" not in result.out
+    told = site.run("state", "stats")
+    assert "oldest unsettled operation: wms.customers, in doubt since 20" in told.out
+    assert "C2" not in told.out
     document = site.run("state", "stats", "--json").json
     assert document["unsettled"] == {"in_doubt": 1}
     assert document["oldest"]["stream"] == "wms.customers"
 
 
-def test_stats_work_during_a_run(site: Site) -> None:
-    """Works while a run holds the state; without a state it fails."""
+def test_stats_look_beside_a_run(site: Site) -> None:
+    """A run that holds the state hinders nobody from looking; without a state there is nothing to look at."""
     loaded = project.load(site.config)
     with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
         assert site.run("state", "stats").code == 0
@@ -63,22 +63,22 @@ def test_stats_work_during_a_run(site: Site) -> None:
 
 
 def test_compacting_shrinks_the_file(site: Site) -> None:
-    """Releases unused space, shows the sizes, and the next sync finds everything as it was."""
+    """After a purge the room is given back, the sizes are told, and the next sync finds everything as it was."""
     assert site.sync().code == 0
     with closing(sqlite3.connect(site.folder / "state.db")) as file, file:
         file.execute("CREATE TABLE ballast AS SELECT randomblob(100000) AS bytes FROM runs, intents")
         file.execute("DROP TABLE ballast")
     before = site.run("state", "stats", "--json").json
     assert before["free"] > 600_000
-    result = site.run("state", "compact", "--json").json
-    assert result["before"] >= result["after"] + 600_000
+    told = site.run("state", "compact", "--json").json
+    assert told["before"] >= told["after"] + 600_000
     assert site.run("state", "stats", "--json").json["free"] == 0
     assert site.run("state", "compact").out.startswith("compacted the state: ")
     site.fill()
     assert site.sync().json["requests"] == 0
 
 
-def test_compacting_is_refused_during_a_run(site: Site) -> None:
+def test_compacting_waits_for_no_run(site: Site) -> None:
     """While a run holds the state compacting ends with exit 3 and touches nothing."""
     loaded = project.load(site.config)
     with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
@@ -90,6 +90,6 @@ def test_compacting_is_refused_during_a_run(site: Site) -> None:
 @pytest.mark.parametrize("command", ["stats", "compact"])
 def test_help_shows_how(site: Site, command: str) -> None:
     """Each command's help ends with how to call it."""
-    result = site.run("state", command, "--help")
-    assert result.code == 0
-    assert f"Example:\n    crossdock state {command}\n" in result.out
+    told = site.run("state", command, "--help")
+    assert told.code == 0
+    assert f"Example:\n    crossdock state {command}\n" in told.out

@@ -1,4 +1,4 @@
-"""Traces of runs: received over OTLP by a server of the standard library, and what happens where nobody receives."""
+"""Traces of runs, received over OTLP by a server of the standard library, and failures of receivers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SECRET = "otlp-canary-77"
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes traces in, and answers *status* once *hold* is set.
+    """Receives traces and answers *status* once *hold* is set.
 
     Attributes:
-        requests: All that came, as they were told by the published schema.
-        paths: Where they went.
+        requests: Parsed with the published schema.
+        paths: Of the requests.
     """
 
     daemon_threads = True
@@ -55,7 +55,7 @@ class Receiver(ThreadingHTTPServer):
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         super().__init__(("127.0.0.1", 0), Handler)
 
@@ -73,7 +73,7 @@ class Receiver(ThreadingHTTPServer):
         ]
 
     def run(self) -> tuple[Span, list[Span]]:
-        """The only run that was told, and its steps in their order."""
+        """The span of the only run, and those of its steps in order."""
         (root,) = [span for span in self.spans() if not span.parent_span_id]
         steps = [span for span in self.spans() if span.parent_span_id]
         assert {(span.parent_span_id, span.trace_id) for span in steps} == {(root.span_id, root.trace_id)}
@@ -96,12 +96,12 @@ def site(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     return site
 
 
-def facts(span: Span) -> dict[str, Any]:
+def attributes(span: Span) -> dict[str, Any]:
     return {each.key: getattr(each.value, each.value.WhichOneof("value") or "") for each in span.attributes}
 
 
 def test_a_run_is_a_trace_of_its_steps(site: Site, receiver: Receiver) -> None:
-    """One span a run with its facts, and below it one for each step, which follow each other from begin to end."""
+    """One span per run with its attributes, and below it one per step, without gaps from start to end."""
     site.setenv(ENDPOINT, f"{receiver.base}/")
     before = time.time_ns()
     result = site.sync()
@@ -109,7 +109,7 @@ def test_a_run_is_a_trace_of_its_steps(site: Site, receiver: Receiver) -> None:
     root, steps = receiver.run()
     assert receiver.paths == ["/v1/traces"]
     assert root.name == "run"
-    assert facts(root) == {
+    assert attributes(root) == {
         "crossdock.run": 1,
         "crossdock.business_date": result.json["business_date"],
         "crossdock.status": "done",
@@ -129,18 +129,22 @@ def test_a_run_is_a_trace_of_its_steps(site: Site, receiver: Receiver) -> None:
     assert steps[-1].end_time_unix_nano == root.end_time_unix_nano <= time.time_ns()
     for one, after in pairwise(steps):
         assert one.end_time_unix_nano == after.start_time_unix_nano
-    told = {each.key: each.value.string_value for each in receiver.requests[0].resource_spans[0].resource.attributes}
-    assert told["service.name"] == "crossdock"
+    resource = {
+        each.key: each.value.string_value for each in receiver.requests[0].resource_spans[0].resource.attributes
+    }
+    assert resource["service.name"] == "crossdock"
     assert not any(text in str(receiver.requests) for text in (PERSON, *site.secrets))
 
 
-def test_the_environment_says_who_tells(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name of the service and the address of traces alone are those of the standard's variables."""
-    monkeypatch.setenv("OTEL_SERVICE_NAME", "nights-of-acme")
+def test_the_environment_configures_the_export(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service name and the endpoint for traces come from the standard variables."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "acme-sync")
     site.setenv(TRACES_ENDPOINT, f"{receiver.base}/mine")
     assert site.sync().code == 0
-    told = {each.key: each.value.string_value for each in receiver.requests[0].resource_spans[0].resource.attributes}
-    assert (told["service.name"], receiver.paths) == ("nights-of-acme", ["/mine"])
+    resource = {
+        each.key: each.value.string_value for each in receiver.requests[0].resource_spans[0].resource.attributes
+    }
+    assert (resource["service.name"], receiver.paths) == ("acme-sync", ["/mine"])
 
 
 def schedule(site: Site, when: str) -> None:
@@ -150,8 +154,8 @@ def schedule(site: Site, when: str) -> None:
         file.write("    streams: [wms.products]\n")
 
 
-def test_a_night_tells_its_job(site: Site, receiver: Receiver) -> None:
-    """The trace of a scheduled run bears the job's name; one that has been run already leaves none."""
+def test_a_scheduled_run_has_its_job(site: Site, receiver: Receiver) -> None:
+    """The trace of a scheduled run has the job's name; a run that was done before has no trace."""
     site.setenv(ENDPOINT, receiver.base)
     schedule(site, 'at: "00:00"')
     day = (datetime.now(UTC) - timedelta(days=1)).date().isoformat()
@@ -159,12 +163,12 @@ def test_a_night_tells_its_job(site: Site, receiver: Receiver) -> None:
     assert site.run("schedule", "--once", day).code == 0
     root, steps = receiver.run()
     assert root.name == "run nightly"
-    assert (facts(root)["crossdock.job"], facts(root)["crossdock.business_date"]) == ("nightly", day)
+    assert (attributes(root)["crossdock.job"], attributes(root)["crossdock.business_date"]) == ("nightly", day)
     assert "sending wms.products" in {span.name for span in steps}
 
 
-def test_a_service_tells_each_run(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it goes on, and at its end what is left; each run is a trace of its own."""
+def test_the_service_exports_each_run(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run is a trace; they are sent while the service runs, and the rest at its end."""
     site.setenv(ENDPOINT, receiver.base)
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
     schedule(site, "every: 1s")
@@ -173,17 +177,17 @@ def test_a_service_tells_each_run(site: Site, receiver: Receiver, monkeypatch: p
         try:
             eventually(lambda: len(receiver.requests) >= 2)
             process.terminate()
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=300)
         finally:
             process.kill()
     ended = {line["run"] for line in map(json.loads, err.splitlines()) if "status" in line}
     roots = [span for span in receiver.spans() if not span.parent_span_id]
-    assert {int(facts(root)["crossdock.run"]) for root in roots} == ended
+    assert {int(attributes(root)["crossdock.run"]) for root in roots} == ended
     assert len({root.trace_id for root in roots}) == len(roots) == len(ended) >= 2
 
 
-def test_a_run_that_fails_is_a_trace_too(site: Site, receiver: Receiver) -> None:
-    """Its span is in error, and says how it ended."""
+def test_a_failed_run_is_a_trace(site: Site, receiver: Receiver) -> None:
+    """Its span has the status error and the run's status."""
     site.setenv(ENDPOINT, receiver.base)
     with Front(site.platform.base_url, lambda _: Reply(401)) as front:
         site.base_url = front.base_url
@@ -194,14 +198,14 @@ def test_a_run_that_fails_is_a_trace_too(site: Site, receiver: Receiver) -> None
     root, _ = receiver.run()
     assert root.status.code == Status.STATUS_CODE_ERROR
     assert root.status.message == ""
-    assert facts(root)["crossdock.status"] == "incomplete"
+    assert attributes(root)["crossdock.status"] == "incomplete"
 
 
 @pytest.mark.parametrize("off", [{"OTEL_SDK_DISABLED": "True"}, {"OTEL_TRACES_EXPORTER": "none"}])
-def test_traces_can_be_switched_off(
+def test_traces_can_be_disabled(
     site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, off: dict[str, str]
 ) -> None:
-    """As the standard says, though an address is set."""
+    """By the standard variables, although an endpoint is set."""
     site.setenv(ENDPOINT, receiver.base)
     for name, value in off.items():
         monkeypatch.setenv(name, value)
@@ -209,20 +213,20 @@ def test_traces_can_be_switched_off(
     assert receiver.requests == []
 
 
-def test_a_receiver_that_refuses_is_told(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line, with its answer and without a secret; the run is as it is."""
+def test_a_refusal_is_a_warning(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the HTTP status and no secret; the run is not affected."""
     receiver.status = 401
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"no header, authorization={SECRET}")
     site.secrets.append(SECRET)
     site.setenv(ENDPOINT, f"http://user:{SECRET}@127.0.0.1:{receiver.server_port}")
     result = site.sync()
     assert result.code == 0
-    assert result.err == f"crossdock: warning: traces are not delivered to {receiver.base}: it answers 401\n"
+    assert result.err == f"crossdock: warning: traces were not delivered to {receiver.base}: HTTP 401\n"
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_a_receiver_that_is_away_costs_seconds(site: Site, receiver: Receiver, *, held: bool) -> None:
-    """Whether nobody listens or nobody answers: the run is done and shown, the process ends, and one line says why."""
+def test_an_unavailable_receiver_is_a_warning(site: Site, receiver: Receiver, *, held: bool) -> None:
+    """Without a listener or a response, the run is done and shown, and the process ends with one warning."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         closed = taken.getsockname()[1]
     receiver.hold.clear()
@@ -230,17 +234,17 @@ def test_a_receiver_that_is_away_costs_seconds(site: Site, receiver: Receiver, *
     site.setenv(ENDPOINT, address)
     result = site.process("sync", "--json")
     assert (result.code, result.json["status"]) == (0, "done")
-    assert result.err == f"crossdock: warning: traces are not delivered to {address}\n"
+    assert result.err == f"crossdock: warning: traces were not delivered to {address}\n"
     site.assert_everything_once()
 
 
-def test_wrong_settings_cost_nothing(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the library cannot work with is told, and the run goes on without traces."""
+def test_invalid_settings_are_a_warning(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run continues without traces."""
     site.setenv(ENDPOINT, receiver.base)
     monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "-1")
     result = site.sync()
     assert result.code == 0
-    assert result.err.startswith("crossdock: warning: no traces are sent: their settings cannot be used (")
+    assert result.err.startswith("crossdock: warning: traces are not sent: invalid OpenTelemetry settings (")
     assert result.err.count("\n") == 1
     assert receiver.requests == []
 
@@ -248,19 +252,19 @@ def test_wrong_settings_cost_nothing(site: Site, receiver: Receiver, monkeypatch
 WITHOUT = "import sys; sys.modules['opentelemetry.sdk'] = None; from crossdock.cli.main import main; main()"
 
 
-def test_without_the_extra_a_run_goes_on(site: Site, receiver: Receiver) -> None:
-    """One line says how to install it; nothing else is different."""
+def test_a_missing_extra_is_a_warning(site: Site, receiver: Receiver) -> None:
+    """It says how to install it; the run is not affected."""
     site.setenv(ENDPOINT, receiver.base)
     command = [sys.executable, "-c", WITHOUT, "-C", str(site.config), "sync", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0
-    told = f"{ENDPOINT} asks for traces, but none are sent: pip install 'crossdock[otel]'"
-    assert done.stderr == f"crossdock: warning: {told}\n"
+    warning = f"traces are not sent, although {ENDPOINT} is set: pip install 'crossdock[otel]'"
+    assert done.stderr == f"crossdock: warning: {warning}\n"
     site.assert_everything_once()
 
 
-def test_nothing_is_imported_unless_it_is_asked_for(site: Site) -> None:
-    """A sync without the variables knows nothing of OpenTelemetry."""
+def test_the_library_is_imported_on_demand(site: Site) -> None:
+    """A sync without the variables does not import OpenTelemetry."""
     code = (
         "import sys\nfrom crossdock.cli.main import main\ntry:\n main()\nexcept SystemExit as ended:\n"
         " print('CODE', ended.code, [name for name in sys.modules if name.startswith('opentelemetry')])"

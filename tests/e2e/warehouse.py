@@ -196,7 +196,7 @@ class Site:
             main(["-C", str(self.config), *arguments])
         return self._watched(ended.value.code, out.getvalue(), err.getvalue(), raw=raw)
 
-    def process(self, *arguments: str, within_s: float = 20.0) -> Result:
+    def process(self, *arguments: str, within_s: float = 300.0) -> Result:
         """The same in a process of its own; one that does not end is killed, and the test fails."""
         command = [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=within_s, env=os.environ, check=False)
@@ -312,7 +312,7 @@ class Seen:
 
 def ask(netloc: str, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Reply:
     """Send one request, written with the standard library alone; a body is JSON unless *headers* say otherwise."""
-    connection = http.client.HTTPConnection(netloc, timeout=10)
+    connection = http.client.HTTPConnection(netloc, timeout=300)
     sent = {**({"content-type": "application/json"} if body else {}), **(headers or {})}
     try:
         connection.request(method, path, body or None, sent)

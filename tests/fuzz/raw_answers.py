@@ -98,7 +98,7 @@ def _asked(server: RawServer, which: str) -> bool:
 
 def _is_read(answer: Answer) -> None:
     assert len(answer.body) <= MAX_BYTES
-    rate_headers.read(answer.headers, 1_800_000_000.0)
+    rate_headers.read(answer.headers)
     list(meanings(answer))
 
 

@@ -136,9 +136,11 @@ def mended(bench: Bench, stream: Products) -> None:
         pytest.param(raises_later, "after page 1", id="after two pages"),
         pytest.param(deep, "pull raised RecursionError in line", id="without an end"),
         pytest.param(lambda: None, "pull raised TypeError in pull, line", id="nothing given"),
-        pytest.param(lambda: [page(), {"K": SECRET}], "gave a dict in place of a RawBatch after page 0", id="no batch"),
-        pytest.param(lambda: [page(source=17)], "source is not text that can be stored", id="a number for a name"),
-        pytest.param(lambda: [page(cursor=17)], "cursor is not text that can be stored", id="a number for a cursor"),
+        pytest.param(
+            lambda: [page(), {"K": SECRET}], "yielded a dict instead of a RawBatch after page 0", id="no batch"
+        ),
+        pytest.param(lambda: [page(source=17)], "source is not storable text", id="a number for a name"),
+        pytest.param(lambda: [page(cursor=17)], "cursor is not storable text", id="a number for a cursor"),
         pytest.param(
             lambda: [RawBatch.json([{"K": 1.5}], source="page", key=["K"])],
             "pull raised TypeError in line",

@@ -1,4 +1,4 @@
-"""A report in a real browser: quick, no wider than its window, deaf to what data says, and alone on the network."""
+"""A report in a real browser: no wider than its window, no markup from data, no network access."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ from tests.unit.state.samples import intent
 
 from crossdock.cli import html_report
 
-USABLE_MS = 2_000
 WIDTHS = (1280, 400)
 
-# Opens the page in frames, unfolds all of it, and tells what a person would meet. It is the page around the report
-# that runs this: the report itself runs nothing.
+# The page around the report opens it in frames, unfolds all lists and measures them; the report itself has no script.
 AROUND = """<!doctype html><title>around</title><link rel="icon" href="data:,">
-<script>window.began = performance.now()</script>
 FRAMES
-<pre id="told"></pre>
+<pre id="found"></pre>
 <script>
 onload = () => {
-  const told = [...document.querySelectorAll("iframe")].map(frame => {
+  const found = [...document.querySelectorAll("iframe")].map(frame => {
     const page = frame.contentDocument;
     for (const list of page.querySelectorAll("details")) list.open = true;
     const root = page.documentElement;
@@ -39,20 +36,20 @@ onload = () => {
     return {
       width: frame.clientWidth, room: root.clientWidth, wide: root.scrollWidth, spilt: spilt, title: page.title,
       cells: [...page.querySelectorAll("td")].map(each => each.textContent),
-      alien: page.querySelectorAll("script, img, b").length, ms: performance.now() - window.began,
+      alien: page.querySelectorAll("script, img, b").length,
     };
   });
-  document.getElementById("told").textContent = JSON.stringify(told);
+  document.getElementById("found").textContent = JSON.stringify(found);
 };
 </script>"""
 
 
 @dataclass
 class Browser:
-    """A browser without a window, and what it asked of the server that it is given.
+    """A headless browser, and the paths that it requested.
 
     Attributes:
-        profile: A folder of its own.
+        profile: Folder of the browser's profile.
     """
 
     program: str
@@ -60,14 +57,14 @@ class Browser:
     asked: list[str] = field(default_factory=list)
 
     def open(self, name: str, text: str, *widths: int) -> list[dict[str, Any]]:
-        """What is met in a page at each of *widths*."""
+        """What a script around the page finds at each of *widths*."""
         frames = (f'<iframe src="/{name}" width="{width}" height="900" style="border: 0"></iframe>' for width in widths)
         answers = {f"/{name}": text, "/": AROUND.replace("FRAMES", "".join(frames))}
         with served(ThreadingHTTPServer(("127.0.0.1", 0), self._handler(answers))) as server:
             dump = self._dump(f"http://127.0.0.1:{server.server_port}/")
-        found = unescape(dump.partition('<pre id="told">')[2].partition("</pre>")[0])
-        told: list[dict[str, Any]] = json.loads(found)
-        return told
+        text_found = unescape(dump.partition('<pre id="found">')[2].partition("</pre>")[0])
+        pages: list[dict[str, Any]] = json.loads(text_found)
+        return pages
 
     def _dump(self, address: str) -> str:
         command = [
@@ -101,7 +98,7 @@ class Browser:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """No log."""
 
         return Handler
 
@@ -121,8 +118,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     with sqlite_state(folder) as state:
         with state.begin() as tx:
             run = start(tx)
-            told = "is not one of the countries that this tenant sells to, as the settings say; " * 4
-            tx.dead_letters.put([dead_letter(1, message=told)], run_id=run, at=AT)
+            message = "is not one of the countries that this tenant sells to, as the settings say; " * 4
+            tx.dead_letters.put([dead_letter(1, message=message)], run_id=run, at=AT)
         multiplied(folder / "state.db", 100_000)
         with state.begin() as tx:
             evil = dead_letter(0, key=HOSTILE, message=HOSTILE, source=HOSTILE, pointer=None, code="forbidden")
@@ -138,7 +135,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @dataclass(frozen=True)
 class Met:
-    """What a browser met in the page, by width, and what it asked the network for."""
+    """What the browser found in the page, by width, and the paths that it requested."""
 
     by_width: list[dict[str, Any]]
     asked: set[str]
@@ -150,18 +147,17 @@ def met(text: str, browser: Browser) -> Met:
     return Met(browser.open("report.html", text, *WIDTHS), set(browser.asked))
 
 
-def test_a_large_report_is_quick_and_fits_its_window(met: Met) -> None:
-    """With everything unfolded, wide and narrow, within two seconds; only tables are wider, and scroll."""
+def test_a_large_report_fits_its_window(met: Met) -> None:
+    """With everything unfolded, wide and narrow; only tables are wider, and scroll."""
     assert [each["width"] for each in met.by_width] == list(WIDTHS)
     for each in met.by_width:
         assert len(each["cells"]) > 5 * html_report.LISTED * 6  # three reasons, what waits, what is in doubt
         assert each["wide"] <= each["room"]
         assert each["spilt"] == []
-        assert each["ms"] < USABLE_MS
 
 
 def test_hostile_data_is_text_to_a_browser(met: Met) -> None:
-    """A browser reads what was there, makes nothing of it, and asks for nothing but the page."""
+    """Hostile text is shown as text, and nothing but the page is requested."""
     for each in met.by_width:
         assert [cell for cell in each["cells"] if "alert" in cell] == [f"fetching {HOSTILE}", *[HOSTILE] * 3]
         assert each["alien"] == 0
@@ -170,7 +166,7 @@ def test_hostile_data_is_text_to_a_browser(met: Met) -> None:
 
 
 def test_the_policy_holds_where_escaping_would_fail(text: str, browser: Browser) -> None:
-    """A script and a picture that got into the page neither run nor load; without the policy they would."""
+    """An injected script does not run and an injected image does not load; without the policy they would."""
     attacked = text.replace("</body>", "<script>document.title = 'it ran'</script><img src='/evil.png'></body>")
     bare = attacked.replace('http-equiv="Content-Security-Policy"', 'name="none"')
     assert bare != attacked != text

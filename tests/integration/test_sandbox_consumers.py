@@ -1,4 +1,4 @@
-"""The OpenAPI document in the hands of its consumers: the short form; the long one is in ``tests/long``."""
+"""Consumers of the OpenAPI document: the short form; the long one is in ``tests/long``."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def server(tmp_path: Path) -> Iterator[SandboxServer]:
 
 
 def test_schemathesis_finds_nothing_in_a_few_requests(server: SandboxServer, tmp_path: Path) -> None:
-    """All checks over all operations: the examples, a few generated requests, and chains of them."""
+    """All checks over all operations: the examples, a few generated requests, and sequences of them."""
     few = ("--phases", "examples,fuzzing,stateful", "--max-examples", "2", "--generation-deterministic")
     assert "No issues found" in schemathesis(server, tmp_path, *few)
 
 
 def test_schemathesis_finds_nothing_at_the_edges_of_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
-    """All checks over each boundary of the one documented request, inside and outside."""
+    """All checks at each boundary of the documented request, inside and outside."""
     edges = ("--phases", "coverage", "--include-operation-id", "createInvoice")
     assert "No issues found" in schemathesis(server, tmp_path, *edges)
 
 
 def test_a_generated_python_client_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
-    """The generator has no complaint, and its client creates, reads, lists and approves an invoice, and is refused."""
+    """The generator has no warnings, and its client creates, reads, lists and approves an invoice."""
     program = python_client(server, tmp_path)
     invoice = use([sys.executable, str(program)], server, tmp_path)
     assert (invoice["status"], invoice["total"]) == ("approved", 75)

@@ -18,7 +18,7 @@ KILLED_AFTER = (300, 600)  # answers, a round each
 
 
 def test_every_answered_invoice_is_there_once_after_kills(tmp_path: Path) -> None:
-    """SIGKILL amid 1,000 creations, 250 of them in flight: every 201 is stored and witnessed once, in every round."""
+    """SIGKILL amid 1,000 creations, 250 of them in flight: every 201 is stored and has one effect, in every round."""
     sent: dict[str, bytes | None] = {}
     with process(tmp_path) as (_, facts):
         platform = Platform(**facts)
@@ -47,22 +47,22 @@ def test_every_answered_invoice_is_there_once_after_kills(tmp_path: Path) -> Non
 
 
 def kill_after(answers: int, running: subprocess.Popen[str]) -> Callable[[int], None]:
-    def heard(count: int) -> None:
+    def on_answer(count: int) -> None:
         if count == answers:
             running.kill()
 
-    return heard
+    return on_answer
 
 
 def check(platform: Platform, sent: dict[str, bytes | None]) -> None:
-    """Everything answered is witnessed and stored, nothing is there twice or out of nowhere."""
-    witnessed = list(platform.effects())
-    keys = Counter(each["idempotencyKey"] for each in witnessed)
+    """Everything answered has one effect and is stored, and nothing else is."""
+    effects = list(platform.effects())
+    keys = Counter(each["idempotencyKey"] for each in effects)
     assert {key for key, answer in sent.items() if answer} <= keys.keys() <= sent.keys()
     assert set(keys.values()) == {1}
     ids = {json.loads(stored_in(answer))["id"] for answer in sent.values() if answer}
-    assert ids <= {each["id"] for each in witnessed}
-    assert sorted(stored(platform)) == sorted(each["id"] for each in witnessed)
+    assert ids <= {each["id"] for each in effects}
+    assert sorted(stored(platform)) == sorted(each["id"] for each in effects)
 
 
 def stored_in(answer: bytes) -> bytes:

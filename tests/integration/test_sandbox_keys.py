@@ -1,4 +1,4 @@
-"""Keys by the command line, while a real sandbox runs on the same folder."""
+"""Keys on the command line, while a real sandbox runs on the same folder."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Shell:
     def __call__(self, *words: str, code: int = 0) -> str:
         with pytest.raises(SystemExit) as ended:
             main(["sandbox", "keys", words[0], "--data", str(self._folder), *words[1:]])
-        told = self._capsys.readouterr()
-        assert ended.value.code == code, told.err
-        return told.err if code else told.out
+        printed = self._capsys.readouterr()
+        assert ended.value.code == code, printed.err
+        return printed.err if code else printed.out
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def status(base_url: str, key: str, tenant: str, method: str = "GET") -> int:
 
 
 def test_a_running_sandbox_notices_keys_of_the_command_line(tmp_path: Path, shell: Shell) -> None:
-    """Made while it runs, a key works at once, within its scopes; revoked, it is 401 with the next request."""
+    """A new key works at once, within its scopes; a revoked key is 401 at the next request."""
     with process(tmp_path / "sandbox") as (_, facts):
         base_url = facts["base_url"]
         made = json.loads(shell("new", "--tenant", "acme", "--scope", "customers:read", "--json"))
@@ -53,8 +53,8 @@ def test_a_running_sandbox_notices_keys_of_the_command_line(tmp_path: Path, shel
         assert status(base_url, facts["api_key"], facts["tenant"]) == 200
 
 
-def test_keys_are_made_before_the_first_start(tmp_path: Path, shell: Shell) -> None:
-    """A key made without a server is the sandbox's first, and the ready line tells no other."""
+def test_keys_can_be_created_before_the_first_start(tmp_path: Path, shell: Shell) -> None:
+    """The first start then creates no other key."""
     key = shell("new").strip()
     with process(tmp_path / "sandbox") as (_, facts):
         assert facts["api_key"] is None
@@ -62,30 +62,30 @@ def test_keys_are_made_before_the_first_start(tmp_path: Path, shell: Shell) -> N
 
 
 def test_the_list_shows_no_key(shell: Shell) -> None:
-    """A table for people, with the ids that revoke takes; only of one tenant if asked."""
+    """A table with the ids that revoke takes, with --tenant only of one tenant."""
     key = shell("new", "--scope", "orders:read", "--scope", "bins:write").strip()
-    told = shell("list")
-    assert key.split("_")[1] in told
-    assert "bins:write orders:read" in told
-    assert key not in told
+    listed = shell("list")
+    assert key.split("_")[1] in listed
+    assert "bins:write orders:read" in listed
+    assert key not in listed
     assert key.split("_")[1] not in shell("list", "--tenant", "other")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (("new", "--scope", "everything"), "scopes: 1 of the scopes do not exist\n  There are: invoices:read"),
-        (("new", "--tenant", "a/b"), "tenant: is no tenant slug\n  Use 1 to 63"),
+        (("new", "--scope", "everything"), "scopes: 1 unknown scope(s)\n  Known scopes: invoices:read"),
+        (("new", "--tenant", "a/b"), "tenant: is not a tenant slug\n  Use 1 to 63"),
         (("revoke", "0123456789ab"), "there is no sandbox in this folder\n  Name its folder with --data."),
         (("list",), "there is no sandbox in this folder"),
     ],
 )
-def test_what_makes_no_sense_is_told(shell: Shell, words: tuple[str, ...], told: str) -> None:
-    """Exit code 2, and a sentence with what to do."""
-    assert told in shell(*words, code=2)
+def test_invalid_arguments_are_refused(shell: Shell, words: tuple[str, ...], message: str) -> None:
+    """Exit code 2, with a message and a hint."""
+    assert message in shell(*words, code=2)
 
 
-def test_revoking_a_key_that_is_not_there_is_told(shell: Shell) -> None:
+def test_revoking_an_unknown_key_is_an_error(shell: Shell) -> None:
     """The hint names the command that lists the ids."""
     shell("new")
-    assert "no key has this id\n  'crossdock sandbox keys list' shows them." in shell("revoke", "nobody", code=2)
+    assert "no key has this id\n  'crossdock sandbox keys list' shows the ids." in shell("revoke", "nobody", code=2)

@@ -31,7 +31,7 @@ serve(Path(sys.argv[1]), new_key=sys.argv[2:] == ["new"])
 
 @contextmanager
 def process(data_dir: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """A sandbox in a process of its own, and its ready line."""
+    """A sandbox in its own process, and its ready line."""
     command = [sys.executable, "-c", PROGRAM, str(data_dir), *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         try:
@@ -50,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
 def exchange(server: SandboxServer, text: bytes) -> bytes:
     """Send *text* as it is and read until the server closes."""
     host, port = server.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as wire:
+    with socket.create_connection((host, int(port)), timeout=300) as wire:
         wire.sendall(text)
         chunks = []
         while chunk := wire.recv(65536):
@@ -74,7 +74,7 @@ def made(server: SandboxServer, path: str, body: bytes) -> str:
 
 
 def test_the_documented_request_byte_by_byte(server: SandboxServer) -> None:
-    """The request of the specification, written by hand, is answered with exactly what went in."""
+    """The request of the specification, written by hand, is answered with exactly the values that were sent."""
     customer = made(server, CUSTOMERS, b'{"externalId":"raw","name":"n"}')
     product = made(server, "/api/v1/catalog/products", b'{"externalId":"raw","sku":"s","name":"n"}')
     body = (
@@ -90,11 +90,11 @@ def test_the_documented_request_byte_by_byte(server: SandboxServer) -> None:
     assert f"location: /api/v1/finance/invoices/{json.loads(stored)['id']}".encode() in head.lower()
 
 
-def test_half_a_body_never_enters(server: SandboxServer) -> None:
-    """A request whose client goes away before its body is whole has no effect, and the server goes on."""
+def test_an_incomplete_request_has_no_effect(server: SandboxServer) -> None:
+    """A request whose client disconnects before its body is complete has no effect, and the server keeps running."""
     whole = written(server, "POST", CUSTOMERS, b'{"externalId":"half","name":"n"}')
     host, port = server.base_url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=10) as wire:
+    with socket.create_connection((host, int(port)), timeout=300) as wire:
         wire.sendall(whole[:-5])
     found = exchange(server, written(server, "GET", f"{CUSTOMERS}?externalId=half", b""))
     assert found.endswith(b'{"data":[],"nextCursor":null}')
@@ -122,8 +122,8 @@ def keys_of(server: SandboxServer) -> int:
         (b"Host: localhost:%d", b"201"),
     ],
 )
-def test_a_page_of_another_site_makes_no_key(server: SandboxServer, head: bytes, status: bytes) -> None:
-    """As a browser would send it, by a name that was rebound to this machine or with the site's origin."""
+def test_a_page_of_another_site_creates_no_key(server: SandboxServer, head: bytes, status: bytes) -> None:
+    """Requests as a browser sends them, with a name rebound to this machine or with the site's origin."""
     before = keys_of(server)
     named = head.replace(b"%d", server.base_url.rpartition(":")[2].encode())
     answer = exchange(
@@ -135,7 +135,7 @@ def test_a_page_of_another_site_makes_no_key(server: SandboxServer, head: bytes,
 
 
 def test_the_command_allows_a_host(tmp_path: Path) -> None:
-    """``crossdock sandbox --allow-host`` opens its own pages to that name."""
+    """``crossdock sandbox --allow-host`` allows that name for the sandbox's own endpoints."""
     command = [sys.executable, "-m", "crossdock", "sandbox", "--data", str(tmp_path), "--allow-host", "sandbox.example"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         try:
@@ -147,21 +147,23 @@ def test_the_command_allows_a_host(tmp_path: Path) -> None:
             running.kill()
 
 
-@pytest.mark.parametrize("told", ["192.0.2.7", "unknown", "", ",", "127.0.0.1, 192.0.2.7"])
-def test_a_proxy_of_this_machine_opens_no_door(server: SandboxServer, told: str) -> None:
-    """Whom it asks for by X-Forwarded-For is another machine, or is not known."""
-    answer = httpx.get(f"{server.base_url}/_sandbox/effects", headers={"x-forwarded-for": told}, trust_env=False)
-    assert answer.status_code == (403 if told.strip(",") else 200)
+@pytest.mark.parametrize("forwarded_for", ["192.0.2.7", "unknown", "", ",", "127.0.0.1, 192.0.2.7"])
+def test_a_proxy_on_this_machine_does_not_forward_access(server: SandboxServer, forwarded_for: str) -> None:
+    """With X-Forwarded-For the client is another machine, or is unknown, and gets 403."""
+    answer = httpx.get(
+        f"{server.base_url}/_sandbox/effects", headers={"x-forwarded-for": forwarded_for}, trust_env=False
+    )
+    assert answer.status_code == (403 if forwarded_for.strip(",") else 200)
 
 
-def test_http_1_0_without_a_host_makes_no_key(server: SandboxServer) -> None:
-    """It names no server, so it is not asked for this one."""
+def test_http_1_0_without_a_host_creates_no_key(server: SandboxServer) -> None:
+    """A request without Host is refused."""
     answer = exchange(server, b"POST /_sandbox/keys HTTP/1.0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 403")
 
 
-def test_what_hides_behind_two_framings_is_not_carried_out(server: SandboxServer) -> None:
-    """With Content-Length and Transfer-Encoding a request is 400, and what a proxy took for its body is not read."""
+def test_a_smuggled_request_is_not_carried_out(server: SandboxServer) -> None:
+    """With Content-Length and Transfer-Encoding a request is 400, and the request in its body is not carried out."""
     before = keys_of(server)
     host = server.base_url.removeprefix("http://").encode()
     smuggled = b"POST /_sandbox/keys HTTP/1.1\r\nHost: " + host + b"\r\nContent-Length: 0\r\n\r\n"
@@ -174,7 +176,7 @@ def test_what_hides_behind_two_framings_is_not_carried_out(server: SandboxServer
 @pytest.mark.parametrize(
     "half", [b"GET /api HTTP/1.1\r\nHost: ", b"POST /api HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{"]
 )
-def test_half_a_request_does_not_hold_the_sandbox(tmp_path: Path, half: bytes) -> None:
+def test_an_incomplete_request_times_out(tmp_path: Path, half: bytes) -> None:
     """Its connection ends with 408 within the sandbox's limits."""
     soon = ConnectionLimits(header_s=0.2, body_s=0.2)
     with SandboxServer(tmp_path, SandboxSettings(connection_limits=soon)) as impatient:
@@ -192,7 +194,7 @@ def test_data_keys_and_port_survive_a_restart(tmp_path: Path) -> None:
         assert len(httpx.get(f"{second.base_url}/_sandbox/effects").json()["data"]) == 1
 
 
-def test_a_taken_port_is_told(tmp_path: Path, server: SandboxServer) -> None:
+def test_a_taken_port_is_an_error(tmp_path: Path, server: SandboxServer) -> None:
     """The error names the address and what to do."""
     port = int(server.base_url.rpartition(":")[2])
     with pytest.raises(ConfigError, match=f"127.0.0.1:{port}.*cannot listen"), SandboxServer(tmp_path, port=port):
@@ -200,7 +202,7 @@ def test_a_taken_port_is_told(tmp_path: Path, server: SandboxServer) -> None:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_a_process_tells_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, ending: signal.Signals) -> None:
+def test_a_process_prints_a_ready_line_and_exits_on_a_signal(tmp_path: Path, ending: signal.Signals) -> None:
     """One ready line with the key at the first start, and exit code 0 on SIGINT and SIGTERM."""
     with process(tmp_path) as (running, facts):
         assert set(facts) == {"base_url", "tenant", "api_key"}
@@ -212,8 +214,8 @@ def test_a_process_tells_when_it_is_ready_and_ends_on_a_signal(tmp_path: Path, e
         assert running.stdout.read() == ""
 
 
-def test_a_later_start_tells_a_key_only_when_asked(tmp_path: Path) -> None:
-    """The key is told once; a new one is made on request."""
+def test_a_later_start_creates_a_key_only_on_request(tmp_path: Path) -> None:
+    """The first start prints a key, later ones only with new_key."""
     with process(tmp_path) as (_, first):
         assert first["api_key"]
     with process(tmp_path) as (_, second):
@@ -225,10 +227,10 @@ def test_a_later_start_tells_a_key_only_when_asked(tmp_path: Path) -> None:
 def test_one_folder_has_one_sandbox(tmp_path: Path) -> None:
     """A second sandbox on the same folder is refused, and so is a folder that cannot be written."""
     second = SandboxServer(tmp_path / "data")
-    with SandboxServer(tmp_path / "data"), pytest.raises(ConfigError, match="another sandbox serves this folder"):
+    with SandboxServer(tmp_path / "data"), pytest.raises(ConfigError, match="another sandbox is using this folder"):
         second.__enter__()
     with second:
         assert second.api_key
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot keep its data here"), SandboxServer(tmp_path / "file"):
+    with pytest.raises(ConfigError, match="cannot use this folder"), SandboxServer(tmp_path / "file"):
         pass

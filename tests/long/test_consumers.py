@@ -1,4 +1,4 @@
-"""The OpenAPI document in the hands of its consumers: the long form, ``pytest tests/long -n 2``, some minutes.
+"""Consumers of the OpenAPI document: the long form, ``pytest tests/long -n 2``, some minutes.
 
 It installs packages from npm into a temporary folder.
 """
@@ -28,11 +28,11 @@ def server(tmp_path: Path) -> Iterator[SandboxServer]:
 
 
 def test_schemathesis_finds_nothing(server: SandboxServer, tmp_path: Path) -> None:
-    """All checks over the whole API: examples, every boundary of every schema, generated requests, chains of them."""
+    """All checks over the whole API: examples, every boundary of every schema, generated requests, sequences."""
     every = ("--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "100")
-    told = schemathesis(server, tmp_path, *every)
-    assert "No issues found" in told
-    print(told[-2000:])
+    output = schemathesis(server, tmp_path, *every)
+    assert "No issues found" in output
+    print(output[-2000:])
 
 
 def test_a_generated_python_client_is_typed_and_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_a_generated_python_client_is_typed_and_creates_an_invoice(server: Sandb
 
 
 def test_a_generated_typescript_client_is_typed_and_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
-    """tsc --strict accepts the program, finds a misspelt member, and what it compiles creates an invoice."""
+    """tsc --strict accepts the program, finds a misspelt member, and the compiled program creates an invoice."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("node and npm are not installed")
     program = typescript_client(server, tmp_path)
@@ -53,7 +53,7 @@ def test_a_generated_typescript_client_is_typed_and_creates_an_invoice(server: S
     assert (invoice["status"], invoice["total"]) == ("approved", 75)
 
 
-LIES = [
+WRONG_SCHEMAS = [
     pytest.param(lambda schemas: schemas["Product"]["properties"]["sku"].update(maxLength=101), "ST202", id="longer"),
     pytest.param(lambda schemas: schemas["Product"]["properties"]["sku"].update(maxLength=99), "ST201", id="shorter"),
     pytest.param(lambda schemas: schemas["Product"]["properties"]["sku"].pop("pattern"), "ST202", id="any character"),
@@ -62,17 +62,19 @@ LIES = [
     pytest.param(lambda schemas: schemas["Invoice"].pop("then"), "ST202", id="half a yen"),
     pytest.param(lambda schemas: schemas["Invoice"].update(additionalProperties=True), "ST202", id="unknown members"),
     pytest.param(lambda schemas: schemas["Invoice"]["required"].remove("currency"), "ST202", id="no currency"),
-    pytest.param(lambda schemas: schemas["StoredInvoice"]["required"].append("number"), "ST108", id="a number told"),
+    pytest.param(
+        lambda schemas: schemas["StoredInvoice"]["required"].append("number"), "ST108", id="a number required"
+    ),
 ]
 
 
-@pytest.mark.parametrize(("lie", "found"), LIES)
-def test_schemathesis_finds_a_lie(
-    server: SandboxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lie: Callable[[Any], Any], found: str
+@pytest.mark.parametrize(("change", "found"), WRONG_SCHEMAS)
+def test_schemathesis_finds_a_wrong_schema(
+    server: SandboxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], Any], found: str
 ) -> None:
-    """Where the document says another thing than the sandbox does, it is found: finding nothing means something."""
+    """A difference between the document and the sandbox is found, so finding nothing means something."""
     document = copy.deepcopy(openapi_document.document())
-    lie(document["components"]["schemas"])
+    change(document["components"]["schemas"])
     monkeypatch.setattr(openapi_document, "document", lambda: document)
     some = ("--include-operation-id", "createInvoice", "--include-operation-id", "createProduct")
     examples = ("--phases", "coverage,fuzzing", "--max-examples", "60", "--generation-deterministic")

@@ -1,4 +1,4 @@
-"""The nightly service at full size: ``pytest tests/long/test_scheduled_runs.py -n 2 -rP``, some minutes.
+"""Scheduled runs at full size: ``pytest tests/long/test_scheduled_runs.py -n 2 -rP``, some minutes.
 
 ``CROSSDOCK_CHAOS_SEED`` gives another seed to what is killed; ``-rP`` shows what was done.
 """
@@ -20,16 +20,16 @@ __all__ = ["exports", "fresh", "openssh"]  # fixtures
 
 
 @pytest.mark.parametrize("catch_up", ["all", "latest", "none"])
-def test_every_night_of_four_hundred_days_once(state_url: StateUrl, tmp_path: Path, catch_up: str) -> None:
-    """Three schedulers race through eight zones; hosts are down, and some sleep longer than their lease."""
+def test_each_run_of_four_hundred_days_is_done_once(state_url: StateUrl, tmp_path: Path, catch_up: str) -> None:
+    """Three schedulers race through eight zones; hosts are down, and some pause longer than their lease."""
     figures = race(state_url, tmp_path, job_of_each_zone(catch_up), days=400, outages=8, zombies=8)
-    print(f"\nnights on {state_url.drivername}, catch_up {catch_up}: {figures}")
+    print(f"\nscheduled runs on {state_url.drivername}, catch_up {catch_up}: {figures}")
 
 
 @pytest.mark.retail
 @pytest.mark.openssh
-def test_each_night_ends_once_whoever_is_killed(fresh: Stage, exports: list[Path], state_url: StateUrl) -> None:
-    """Two schedulers on one state, the one at work killed fifty times: each night once, everything there once."""
+def test_each_run_ends_once_after_kills(fresh: Stage, exports: list[Path], state_url: StateUrl) -> None:
+    """Two schedulers on one state; the running one is killed fifty times."""
     if state_url.drivername != "sqlite":
         config = yaml.safe_load(fresh.config.read_text())
         config["state"] = state_url.render_as_string(hide_password=False)

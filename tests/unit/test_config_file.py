@@ -37,17 +37,17 @@ def read(tmp_path: Path, text: str) -> Whole:
     [
         pytest.param("name: x\nparts:\n  a: {szie: 2}", ":3:7: parts.a.szie", "did you mean 'size'", id="unknown key"),
         pytest.param("name: x\nzzz: 1", ":2:1: zzz", "known: name, parts", id="unknown key, nothing near"),
-        pytest.param("name: x\nname: y", ":2:1", "'name' stands here twice", id="key twice"),
+        pytest.param("name: x\nname: y", ":2:1", "'name' is repeated", id="key twice"),
         pytest.param("name: 17", ":1:1: name", "quote numbers", id="number for text"),
         pytest.param(
             "name: x\nparts: {a: {size: big}}", ":2:13: parts.a.size", "must be a whole number", id="text for number"
         ),
         pytest.param("parts: {}", ":1:1: name", "is missing", id="missing"),
         pytest.param("name: x\ntoken: hunter2", ":2:1: token", "refer to it by env:NAME or file:PATH", id="secret"),
-        pytest.param("name: [x", ":1:", "no YAML", id="no YAML"),
+        pytest.param("name: [x", ":1:", "not valid YAML", id="no YAML"),
         pytest.param("name: x\ntoken: *hunter2", ":2:8", "undefined alias", id="secret that looks like an alias"),
-        pytest.param("name: x\ntoken: !hunter2 y", ":2:8", "for the tag", id="secret that looks like a tag"),
-        pytest.param("name: 2026-13-41", ":1:7", "is none: quote it", id="no date"),
+        pytest.param("name: x\ntoken: !hunter2 y", ":2:8", "tags are not supported", id="secret that looks like a tag"),
+        pytest.param("name: 2026-13-41", ":1:7", "is not one: quote it", id="no date"),
         pytest.param("- a", "c.yaml", "mapping of sections", id="a list"),
         pytest.param("name: x\n1: y", ":2:1", "key must be text", id="key is a number"),
         pytest.param("name: x\nratio: .nan", "c.yaml", "finite", id="not a number"),
@@ -97,7 +97,7 @@ def test_secrets_come_from_the_environment_or_an_own_file(tmp_path: Path, monkey
     [
         pytest.param("env:CROSSDOCK_NOT_SET", None, "CROSSDOCK_NOT_SET is not set", id="variable not set"),
         pytest.param("file:none", None, "cannot be read", id="no file"),
-        pytest.param("file:~nobody-here/key", None, "who has no home", id="nobody's home"),
+        pytest.param("file:~nobody-here/key", None, "an unknown user", id="nobody's home"),
         pytest.param("file:key", 0o644, "others may read", id="readable by all"),
         pytest.param("file:key", 0o600, "empty", id="empty"),
     ],
@@ -153,7 +153,7 @@ def test_a_config_is_a_small_utf_8_file(tmp_path: Path) -> None:
 
 
 def test_a_flood_of_findings_is_cut(tmp_path: Path) -> None:
-    """Fifty findings are told, and how many more there are; a long value does not fill the screen."""
+    """Fifty findings are shown, and the number of the others; a long value does not fill the screen."""
     with pytest.raises(ConfigError) as refused:
         read(tmp_path, "name: x\nparts: {" + ", ".join(f"p{number}: 1" for number in range(60)) + "}")
     assert str(refused.value).count("c.yaml:") == 50

@@ -1,4 +1,4 @@
-"""What a warehouse that drops files in a folder is configured with."""
+"""Settings of a warehouse that writes files to a folder."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder 
 
     kind: Literal["folder_warehouse"]
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 4.0
-    """How long a young file must keep its size and time before it is read; NFS may tell of changes 3 s late."""
+    """How long a young file must keep its size and time before it is read; NFS may report changes 3 s late."""
     sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_inside)]] = {}
     streams: Annotated[Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_inside)]], Field(min_length=1)]

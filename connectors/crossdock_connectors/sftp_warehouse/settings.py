@@ -1,4 +1,4 @@
-"""What a warehouse that drops files on an SFTP server is configured with."""
+"""Settings of a warehouse that writes files to an SFTP server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SftpServerSettings(Settings):
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30.0
     """How long the server may be silent."""
     min_bytes_per_s: Annotated[float, Field(gt=0)] = 32_768
-    """How fast a file must come, on the whole, beyond the first ``timeout_s``; slower servers count as unavailable."""
+    """The lowest average rate of a transfer beyond the first ``timeout_s``; slower servers count as unavailable."""
 
     @model_validator(mode="after")
     def _can_log_in(self) -> Self:

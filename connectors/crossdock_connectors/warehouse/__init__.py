@@ -1,1 +1,1 @@
-"""What all legacy warehouses that export files have in common, wherever the files are; no connector itself."""
+"""What legacy warehouses that export files have in common, wherever the files are; not a connector itself."""

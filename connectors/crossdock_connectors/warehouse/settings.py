@@ -1,4 +1,4 @@
-"""What a warehouse that exports files is configured with, wherever they are."""
+"""Settings of a warehouse that exports files, wherever they are."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class SourceConfig(ConfigModel):
     skip: Mapping[str, Filter] = {}
     """Rows to leave out, for all its streams, before their own filters."""
     wait: Wait | None = None
-    """How long scheduled runs, and ``sync --wait``, wait for a file that none of its streams has worked through."""
+    """How long scheduled runs, and ``sync --wait``, wait for a file that is new to all its streams."""
 
 
 class WarehouseStreamConfig(StreamConfig):
-    """A stream and its files: either of its own, or those of a shared source."""
+    """A stream and its files: either its own, or those of a shared source."""
 
     source: str | None = None
     """A source of this connection."""
     files: FilesPattern | None = None
     format: DelimitedFormat | None = None
     wait: Wait | None = None
-    """How long scheduled runs, and ``sync --wait``, wait for a file that the stream has not worked through."""
+    """How long scheduled runs, and ``sync --wait``, wait for a file that is new to the stream."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -58,7 +58,7 @@ class WarehouseStreamConfig(StreamConfig):
 
 
 class WarehouseSettings(Settings):
-    """A warehouse that exports files; each kind of it adds where they are."""
+    """A warehouse that exports files; subclasses add where the files are."""
 
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 2.0
     """How long a young file must keep its size and time before it is read."""
@@ -74,7 +74,7 @@ class WarehouseSettings(Settings):
         return self
 
     def source_of(self, stream: WarehouseStreamConfig) -> SourceConfig:
-        """Where *stream* reads; one of its own where it names none."""
+        """The source of *stream*: the one it names, or its own."""
         if stream.source is not None:
             return self.sources[stream.source]
         assert stream.files is not None

@@ -1,4 +1,4 @@
-"""Streams over the files of a warehouse: what is read; how it is mapped stands in the config."""
+"""Streams over the files of a warehouse; the config declares their mapping."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSetti
 
 W = TypeVar("W", bound=WarehouseSettings)
 OpenStore = Callable[[W], FileStore]
-"""Opens what the files of a warehouse are in."""
+"""Opens the store of a warehouse's files."""
 
 
 class WarehouseStream(DeclaredStream[W]):
@@ -20,23 +20,23 @@ class WarehouseStream(DeclaredStream[W]):
     def __init__(
         self, name: str, config: WarehouseStreamConfig, source: SourceConfig, open_store: OpenStore[W]
     ) -> None:
-        whole = config.model_copy(
+        merged = config.model_copy(
             update={"columns": {**source.columns, **config.columns}, "skip": {**source.skip, **config.skip}}
         )
-        super().__init__(name, whole, source.format.model_dump(exclude_none=True))
+        super().__init__(name, merged, source.format.model_dump(exclude_none=True))
         self.files, self.format, self.wait = source.files, source.format, source.wait
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
 
     def pull(self, ctx: Context[W], since: str | None) -> Iterator[RawBatch]:
-        del since  # the intake remembers by content
+        del since  # the intake log knows files by content
         return self._source(ctx).read(self.stream_id(ctx))
 
     def finished(self, ctx: Context[W]) -> None:
         self._source(ctx).finished(self.stream_id(ctx))
 
     def stream_id(self, ctx: Context[Any]) -> StreamId:
-        """Who reads, as the intake knows it."""
+        """The stream's identity in the intake log."""
         return StreamId(f"{ctx.connection}.{self.name}", self.version)
 
     def _source(self, ctx: Context[W]) -> FileSource:
@@ -44,8 +44,8 @@ class WarehouseStream(DeclaredStream[W]):
             return FileSource(
                 self.files,
                 self.format,
-                lambda: _session(ctx, self._open_store, again=self.wait is not None and ctx.place.patience is not None),
-                ctx.place,
+                lambda: _session(ctx, self._open_store, again=self.wait is not None and ctx.run.patience is not None),
+                ctx.run,
                 settle_s=ctx.settings.settle_s,
                 snapshot=self.mode == "snapshot",
                 stream_ids=[peer.stream_id(ctx) for peer in self.peers],
@@ -56,7 +56,7 @@ class WarehouseStream(DeclaredStream[W]):
 
 
 def streams(settings: W, open_store: OpenStore[W]) -> Sequence[WarehouseStream[W]]:
-    """The configured streams; those with one source, or with equal files, layout and mode, share its reading."""
+    """The configured streams; those with equal files, layout and mode share one source, which is read once."""
     made = [
         WarehouseStream(name, config, settings.source_of(config), open_store)
         for name, config in settings.streams.items()
@@ -71,10 +71,10 @@ def _shares(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
 
 
 def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileStore:
-    """A session; a login that failed is not tried again in this run, so that no account gets locked.
+    """A session; a failed log-in is not repeated in this run, so that no account is locked.
 
     Args:
-        again: Ask a server that did not answer again, as who waits for it must.
+        again: Retry a server that was unavailable, in a run that waits for its files.
     """
     failures: list[CrossdockError] = ctx.shared("failed logins", list)
     if failures and not (again and isinstance(failures[0], UnavailableError)):
@@ -89,7 +89,7 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileS
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
-    """Open the store, say that it is *opened*, and count the files of every pattern."""
+    """Open the store, report *opened*, and count the files of every pattern."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
         for files in dict.fromkeys(stream.files for stream in streams(settings, open_store)):

@@ -1,4 +1,4 @@
-"""``crossdock approve``: a person's word that so many records may be removed."""
+"""``crossdock approve``: permission to remove more records than the limits allow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.shared_options import MOST, as_json, config_option, counted, example, say
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load
+from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,63 +19,54 @@ if TYPE_CHECKING:
 @click.command(epilog=example("crossdock approve", "crossdock approve wms.products 150"))
 @click.argument("stream", required=False)
 @click.argument("number", type=click.IntRange(1, MOST), required=False)
-@config_option
-@as_json
+@common_options
 def approve(stream: str | None, number: int | None, config: Path, *, as_json: bool) -> None:
-    """Let the next sync remove the NUMBER of records of STREAM at which the last one stopped; without both, list them.
+    """Permit a removal that exceeds the limits, or list them.
 
-    It holds once, for exactly these records: if one of them comes back, or one more goes, the next sync stops again.
+    The next sync removes the NUMBER of records of STREAM at which the last one stopped. An approval is valid once, for
+    exactly these records: if one of them comes back, or another one goes, the next sync stops again.
     """
     if (stream is None) is not (number is None):
-        raise ConfigError("name the stream, and how many records may go; 'crossdock approve' alone lists both")
-    from crossdock.cli import terminal_output
-    from crossdock.project import project
-
-    loaded = project.load(config)
+        raise ConfigError("name a stream and the number of records; 'crossdock approve' lists both")
+    loaded = load(config)
     if stream is None or number is None:
         with loaded.look() as tx:
-            waiting = tx.snapshots.listed()
+            pending = tx.snapshots.listed()
         if as_json:
-            terminal_output.print_json([_facts(each) for each in waiting])
+            terminal_output.print_json([_facts(each) for each in pending])
         else:
-            _show(waiting)
+            _show(pending)
         return
     with loaded.alone() as state:
         approved = state.apply(lambda tx: _approve(tx, stream, number))
-    if as_json:
-        terminal_output.print_json(_facts(approved))
-    else:
-        say(f"approved: {_told(approved)}; 'crossdock sync {stream}' does it")
+    text = f"approved: {_summary(approved)}; run 'crossdock sync {stream}'"
+    terminal_output.print_result(_facts(approved), text, as_json=as_json)
 
 
 def _approve(tx: Transaction, stream: str, number: int) -> PendingRemoval:
-    from crossdock.clock import SystemClock
-
-    waits = tx.snapshots.get(stream)
-    if waits is None:
-        raise ConfigError(f"nothing of {stream} waits for approval", hint="'crossdock approve' lists what does")
-    if waits.number != number:
-        raise ConfigError(f"what waits for approval is to {_told(waits)}, and not {number:,}")
-    tx.snapshots.approve(waits, at=SystemClock().now())
-    return tx.snapshots.get(stream) or waits
+    pending = tx.snapshots.get(stream)
+    if pending is None:
+        raise ConfigError(f"no removal of {stream} needs approval", hint="'crossdock approve' lists those that do")
+    if pending.number != number:
+        raise ConfigError(f"the removal to approve is {_summary(pending)}, not {number:,}")
+    tx.snapshots.approve(pending, at=SystemClock().now())
+    return tx.snapshots.get(stream) or pending
 
 
-def _show(waiting: list[PendingRemoval]) -> None:
-    from crossdock.cli import terminal_output
-
+def _show(pending: list[PendingRemoval]) -> None:
     rows = [
         (each.stream, each.number, each.what, f"{each.since:%Y-%m-%d %H:%M}Z", "yes" if each.approved_at else "")
-        for each in waiting
+        for each in pending
     ]
     console = terminal_output.out()
     if rows:
         columns = ("stream", "records", "what", "since", "approved")
         console.print(terminal_output.table("Removals", columns, rows, numbers=("records",)))
     else:
-        console.print("no removal waits for approval")
+        console.print("no removal needs approval")
 
 
-def _told(removal: PendingRemoval) -> str:
+def _summary(removal: PendingRemoval) -> str:
     return f"{removal.what}: {counted(removal.number, 'record')}"
 
 

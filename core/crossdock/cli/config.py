@@ -1,4 +1,4 @@
-"""``crossdock config`` and ``crossdock schema``: what a config file may say, and what it says."""
+"""``crossdock config`` and ``crossdock schema``: what takes effect, and what a config file may contain."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import as_json, config_option, example
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import common_options, example
 from crossdock.printable import printable_json, printable_lines
 
 
-@click.group()
+@click.group(epilog=example("crossdock config show -C acme.yaml"))
 def config() -> None:
-    """Look at the config as it takes effect."""
+    """Inspect the config."""
 
 
 @config.command(epilog=example("crossdock config show -C acme.yaml"))
-@config_option
-@as_json
+@common_options
 def show(config: Path, *, as_json: bool) -> None:
-    """Show the config with all its defaults; no secret, only where each one stands, and nothing personal."""
+    """Show the effective config with all defaults.
+
+    Secrets are shown as references; constants that may be personal are masked.
+    """
     from crossdock import exact_json
     from crossdock.project.effective_config import effective
 
@@ -29,12 +32,14 @@ def show(config: Path, *, as_json: bool) -> None:
 
 
 @click.command(epilog=example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse"))
-@click.option("--kind", metavar="CONNECTOR", help="Only connections of this kind; all installed ones without it.")
-@click.option("--json", "as_json", is_flag=True, help="Changes nothing: a schema is JSON.")
+@click.option("--kind", metavar="CONNECTOR", help="Only connections of this kind; default: all installed.")
+@click.option("--json", "as_json", is_flag=True, help="No effect: a schema is JSON.")
 def schema(kind: str | None, *, as_json: bool) -> None:
-    """Print the JSON Schema (draft 2020-12) of a config file, for editors that complete and check while one writes."""
+    """Print the JSON Schema of a config file, for editors.
+
+    Draft 2020-12. With it, editors complete and check a config file.
+    """
     from crossdock import registry
-    from crossdock.cli import terminal_output
     from crossdock.project.config_schema import config_schema
 
     del as_json
@@ -49,15 +54,15 @@ def _yaml(document: dict[str, Any]) -> str:
 
     from crossdock.exact_json import decimal_text
 
-    class Exact(yaml.SafeDumper):
-        """Writes decimals with the digits that they have."""
+    class Dumper(yaml.SafeDumper):
+        """Writes decimals with their exact digits."""
 
-    def number(dumper: Exact, value: Decimal) -> yaml.Node:
+    def number(dumper: Dumper, value: Decimal) -> yaml.Node:
         text = decimal_text(value)
         return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
 
-    Exact.add_representer(Decimal, number)
-    text = yaml.dump(document, Dumper=Exact, sort_keys=False, allow_unicode=True, width=120)
+    Dumper.add_representer(Decimal, number)
+    text = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
     if text == printable_lines(text):
         return text
-    return yaml.dump(document, Dumper=Exact, sort_keys=False, width=120)  # escapes what could not be seen
+    return yaml.dump(document, Dumper=Dumper, sort_keys=False, width=120)  # escapes everything that is not printable

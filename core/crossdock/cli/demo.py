@@ -26,58 +26,60 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("crossdock-demo"),
     show_default=True,
-    help="Where everything goes; new or empty.",
+    help="A new or empty folder for the demo's files.",
 )
-@click.option("--serve", is_flag=True, help="Start both servers of an earlier demo again, until Ctrl-C.")
+@click.option("--serve", is_flag=True, help="Start both servers of an earlier demo, until Ctrl-C.")
 @as_json
 @click.pass_context
 def demo(ctx: click.Context, folder: Path, *, serve: bool, as_json: bool) -> None:
-    """Sync two nights of a made-up warehouse to a sandbox, all on this machine, and tell what happens.
+    """Sync two days of a made-up warehouse to a sandbox on this machine.
 
-    It takes a few seconds, and leaves a folder with config, state and a third night to play with.
+    It takes a few seconds and leaves a folder with config, state and the exports of a third day to try out.
     """
     from crossdock.cli import terminal_output
     from crossdock.demo.demo_folder import keep_open
 
     console = terminal_output.out()
     if serve:
-        keep_open(folder, terminal_output.print_json if as_json else lambda facts: _serving(console, folder, facts))
+        keep_open(
+            folder, terminal_output.print_json if as_json else lambda facts: _print_serving(console, folder, facts)
+        )
         return
     console.quiet = as_json
-    document = _play(ctx, console, folder, as_json=as_json)
+    document = _run(ctx, console, folder, as_json=as_json)
     if as_json:
         terminal_output.print_json(document)
 
 
-def _play(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
+def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import plan, records, terminal_output
-    from crossdock.demo import demo_folder as place
-    from crossdock.demo import effects_check
+    from crossdock.demo import demo_folder, effects_check
     from crossdock.platform import access_check
     from crossdock.project import project
 
-    with interruptible() as interrupt, place.opened(folder) as warehouse:
-        loaded = project.load(config := folder / place.CONFIG)
+    with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:
+        loaded = project.load(config := folder / demo_folder.CONFIG)
         loaded.init()
         access_check.reach(loaded.platform)
-        _begin(console, folder, loaded.pin.base_url, warehouse.port)
+        facts = {"base_url": loaded.pin.base_url, "port": warehouse.port, "folder": folder}
+        terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []
-        for night, limit in ((1, 3), (2, 9)):
-            place.export(night, folder / "warehouse" / "out")
+        for day, limit in ((1, 3), (2, 9)):
+            demo_folder.write_exports(day, folder / "warehouse" / "out")
             if not as_json:
-                _heading(console, f"Night {night}: crossdock plan --limit {limit}", _BEFORE[night])
+                _heading(console, f"Day {day}: crossdock plan --limit {limit}", _BEFORE[day])
                 ctx.invoke(plan.plan, config=config, limit=limit)
-                _heading(console, f"Night {night}: crossdock sync")
+                _heading(console, f"Day {day}: crossdock sync")
             reports.append(_sync(loaded, interrupt, as_json=as_json))
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
-                _heading(console, f"Night {night}: crossdock records list")
+                _heading(console, f"Day {day}: crossdock records list")
                 ctx.invoke(records.list_, config=config)
-                terminal_output.print_lines(console, f"\n{_AFTER[night]}")
-        place.export(3, folder / "night-3")
+                terminal_output.print_lines(console, f"\n{_AFTER[day]}")
+        demo_folder.write_exports(3, folder / "day-3")
         effects = effects_check.compare(loaded, reports)
-    _heading(console, "What the sandbox saw", _PROOF.format(all=effects.total(), **effects))
-    _heading(console, "Now you", _NOW.format(cd=quote(str(folder))))
+    _heading(console, "The sandbox's effects log", _CHECKED.format(all=effects.total(), **effects))
+    _heading(console, "Next steps", _NEXT_STEPS.format(cd=quote(str(folder))))
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
 
 
@@ -89,29 +91,16 @@ def _sync(loaded: Project, interrupt: threading.Event, *, as_json: bool) -> Repo
     with terminal_output.progress(wanted=not as_json) as progress:
         report = runner.sync(loaded, [], clock=SystemClock(), progress=progress, interrupt=interrupt)
     if interrupt.is_set():
-        raise StoppedError("stopped before its end", hint="remove the folder before the next try")
+        raise StoppedError("the demo was interrupted", hint="remove the folder before you start it again")
     for error in report.errors.values():
         raise error
     return report
 
 
-def _begin(console: Console, folder: Path, base_url: str, port: int) -> None:
-    from crossdock.cli import terminal_output
-
-    terminal_output.print_lines(
-        console,
-        "A made-up warehouse exports files to an SFTP server every night, and crossdock\n"
-        "brings them to the platform, which a sandbox plays. Nothing leaves this machine.\n\n"
-        f"platform   {base_url}\n"
-        f"warehouse  sftp://export@127.0.0.1:{port}\n"
-        f"folder     {folder}, with config, state and exports",
-    )
-
-
-def _serving(console: Console, folder: Path, facts: Mapping[str, str]) -> None:
+def _print_serving(console: Console, folder: Path, facts: Mapping[str, str]) -> None:
     console.print(f"platform   {facts['base_url']}")
     console.print(f"warehouse  sftp://export@{facts['host']}:{facts['port']}")
-    console.print("Both answer until Ctrl-C. In another terminal:")
+    console.print("Both servers run until Ctrl-C. In another terminal:")
     console.print(f"  cd {quote(str(folder.resolve()))}", soft_wrap=True)
     console.print("  crossdock plan")
 
@@ -127,32 +116,41 @@ def _heading(console: Console, title: str, text: str = "") -> None:
         terminal_output.print_lines(console, text)
 
 
+_INTRODUCTION = """\
+A made-up warehouse exports files to an SFTP server every day. crossdock syncs
+them to the platform, here a sandbox. Nothing leaves this machine.
+
+platform   {base_url}
+warehouse  sftp://export@127.0.0.1:{port}
+folder     {folder} (config, state and exports)"""
 _BEFORE = {
-    1: "What a sync would do. A plan calls nothing and writes nothing.\n",
-    2: "The same tables, in another order: what is unchanged stays at home.\n",
+    1: "What a sync would do. A plan sends nothing and writes nothing.\n",
+    2: "The same tables in another order: unchanged records are not sent again.\n",
 }
 _AFTER = {
     1: "70013 has a letter O in its price. 70021 names an item that the warehouse has\n"
-    "not exported yet. Everything else went through.",
-    2: "70013 came again, corrected, and 70021 has its item now: both went through.\n"
-    "70030 had been delivered and reads differently tonight: invoices are written\n"
-    "once, so a person decides. The customer of 70050 is not exported yet.",
+    "not exported yet. All other records were delivered.",
+    2: "70013 was exported again with a correct price, and the item of 70021 is there:\n"
+    "both were delivered. 70030 was exported again with another quantity. Invoices\n"
+    "are written only once, so it is rejected for a person to decide. The customer of\n"
+    "70050 has not been exported yet.",
 }
-_PROOF = """\
-crossdock says it delivered {all} records. The sandbox keeps a list of its own of
-everything that happened to it: {all} effects, {create} created and {update} updated, exactly
-one for each delivered record, none twice and none besides."""
-_NOW = """\
+_CHECKED = """\
+The runs report {all} delivered records. The sandbox logs everything that happened
+to it: {all} effects, {create} created and {update} updated, exactly one for each delivered
+record."""
+_NEXT_STEPS = """\
   cd {cd}
   crossdock runs                                    both runs
-  crossdock show 1                                  one of them
-  crossdock records show wms.invoices 70030         why it did not get through
-  crossdock records show wms.invoices 70030 --raw   and what it says
+  crossdock show 1                                  one run
+  crossdock records show wms.invoices 70030         why it was rejected
+  crossdock records show wms.invoices 70030 --raw   with its data
 
-A third night lies ready, with the missing customer. Start both servers again:
+The exports of a third day, with the missing customer, are in day-3. Start both
+servers again:
   crossdock demo --serve --folder .
-and in another terminal:
-  mv night-3/* warehouse/out/
+In another terminal:
+  mv day-3/* warehouse/out/
   crossdock plan
   crossdock sync
-Then change what you like in warehouse/out or crossdock.yaml, and plan again."""
+Then change warehouse/out or crossdock.yaml as you like, and plan again."""

@@ -12,15 +12,17 @@ from crossdock.cli.shared_options import MOST, as_json, config_option, example, 
 
 @click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
 def jobs() -> None:
-    """Look at the nights of jobs, pause them and let them go on."""
+    """List scheduled runs, and pause and resume jobs."""
 
 
 @jobs.command(name="list", epilog=example("crossdock jobs list --limit 30"))
-@click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="The latest nights to show.")
+@click.option(
+    "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of runs to show."
+)
 @config_option
 @as_json
 def list_(config: Path, *, limit: int, as_json: bool) -> None:
-    """The latest nights, newest first."""
+    """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
     from crossdock.project import project
 
@@ -29,21 +31,21 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
         scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused()
     rows = [
         {
-            "job": night.job,
-            "business_date": night.business_date.isoformat(),
-            "due": night.due.isoformat(timespec="minutes"),
-            "status": night.status,
-            "run": night.run_id,
-            "attempts": night.attempts,
-            "note": night.note,
+            "job": run.job,
+            "business_date": run.business_date.isoformat(),
+            "due": run.due.isoformat(timespec="minutes"),
+            "status": run.status,
+            "run": run.run_id,
+            "attempts": run.attempts,
+            "note": run.note,
         }
-        for night in scheduled_runs
+        for run in scheduled_runs
     ]
     if as_json:
         terminal_output.print_json({"paused": sorted(paused), "nights": rows})
         return
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
-    terminal_output.print_rows("Nights", columns, rows, numbers=("run", "attempts"))
+    terminal_output.print_rows("Scheduled runs", columns, rows, numbers=("run", "attempts"))
     if paused:
         say(f"paused: {', '.join(sorted(paused))}")
 
@@ -52,7 +54,7 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
 @click.argument("job")
 @config_option
 def pause(job: str, config: Path) -> None:
-    """Start no night of JOB until it is resumed; they are caught up with then, as its schedule says."""
+    """Start no runs of JOB until it is resumed. Its schedule decides which of them are then caught up with."""
     _set_paused(job, config, paused=True)
 
 
@@ -60,7 +62,7 @@ def pause(job: str, config: Path) -> None:
 @click.argument("job")
 @config_option
 def resume(job: str, config: Path) -> None:
-    """Let the nights of JOB start again."""
+    """Let runs of JOB start again."""
     _set_paused(job, config, paused=False)
 
 
@@ -74,4 +76,4 @@ def _set_paused(job: str, config: Path, *, paused: bool) -> None:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}")
     with closing(loaded.open_state()) as state, state.begin() as tx:
         tx.scheduled_runs.pause(job, SystemClock().now(), paused=paused)
-    say(f"{job}: {'paused' if paused else 'goes on'}")
+    say(f"{job}: {'paused' if paused else 'resumed'}")

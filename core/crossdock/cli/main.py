@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,8 @@ from crossdock.cli.shared_options import say
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.printable import printable
 
-_GARBAGE_AT = 200_000  # objects: as many are imported and stay, and from 700 on Python would look through them all
-_MEMORY = {-1: 64 << 20, -3: 16 << 20}  # mallopt(3): freed bytes that are kept, and the largest piece taken from them
-_COMMANDS = {  # command -> module of crossdock.cli that holds it
+_GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
+_COMMANDS = {  # command -> module of crossdock.cli
     "demo": "demo",
     "sandbox": "sandbox",
     "init": "init_and_check",
@@ -44,7 +41,7 @@ _COMMANDS = {  # command -> module of crossdock.cli that holds it
 
 
 class _Lazy(click.Group):
-    """Imports a command's module only when that command is asked for."""
+    """Imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
         return list(_COMMANDS)
@@ -60,7 +57,7 @@ class _Lazy(click.Group):
 @click.group(
     cls=_Lazy,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Begin with 'crossdock demo'. Each command has an example in its --help.",
+    epilog="Start with 'crossdock demo'. The --help of each command has an example.",
 )
 @click.version_option(package_name="crossdock", prog_name="crossdock")
 @click.option(
@@ -70,32 +67,21 @@ class _Lazy(click.Group):
     envvar="CROSSDOCK_CONFIG",
     default=Path("crossdock.yaml"),
     show_default=True,
-    help="The config file; also CROSSDOCK_CONFIG.",
+    help="Config file; or set CROSSDOCK_CONFIG.",
 )
 @click.pass_context
 def cli(ctx: click.Context, config: Path) -> None:
-    """Moves records from legacy warehouses, shops and 3PLs onto an enterprise platform."""
+    """Move records from legacy warehouses, shops and 3PLs to an enterprise platform."""
     ctx.obj = config
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command and exit with its code; errors of ours are shown as sentences, never as tracebacks."""
+    """Run a command and exit with its code; a `CrossdockError` is shown as a sentence, not as a traceback."""
     gc.set_threshold(_GARBAGE_AT)
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else every installed package is asked for one
-    _keep_memory()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise pydantic searches all installed packages
     code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
-    gc.freeze()  # nor does it need to look through them once more before they all go
+    gc.freeze()  # no last collection before the process ends
     sys.exit(code)
-
-
-def _keep_memory() -> None:
-    """Have glibc keep some of what is freed: to get it anew for each piece of a file takes as long as to fill it."""
-    if any(name.startswith("MALLOC_") for name in os.environ):
-        return  # somebody knows better
-    with suppress(OSError, TypeError, AttributeError):  # another C library
-        keep = ctypes.CDLL(None).mallopt
-        for what, value in _MEMORY.items():
-            keep(what, value)
 
 
 def _run(command: Callable[[], Any]) -> int:
@@ -111,34 +97,32 @@ def _run(command: Callable[[], Any]) -> int:
         click.echo("crossdock: interrupted", err=True)
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away, which is its right
+        sys.stderr.close()  # the reader of our output, such as head, has closed it
         return 0
-    except Exception as error:  # noqa: BLE001  a defect: its way is shown, so that it can be mended
+    except Exception as error:  # noqa: BLE001  a defect: its traceback is shown so that it can be fixed
         _show_defect(error)
         return InternalError.exit_code
     return result if isinstance(result, int) else 0
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """Show what is wrong with a command; it may quote any argument."""
+    """Show a usage error; it may quote any argument."""
     message = printable(error.format_message())
-    error.format_message = lambda: message  # type: ignore[method-assign]  # which `show` asks
+    error.format_message = lambda: message  # type: ignore[method-assign]  # `show` calls it
     error.show()
 
 
 def _show_defect(error: BaseException) -> None:
-    """Tell where an error came from, and not what it says, which may quote a record or a secret (law 8)."""
+    """Show where an error was raised, without its text, which may quote a record or a secret (law 8)."""
     chain = [error]
     while (before := _cause(chain[-1])) is not None and before not in chain:
         chain.append(before)
-    for number, link in enumerate(reversed(chain)):
+    for number, each in enumerate(reversed(chain)):
         if number:
             click.echo("\nwhich led to:\n", err=True)
         click.echo("Traceback (most recent call last):", err=True)
-        click.echo("".join(traceback.format_tb(link.__traceback__)), nl=False, err=True)
-        click.echo(
-            f"{type(link).__module__}.{type(link).__qualname__} (its text is left out: it may hold data)", err=True
-        )
+        click.echo("".join(traceback.format_tb(each.__traceback__)), nl=False, err=True)
+        click.echo(f"{type(each).__module__}.{type(each).__qualname__} (text omitted: it may contain data)", err=True)
 
 
 def _cause(error: BaseException) -> BaseException | None:

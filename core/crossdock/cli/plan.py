@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli.shared_options import MOST, as_json, config_option, counted, example, say
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, say
+from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.delivery.masking import Masks
@@ -18,18 +20,17 @@ if TYPE_CHECKING:
     from crossdock.state import DeadLetter, Intent, WaitingRecord
 
 
-PERSONAL = {"before": "(personal)", "after": "(personal)"}
+_PERSONAL = {"before": "(personal)", "after": "(personal)"}
 
 
 @click.command(
-    epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode", "crossdock plan -o tonight.plan")
+    epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode", "crossdock plan -o daily.plan")
 )
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep it for 'crossdock apply'.")
-@click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 when there is something to do.")
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Save it for 'crossdock apply'.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 if there is something to do.")
 @click.option("--limit", type=click.IntRange(0, MOST), default=50, show_default=True, help="Operations to show.")
-@config_option
-@as_json
+@common_options
 def plan(
     streams: tuple[str, ...],
     out: Path | None,
@@ -39,30 +40,28 @@ def plan(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Show what a sync would do: every create and changed field. Calls nothing at the platform, writes nothing.
+    """Show what a sync would do, with every changed field.
+
+    Calls nothing on the platform and writes nothing.
 
     Exit codes: 0 planned; 10 with --detailed-exitcode and something to do; 2 wrong usage or config; 3 a source or the
-    state cannot be read; 4 a source was refused for safety, a mapping failed too often, or removals were refused:
-    those show as 'hold'.
+    state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals, shown as 'hold'.
     """
-    from crossdock.cli import terminal_output
-    from crossdock.clock import SystemClock
     from crossdock.planning import removals
-    from crossdock.project import project
     from crossdock.runs import dry_run
 
-    loaded = project.load(config)
+    loaded = load(config)
     listing = _Listing(limit, loaded.masks, removals.verb)
     listener = dry_run.PlanListener(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
     )
     with terminal_output.progress(wanted=not as_json) as progress:
         if out is None:
-            planned, kept = dry_run.plan(loaded, list(streams), listener, clock=SystemClock(), progress=progress), None
+            planned, saved = dry_run.plan(loaded, list(streams), listener, clock=SystemClock(), progress=progress), None
         else:
             from crossdock.runs import plan_file
 
-            planned, kept = plan_file.plan(loaded, streams, listener, clock=SystemClock(), progress=progress)
+            planned, saved = plan_file.plan(loaded, streams, listener, clock=SystemClock(), progress=progress)
     terminal_output.print_errors(planned.errors)
     if as_json:
         document = {
@@ -77,19 +76,19 @@ def plan(
         listing.show(terminal_output.out(), planned.forecast, unread=planned.unread)
     if planned.errors:
         return planned.exit_code
-    if out is not None and kept is not None:
-        kept.save(out)
+    if out is not None and saved is not None:
+        saved.save(out)
         if not as_json:
-            say(f"kept; do it with: crossdock apply {out}")
+            say(f"saved; execute it with: crossdock apply {out}")
     return 10 if detailed_exitcode and planned.operations else 0
 
 
 class _Listing:
-    """The first operations, and everything that would be refused or would wait, as lines."""
+    """Counts everything that a run would do, refuse or leave waiting, and keeps the first items to show."""
 
     def __init__(self, limit: int, masks: Masks, verb: Callable[[Operation], str]) -> None:
         self._masks, self._verb = masks, verb
-        self._room = {True: limit, False: limit}  # what is held is listed apart, so that all of it can be seen
+        self._room = {True: limit, False: limit}  # removals on hold have their own limit, so that all can be listed
         self.shown: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
 
@@ -102,7 +101,7 @@ class _Listing:
         before = operation.binding.payload if operation.binding else {}
         personal = self._masks.of(operation.identity.stream, operation.scope.resource)
         changes = {
-            name: PERSONAL if name in personal else {"before": before.get(name), "after": value}
+            name: _PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()
         }
         return {"changes": changes}
@@ -136,7 +135,7 @@ class _Listing:
         self._add("doubt", intent.identity.stream, intent.identity.key, dict)
 
     def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
-        """Count it, and look into it if there is room to show it."""
+        """Count an item, and collect its details if it is to be shown."""
         label = f"{kind} {stream}"
         self._counts[label] = self._counts.get(label, 0) + 1
         if self._room[kind == "hold"]:
@@ -153,53 +152,49 @@ class _Listing:
             console.print(f"... and {hidden:,} more (--limit)")
         counts = ", ".join(f"{number:,} {label}" for label, number in self._counts.items())
         if unread:
-            skipped = counted(unread, "stream")
-            console.print(f"plan incomplete: {skipped} could not be read; {counts or 'nothing else to do'}")
+            streams = counted(unread, "stream")
+            console.print(f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}")
         else:
             console.print(f"plan: {counts or 'nothing to do'}")
         console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}", soft_wrap=True)
 
 
 def _time_for(forecast: Forecast) -> str:
-    """What the allowance makes of so many requests."""
+    """How long the rate limit makes these requests take."""
     from crossdock.scheduling.times_and_durations import in_words
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""
     if forecast.requests <= forecast.at_once:
-        return ", and they may leave at once"
+        return ", all of which can be sent at once"
     time = in_words(forecast.seconds)
-    return f": {forecast.at_once:,} at once, the rest at {forecast.rate_per_s * 60:,.0f} a minute, so {time} at least"
+    return f": {forecast.at_once:,} at once, the rest at {forecast.rate_per_s * 60:,.0f} a minute; at least {time}"
 
 
 _NOTES = {
-    "doubt": "it was sent, and may have happened: see 'crossdock records resolve --help'",
-    "hold": "{removal}: not without a person's approval",
+    "doubt": "may have been carried out: see 'crossdock records resolve --help'",
+    "hold": "{removal}: needs 'crossdock approve'",
 }
 
 
 def _details(item: dict[str, Any]) -> list[str]:
-
     if item["do"] in {"create", "delete"}:
         return []
     if item["do"] in _NOTES:
         return [_NOTES[item["do"]].format(**item)]
     if item["do"] in {"update", "archive"}:
-        return [
-            f"{name}: changed (personal)"
-            if change is PERSONAL
-            else f"{name}: {_json(change['before'])} -> {_json(change['after'])}"
-            for name, change in item["changes"].items()
-        ]
+        return [f"{name}: {_change(change)}" for name, change in item["changes"].items()]
     if item["do"] == "wait":
-        return [f"for {w['resource']} {w['namespace']}:{w['key']}" for w in item["waits_for"]]
+        return [f"for {parents_text([parent])}" for parent in item["waits_for"]]
     if item["do"] == "reject":
         return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
-    return [f"under the same idempotency key {item['idempotency_key']}"]
+    return [f"with the idempotency key {item['idempotency_key']}"]
 
 
-def _json(value: Any) -> str:
+def _change(change: dict[str, Any]) -> str:
     from crossdock import exact_json
 
-    text = exact_json.dumps(value)
-    return text.decode()
+    if change is _PERSONAL:
+        return "changed (personal)"
+    before, after = (exact_json.dumps(change[name]).decode() for name in ("before", "after"))
+    return f"{before} -> {after}"

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.shared_options import MOST, as_json, config_option, example, say
+from crossdock.cli import tally_lines, terminal_output, timing_lines
+from crossdock.cli.shared_options import MOST, common_options, example, load, say
+from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -16,24 +18,20 @@ if TYPE_CHECKING:
 
 @click.command(epilog=example("crossdock runs", "crossdock runs --limit 5 --json"))
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Runs to list.")
-@config_option
-@as_json
+@common_options
 def runs(config: Path, *, limit: int, as_json: bool) -> None:
     """List runs, newest first."""
-    from crossdock.cli import tally_lines, terminal_output
-    from crossdock.project import project
-
-    with project.load(config).look() as tx:
+    with load(config).look() as tx:
         listed = tx.runs.listed(limit=limit)
     if as_json:
         terminal_output.print_json([tally_lines.facts(run) for run in listed])
         return
     rows = [
-        (run.id, run.business_date, f"{run.started_at:%Y-%m-%d %H:%M:%S}Z", _lasted(run), run.status, run.requests)
+        (run.id, run.business_date, f"{run.started_at:%Y-%m-%d %H:%M:%S}Z", _duration(run), run.status, run.requests)
         for run in listed
     ]
-    columns = ("run", "business date", "started", "lasted", "status", "requests")
-    terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=("run", "lasted", "requests")))
+    columns = ("run", "business date", "started", "duration", "status", "requests")
+    terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=("run", "duration", "requests")))
 
 
 @click.command(epilog=example("crossdock show 7", "crossdock show 7 -o report.html"))
@@ -42,53 +40,42 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
     "-o",
     "--out",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    help="Write them into this file instead, with what did not get through and why: a web page to mail or to open.",
+    help="Write a web page to mail or open, which also lists what was not delivered and why.",
 )
-@config_option
-@as_json
+@common_options
 def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
-    """Show the accounts of one run, where its time went, and what its allowance was."""
-    from crossdock.cli import html_report, tally_lines, terminal_output, timing_lines
-    from crossdock.clock import SystemClock
-    from crossdock.project import project
+    """Show one run: its tally, slowest steps and allowance."""
+    from crossdock.cli import html_report
 
-    with project.load(config).look() as tx:
+    with load(config).look() as tx:
         found = tx.runs.get(run)
         if found is None:
             raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them")
         page = html_report.page(tx.reporting, found, at=SystemClock().now()) if out else ""
     if out:
         html_report.write(out, page)
-        say(f"run {run}: {found.status}; its report is {out}", err=as_json)
+        say(f"run {run}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         terminal_output.print_json(tally_lines.facts(found) | timing_lines.facts(found))
     elif not out:
-        _tell(found)
+        _show(found)
 
 
-def _tell(run: RunRecord) -> None:
-    from crossdock.cli import tally_lines, terminal_output
-
+def _show(run: RunRecord) -> None:
     if run.tally is None:
-        say(f"run {run.id} began at {run.started_at:%Y-%m-%d %H:%M:%S}Z and has no accounts: {run.status}")
+        say(f"run {run.id}, started at {run.started_at:%Y-%m-%d %H:%M:%S}Z, has no tally: {run.status}")
     else:
         terminal_output.show_run(terminal_output.out(), tally_lines.facts(run))
     if run.error:
-        say(*f"it ended with: {run.error}".split("\n"))
-    _tell_course(run)
-
-
-def _tell_course(run: RunRecord) -> None:
-    from crossdock.cli import terminal_output, timing_lines
-
+        say(*f"error: {run.error}".split("\n"))
     if steps := timing_lines.slowest(run):
         lines = [(step.name, timing_lines.span(step.lasted), f"{step.share:.0f} %") for step in steps]
+        columns = ("step", "duration", "of the run")
         click.echo()
-        columns = ("step", "lasted", "of the run")
         terminal_output.out().print(terminal_output.table("Slowest steps", columns, lines, numbers=columns[1:]))
-    if (spent := timing_lines.allowance(run)) is not None:
-        say(f"allowance: {spent}")
+    if (tokens := timing_lines.allowance(run)) is not None:
+        say(f"allowance: {tokens}")
 
 
-def _lasted(run: RunRecord) -> str:
+def _duration(run: RunRecord) -> str:
     return "" if run.finished_at is None else f"{(run.finished_at - run.started_at).total_seconds():.1f} s"

@@ -1,9 +1,10 @@
-"""``crossdock sandbox``: serves without a subcommand."""
+"""``crossdock sandbox``, which serves if it is called without a subcommand."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,11 +12,9 @@ from crossdock.cli.sandbox_keys import keys
 from crossdock.cli.shared_options import example
 
 if TYPE_CHECKING:
-    from crossdock.sandbox.app import Profile
     from crossdock.sandbox.fault_injection import FaultSet
-    from crossdock.sandbox.rate_limit_headers import Dialect
 
-# As the sandbox knows them; it is not imported before it is to run, so that help is quick.
+# Copies of the sandbox's own lists: it is imported only when it runs, so that help is fast.
 _DIALECTS = ("draft10", "draft07", "triple", "x-ratelimit", "none")
 _PROFILES = ("full", "no-idempotency", "bare")
 _FAULTS = (
@@ -29,65 +28,47 @@ _FAULTS = (
     "error_after_commit",
     "cut_body",
 )
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_COUNT = click.IntRange(min=1)
+_option = partial(click.option, show_default=True)
 
 
 @click.group(
     invoke_without_command=True,
     epilog=example("crossdock sandbox --data ./sandbox", "crossdock sandbox --rate 600 --fault lost_answer=0.1"),
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0: the one it had, or a free one.")
-@click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), default=Path("crossdock-sandbox"), show_default=True
-)
-@click.option("--rate", type=click.IntRange(min=1), default=10_000, show_default=True, help="Requests a minute.")
-@click.option("--burst", type=click.IntRange(min=1), default=2_000, show_default=True, help="Size of the token bucket.")
-@click.option("--max-items", type=click.IntRange(min=1), default=10_000, show_default=True, help="Lines of an invoice.")
-@click.option("--rate-headers", type=click.Choice(_DIALECTS), default="draft10", show_default=True, help="Dialect.")
-@click.option("--profile", type=click.Choice(_PROFILES), default="full", show_default=True, help="Which courtesies.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0: the previous port, or a free one.")
+@_option("--data", type=_FOLDER, default=Path("crossdock-sandbox"), help="Folder for the data.")
+@_option("--rate", "rate_per_min", type=_COUNT, default=10_000, help="Requests per minute.")
+@_option("--burst", type=_COUNT, default=2_000, help="Size of the token bucket.")
+@_option("--max-items", type=_COUNT, default=10_000, help="Maximum lines of an invoice.")
+@_option("--rate-headers", type=click.Choice(_DIALECTS), default="draft10", help="Dialect of the rate limit headers.")
+@_option("--profile", type=click.Choice(_PROFILES), default="full", help="Optional features to emulate.")
 @click.option("--fault", multiple=True, metavar="NAME=PROBABILITY", help=f"Repeatable: {', '.join(_FAULTS)}.")
-@click.option("--seed", type=int, default=0, show_default=True, help="What the faults are drawn from.")
+@_option("--seed", type=int, default=0, help="Seed of the faults.")
 @click.option(
     "--allow-host",
+    "allowed_hosts",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="Repeatable: a name, besides this machine's own, by which /docs and /_sandbox may be asked.",
+    help="Repeatable: an additional host name for /, /openapi.json, /schemas and /_sandbox.",
 )
-@click.option("--new-key", is_flag=True, help="Make and show one more API key.")
+@click.option("--new-key", is_flag=True, help="Create and print another API key.")
 @click.pass_context
 def sandbox(
-    ctx: click.Context,
-    port: int,
-    data: Path,
-    rate: int,
-    burst: int,
-    max_items: int,
-    rate_headers: Dialect,
-    profile: Profile,
-    fault: tuple[str, ...],
-    seed: int,
-    allow_host: tuple[str, ...],
-    *,
-    new_key: bool,
+    ctx: click.Context, /, port: int, data: Path, fault: tuple[str, ...], seed: int, *, new_key: bool, **settings: Any
 ) -> None:
-    """Serve the emulated platform on this machine, until interrupted; its data stays in a folder.
+    """Serve an emulation of the platform on this machine until interrupted.
 
-    When it is ready it prints one JSON line: base_url, tenant, and api_key (shown once, when it is made).
+    When it is ready it prints one JSON line with base_url, tenant and api_key, which is shown only when it is created.
+    GET / lists the OpenAPI document and the logs.
     """
     if ctx.invoked_subcommand:
         return
     from crossdock.sandbox import SandboxSettings
     from crossdock.sandbox.server import serve
 
-    settings = SandboxSettings(
-        rate_per_min=rate,
-        burst=burst,
-        max_items=max_items,
-        rate_headers=rate_headers,
-        profile=profile,
-        faults=_fault_set(fault, seed),
-        allowed_hosts=allow_host,
-    )
-    serve(data, settings, port=port, new_key=new_key)
+    serve(data, SandboxSettings(faults=_fault_set(fault, seed), **settings), port=port, new_key=new_key)
 
 
 sandbox.add_command(keys)

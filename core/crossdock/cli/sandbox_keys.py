@@ -1,4 +1,4 @@
-"""``crossdock sandbox keys``: the sandbox's API keys, whether it runs or not."""
+"""``crossdock sandbox keys``: the sandbox's API keys, whether it is running or not."""
 
 from __future__ import annotations
 
@@ -18,50 +18,46 @@ def _data(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -
     return given
 
 
-_data_option = click.option(
-    "--data", type=click.Path(path_type=Path, file_okay=False), callback=_data, help="The sandbox's folder."
-)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_data_option = click.option("--data", type=_FOLDER, callback=_data, help="The sandbox's folder.")
 
 
 @click.group()
 def keys() -> None:
-    """Make, list and revoke API keys; a sandbox that runs notices at once."""
+    """Create, list and revoke API keys.
+
+    A running sandbox notices at once.
+    """
 
 
-@keys.command(
-    "new",
-    epilog=example(
-        "crossdock sandbox keys new", "crossdock sandbox keys new --scope invoices:write --scope orders:read"
-    ),
-)
+_NEW = "crossdock sandbox keys new"
+
+
+@keys.command("new", epilog=example(_NEW, f"{_NEW} --scope invoices:write --scope orders:read"))
 @_data_option
-@click.option("--tenant", default="sandbox", show_default=True, help="Whose key it is; a new tenant begins with it.")
-@click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; '*:write' if none is given.")
+@click.option("--tenant", default="sandbox", show_default=True, help="Tenant of the key; created if it is new.")
+@click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; default: *:write.")
 @as_json
 def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> None:
-    """Make a key. It is shown once: only its hash is kept.
+    """Create a key.
 
-    WHAT is one of invoices, orders, customers, products, lots, bins, accounts, or '*'. Writing includes reading.
+    It is shown only once: the sandbox stores its hash. WHAT is one of invoices, orders, customers, products, lots,
+    bins, accounts, or '*'. Writing includes reading.
     """
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(data) as keyring:
         credential, key = keyring.add(tenant, scope)
-    if as_json:
-        from crossdock.cli.terminal_output import print_json
-
-        told = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split()}
-        print_json({**told, "api_key": key})
-        return
-    say(key)
+    facts = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split(), "api_key": key}
+    _print(key, facts, as_json=as_json)
 
 
 @keys.command("list", epilog=example("crossdock sandbox keys list --data ./sandbox"))
 @_data_option
-@click.option("--tenant", help="Only this tenant's.")
+@click.option("--tenant", help="Only keys of this tenant.")
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
-    """List the keys in force, without the keys themselves."""
+    """List the valid keys by id."""
     from crossdock.cli import terminal_output
     from crossdock.sandbox.api_keys import Keyring
 
@@ -70,8 +66,8 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     if as_json:
         terminal_output.print_json(found)
         return
-    rows = [(each["id"], each["tenant"], " ".join(each["scopes"]), each["createdAt"] or "") for each in found]
-    terminal_output.out().print(terminal_output.table("API keys", ("id", "tenant", "scopes", "made"), rows))
+    rows = [(each["id"], each["tenant"], " ".join(each["scopes"]), each["createdAt"]) for each in found]
+    terminal_output.out().print(terminal_output.table("API keys", ("id", "tenant", "scopes", "created"), rows))
 
 
 @keys.command("revoke", epilog=example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
@@ -79,18 +75,27 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
 @click.argument("key_id", metavar="ID")
 @as_json
 def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
-    """Revoke the key with this ID, as 'keys list' shows it: its next request is answered 401."""
+    """Revoke a key.
+
+    ID is shown by 'keys list'. The next request with the key is answered 401.
+    """
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(_existing(data)) as keyring:
         if not keyring.revoke(key_id):
-            raise ConfigError("no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows them.")
+            raise ConfigError(
+                "no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows the ids."
+            )
+    _print(f"revoked {key_id}", {"revoked": key_id}, as_json=as_json)
+
+
+def _print(text: str, document: object, *, as_json: bool) -> None:
     if as_json:
         from crossdock.cli.terminal_output import print_json
 
-        print_json({"revoked": key_id})
-        return
-    say(f"revoked {key_id}")
+        print_json(document)
+    else:
+        say(text)
 
 
 def _existing(data: Path) -> Path:

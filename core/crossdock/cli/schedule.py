@@ -30,29 +30,31 @@ if TYPE_CHECKING:
         "crossdock schedule", "crossdock schedule --preview 7", "crossdock schedule --once 2026-11-20 --job nightly"
     )
 )
-@click.option("--once", "once", metavar="DATE", help="Run the nights of this business date that are due, and end.")
-@click.option("--preview", "days", type=click.IntRange(1, 366), metavar="DAYS", help="Show the nights of so many days.")
-@click.option("--job", help="With --once: only this one.")
+@click.option("--once", "once", metavar="DATE", help="Run what is due for this business date, and exit.")
+@click.option(
+    "--preview", "days", type=click.IntRange(1, 366), metavar="DAYS", help="Show the runs of the next DAYS days."
+)
+@click.option("--job", help="With --once: run only this job.")
 @click.option(
     "--at-once",
     type=click.IntRange(1, 16),
     default=4,
     show_default=True,
-    help="Most jobs that run side by side; those with a connection in common never do.",
+    help="Maximum number of jobs that run at the same time; jobs that share a connection never do.",
 )
 @click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="Repeatable, with --health: a name, besides this machine's own, by which it may be asked.",
+    help="With --health: another name of this machine that requests may use. Repeatable.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="What stderr is told: sentences, or one JSON object a line.",
+    help="Log to stderr as sentences, or as one JSON object per line.",
 )
 @config_option
 @as_json
@@ -68,27 +70,25 @@ def schedule(
     log_format: LogFormat,
     as_json: bool,
 ) -> int:
-    """Run the jobs of the config when they are due, each night once, until SIGTERM.
+    """Run the jobs of the config when they are due, until SIGTERM.
 
-    Several schedulers may watch one state: one of them runs a night, and another takes over where one was killed.
-    SIGTERM ends it once what is on its way is settled; SIGHUP reads the config again and keeps the old one where the
-    new one is wrong.
+    Each scheduled run is run once, even if several schedulers share one state; if one is killed, another takes over.
+    On SIGTERM, requests in flight are settled before it exits; a second SIGTERM ends it at once. On SIGHUP it reloads
+    the config, unless the new one is invalid.
     """
     from crossdock.errors import ConfigError
     from crossdock.project import project
 
     if allow_host and health is None:
-        raise ConfigError(
-            "--allow-host names the host of the health page, which is not served", hint="Add --health PORT."
-        )
+        raise ConfigError("--allow-host applies to the health page, which is not served", hint="Add --health PORT.")
     loaded = project.load(config)
     if not loaded.jobs:
-        raise ConfigError("names no jobs", where=str(config), hint="docs/guide.md, 'Nights', shows one")
+        raise ConfigError("has no jobs", where=str(config), hint="docs/schedule.md has an example")
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
         return _once(loaded, once, job, log_format, as_json=as_json)
-    return _forever(loaded, config, at_once, health, allow_host, log_format)
+    return _serve(loaded, config, at_once, health, allow_host, log_format)
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
@@ -118,7 +118,7 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
         terminal_output.print_json(rows)
     else:
         columns = ("job", "date", "begins", "expected end", "requests")
-        terminal_output.print_rows(f"The next {days} days", columns, rows, numbers=("requests",))
+        terminal_output.print_rows(f"The next {days} day{'s' * (days > 1)}", columns, rows, numbers=("requests",))
     return 0
 
 
@@ -134,26 +134,26 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f"--once {text!r} is no date", hint="for example --once 2026-11-20") from None
+        raise ConfigError(f"--once {text!r} is not a date", hint="For example: --once 2026-11-20") from None
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
     clock = SystemClock()
     check_clock(loaded.platform, clock)
     now, codes = clock.now(), [0]
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    with run_log.shown(log_format), traced(run_log.warn) as trace:
+    with run_log.logging_to_stderr(log_format), traced(run_log.warn) as trace:
         for name in [job] if job else loaded.jobs:
             found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
             for one in (each for each in found if each.business_date == day):
                 due_run = DueRun(name, one.instant, one.business_date)
-                codes.append(_night(loaded, due_run, trace, log_format, as_json=as_json))
+                codes.append(_run_once(loaded, due_run, trace, log_format, as_json=as_json))
     return max(codes)
 
 
-def _night(
+def _run_once(
     loaded: Project, due_run: DueRun, trace: Callable[[Timings], None], log_format: LogFormat, *, as_json: bool
 ) -> int:
-    """Run a night and show it; its exit code."""
+    """Execute a scheduled run and show it; its exit code."""
     from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
     from crossdock.errors import CrossdockError
@@ -168,11 +168,11 @@ def _night(
             timings = log.timings(clock)
         else:
             timings = Timings(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
-        interrupt = stack.enter_context(_ending(log_format))
+        interrupt = stack.enter_context(_interruptible(log_format))
         try:
-            with session.opened(loaded, clock) as held:
-                report = runner.night(held, due_run, progress=timings, interrupt=interrupt)
-            _keep_up(loaded, clock, interrupt)
+            with session.opened(loaded, clock) as opened:
+                report = runner.night(opened, due_run, progress=timings, interrupt=interrupt)
+            _apply_retention(loaded, clock, interrupt)
         except CrossdockError as error:
             if not logged:
                 raise
@@ -181,11 +181,11 @@ def _night(
         finally:
             trace(timings)
     if report is None:
-        said = _why_not(loaded, due_run)
+        reason = _why_not(loaded, due_run)
         if logged:
-            log.say(said)
+            log.say(reason)
         else:
-            say(f"{due_run.job} for {due_run.business_date}: {said}", err=True)
+            say(f"{due_run.job} for {due_run.business_date}: {reason}", err=True)
         return 0
     if logged:
         log.ended(report)
@@ -198,21 +198,21 @@ def _night(
     return report.exit_code
 
 
-def _keep_up(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
+def _apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
     from crossdock.scheduler.retention_task import RetentionTask
 
-    upkeep = RetentionTask(clock)
-    while not interrupt.is_set() and upkeep.turn(loaded):
-        """There is more."""
+    task = RetentionTask(clock)
+    while not interrupt.is_set() and task.run(loaded):
+        """More is left to remove."""
 
 
 def _why_not(loaded: Project, due_run: DueRun) -> str:
     with loaded.look() as tx:
-        night = tx.scheduled_runs.get(due_run.job, due_run.due, due_run.business_date)
-    return "is not run: it is longer ago than 'retention' keeps nights" if night is None else "has been run already"
+        run = tx.scheduled_runs.get(due_run.job, due_run.due, due_run.business_date)
+    return "not run: older than the retention period" if run is None else "has already been run"
 
 
-def _forever(
+def _serve(
     loaded: Project,
     config: Path,
     at_once: int,
@@ -220,41 +220,38 @@ def _forever(
     allowed_hosts: tuple[str, ...],
     log_format: LogFormat,
 ) -> int:
-    from concurrent.futures import ThreadPoolExecutor
-
     from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
     from crossdock.observability.health import serve
     from crossdock.observability.metrics import Metrics
     from crossdock.scheduler import run_log
+    from crossdock.scheduler.daemon import Daemon
     from crossdock.scheduler.service import Service
 
-    clock, log = SystemClock(), run_log.LOGGER
+    clock, daemon = SystemClock(), Daemon(at_once)
     metrics, notifier = Metrics(clock), _notifier(config)
-    with run_log.shown(log_format), traced(run_log.warn) as trace, ExitStack() as stack:
-        interrupt = stack.enter_context(_ending(log_format))
+    with run_log.logging_to_stderr(log_format), traced(run_log.warn) as trace, ExitStack() as stack:
+        interrupt = stack.enter_context(_interruptible(log_format))
         if health is not None:
             base_url = stack.enter_context(serve(metrics, port=health, allowed_hosts=allowed_hosts))
-            log.info("serving %s", base_url)
+            run_log.LOGGER.info("serving %s", base_url)
         reloaded = stack.enter_context(_hangups(config))
-        log.info("watching %s", ", ".join(loaded.jobs))
-        threads = ThreadPoolExecutor(at_once, "night")
+        run_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
         service = Service(
-            loaded, clock, interrupt, metrics, notifier=notifier, trace=trace, executor=threads, at_once=at_once
+            loaded, clock, interrupt, metrics, notifier=notifier, trace=trace, executor=daemon.executor, at_once=at_once
         )
         try:
-            service.run(reloaded)
-        except KeyboardInterrupt:  # asked twice: a thread cannot be ended, and a state is made to survive worse
+            daemon.run(service, interrupt, reloaded)
+        except KeyboardInterrupt:  # the second signal; threads cannot be ended, and the state survives any kill
             os._exit(130)
-        threads.shutdown()
     return 0
 
 
-def _ending(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
-    """As `interruptible`, for a process whose threads log; in a log of objects the signal is one, too."""
-    from crossdock.scheduler.run_log import LOGGER, beside
+def _interruptible(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
+    """Like `interruptible`, for a process whose threads log."""
+    from crossdock.scheduler.run_log import LOGGER, print_notice
 
-    return interruptible(LOGGER.info if log_format == "json" else beside)
+    return interruptible(LOGGER.info if log_format == "json" else print_notice)
 
 
 def _notifier(config: Path) -> Notifier | None:
@@ -262,13 +259,13 @@ def _notifier(config: Path) -> Notifier | None:
     from crossdock.clock import SystemClock
     from crossdock.notifications.notifier import Notifier, notify_config
 
-    told = notify_config(configs.read(config))
-    return None if told is None else Notifier(told, SystemClock())
+    settings = notify_config(configs.read(config))
+    return None if settings is None else Notifier(settings, SystemClock())
 
 
 @contextmanager
 def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
-    """Gives the config anew after SIGHUP; one that is wrong is told, and the old one stays."""
+    """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
     from crossdock.errors import ConfigError
     from crossdock.project import project
     from crossdock.scheduler.run_log import LOGGER
@@ -285,7 +282,7 @@ def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
         try:
             fresh = project.load(config)
         except ConfigError as error:
-            LOGGER.error("SIGHUP: the config is not read again: %s", error)
+            LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
             return None
         LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs))
         return fresh

@@ -1,41 +1,33 @@
-"""Options that several commands share, and how a run is asked to end."""
+"""What commands share: options, loading the config, plain output, and how SIGINT and SIGTERM stop a run."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from crossdock.printable import printable
 
+if TYPE_CHECKING:
+    from crossdock.project.project import Project
+
 F = TypeVar("F", bound=Callable[..., Any])
 
+MOST = 2**31 - 1  # largest count or run number on the command line; databases accept at most 2**63 - 1
 
-MOST = 2**31 - 1  # of a count or a number of a run on the command line; databases take no more than 2**63 - 1
-
-
-def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """A callback that refuses what can be neither stored nor percent-encoded; a shell may pass any bytes."""
-    try:
-        (value or "").encode()
-    except UnicodeEncodeError:
-        raise click.BadParameter("is not UTF-8") from None
-    return value
-
-
-as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 def config_option(command: F) -> F:
-    """``-C`` after the command too, where hands look for it."""
+    """Accept ``-C`` after the command too."""
     return click.option(
-        "-C", "--config", type=click.Path(path_type=Path), default=None, help="The config file.", callback=_config
+        "-C", "--config", type=click.Path(path_type=Path), default=None, help="Config file.", callback=_config
     )(command)
 
 
@@ -44,8 +36,29 @@ def _config(ctx: click.Context, _parameter: click.Parameter, value: Path | None)
     return value or ctx.obj
 
 
+def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Refuse an argument that is not UTF-8: it can be neither stored nor percent-encoded."""
+    try:
+        (value or "").encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("is not UTF-8") from None
+    return value
+
+
+def load(config: Path) -> Project:
+    """Load the config; its models are imported here, so that ``--help`` need not wait for them."""
+    from crossdock.project import project
+
+    return project.load(config)
+
+
+def common_options(command: F) -> F:
+    """``--config`` and ``--json``."""
+    return config_option(as_json(command))
+
+
 def example(*lines: str) -> str:
-    """The example at the end of a command's help, kept as it is written."""
+    """The example at the end of a command's help, with its line breaks kept."""
     return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
 
 
@@ -54,38 +67,42 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def parents_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
+    """The records that a record waits for, such as ``customer wms:C7``."""
+    return ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in waits_for)
+
+
 def say(*lines: str, err: bool = False) -> None:
-    """Write lines; what they quote of others cannot make one more."""
+    """Print lines; texts quoted in them cannot add a line or control the terminal."""
     click.echo("\n".join(map(printable, lines)), err=err)
 
 
 def warn(text: str) -> None:
-    """Tell of something that a person should look at."""
     say(f"crossdock: warning: {text}", err=True)
 
 
-def _tell(text: str) -> None:
+def _notice(text: str) -> None:
     say("", text, err=True)
 
 
 @contextmanager
-def interruptible(tell: Callable[[str], None] = _tell) -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, so that a run ends in order; a second signal ends it at once.
+def interruptible(notify: Callable[[str], None] = _notice) -> Iterator[threading.Event]:
+    """An event set by SIGINT and SIGTERM, so that a run stops in order; a second signal stops it at once.
 
     Args:
-        tell: Told which signal came.
+        notify: Called with a sentence when a signal arrives.
     """
-    asked = threading.Event()
+    stop = threading.Event()
 
-    def ask(number: int, _frame: FrameType | None) -> None:
-        if asked.is_set():
+    def request_stop(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
             raise KeyboardInterrupt
-        asked.set()
-        tell(f"{signal.Signals(number).name}: finishing what is on its way; once more ends at once")
+        stop.set()
+        notify(f"{signal.Signals(number).name}: finishing requests in flight; repeat to stop at once")
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, request_stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

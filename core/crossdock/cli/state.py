@@ -1,4 +1,4 @@
-"""``crossdock state``: housekeeping."""
+"""``crossdock state``: size, retention and maintenance of the state."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.shared_options import as_json, config_option, example, say
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import common_options, example, load
+from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from crossdock.project.project import Project
     from crossdock.state.queries.state_size import Contents
-    from crossdock.state.upkeep.expiry import Ages
     from crossdock.state.upkeep.retention import PurgeResult
 
 _PREFIXES = "KMGTP"
@@ -38,79 +39,74 @@ def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
     return age
 
 
-@click.group()
+@click.group(epilog=example("crossdock state stats", "crossdock state purge --dry-run"))
 def state() -> None:
-    """Look after the state."""
+    """Inspect and maintain the state."""
 
 
 @state.command(epilog=example("crossdock state purge --dry-run", "crossdock state purge --older-than 30d"))
 @click.option(
     "--older-than",
     callback=_age,
-    help="Age in days (90d) or hours (36h); without it that of 'retention' in the config, or 90d where that is off.",
+    metavar="AGE",
+    help="Days (90d) or hours (36h); default: 'retention' of the config, or 90d if that is off.",
 )
-@click.option("--dry-run", is_flag=True, help="Count only.")
-@config_option
-@as_json
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@common_options
 def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json: bool) -> None:
-    """Remove what is no longer needed: of operations, rejected records, runs, nights and files of long ago.
+    """Remove old data that is no longer needed.
 
-    What is unsettled, what was delivered last of each record, and the reasons of rejections stay, and so does what
-    tells a repeated or stale file. An operation stays for as long as the platform remembers its idempotency key.
-    'crossdock schedule' does the same once a day; this also writes the file of a SQLite state anew, so that no remnant
-    is left in it, which needs as much free disk as it is large.
+    Removes settled operations, the data of rejected records, and old runs, files and snapshots. Keeps unsettled
+    operations, what was last delivered of each record, the reasons of rejections, and what identifies a repeated or
+    stale file. An operation is kept for as long as the platform remembers its idempotency key.
+
+    'crossdock schedule' does the same once a day. This command also rewrites the file of a SQLite state, so that no
+    remnant is left in it; that needs as much free disk space as the file has.
     """
-    from crossdock.cli import terminal_output
-    from crossdock.clock import SystemClock
     from crossdock.project import project
     from crossdock.scheduling.times_and_durations import span
+    from crossdock.state.upkeep.purge import purge as purge_state
 
-    loaded = project.load(config)
+    loaded = load(config)
     older_than = (loaded.retention or span(project.KEPT)) if older_than is None else older_than
     ages = loaded.ages(older_than, SystemClock().now())
-    done = _count(loaded, ages) if dry_run else _purge(loaded, ages)
+    if dry_run:
+        with loaded.look() as tx:
+            done = tx.retention.count(ages)
+    else:
+        with closing(loaded.open_state()) as opened:
+            done = purge_state(opened, loaded.state_url, ages)
     if as_json:
         terminal_output.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
         return
-    console = terminal_output.out()
-    terminal_output.print_lines(console, _told(done, ages.others, "would be" if dry_run else "were"))
+    summary = _purge_summary(done, ages.others, "would be" if dry_run else "were")
+    terminal_output.print_lines(terminal_output.out(), summary)
 
 
 @state.command(epilog=example("crossdock state restored"))
-@config_option
-@as_json
+@common_options
 def restored(config: Path, *, as_json: bool) -> None:
-    """Say that the state is a restored backup: nothing that may have been delivered since is sent blindly.
+    """Declare that the state was restored from a backup.
 
-    Until a whole sync has read something and left nothing open, a record that looks new is looked up on the platform
+    Until a complete sync has read something and left nothing open, a record that looks new is looked up on the platform
     before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
     """
-    from crossdock.cli import terminal_output
-    from crossdock.clock import SystemClock
-    from crossdock.project import project
-
     at = SystemClock().now()
-    with project.load(config).alone(restored=True) as opened:
+    with load(config).alone(restored=True) as opened:
         opened.apply(lambda tx: tx.runs.declare_restored(at=at))
-    if as_json:
-        terminal_output.print_json({"restored": True})
-    else:
-        say("the next whole sync looks before it creates; invoices that look new will be in doubt")
+    text = "the next syncs look records up before they create them; invoices that look new will be in doubt"
+    terminal_output.print_result({"restored": True}, text, as_json=as_json)
 
 
 @state.command(epilog=example("crossdock state stats", "crossdock state stats --json"))
-@config_option
-@as_json
+@common_options
 def stats(config: Path, *, as_json: bool) -> None:
-    """Show how large the state is and what it holds: rows of each table, bindings, the oldest unsettled operation.
+    """Show the size and contents of the state.
 
-    It only looks, and no run waits for it. Numbers are exact, which takes some ten seconds for ten million records;
-    only how much the rows of a SQLite state take is estimated.
+    Lists rows by table, bindings, and the oldest unsettled operation. Runs are not blocked. Counts are exact, which
+    takes about ten seconds for ten million records; the size of the rows of a SQLite state is an estimate.
     """
-    from crossdock.cli import terminal_output
-    from crossdock.project import project
-
-    with project.load(config).look() as tx:
+    with load(config).look() as tx:
         contents = tx.statistics.contents()
     if as_json:
         terminal_output.print_json(asdict(contents))
@@ -128,28 +124,23 @@ def stats(config: Path, *, as_json: bool) -> None:
 
 
 @state.command(epilog=example("crossdock state compact"))
-@config_option
-@as_json
+@common_options
 def compact(config: Path, *, as_json: bool) -> None:
-    """Give back the room of what is gone, and let the database look at what it holds.
+    """Return unused disk space.
 
-    Worth it after a purge, or when 'crossdock state stats' tells of much free room. The file of a SQLite state is
-    written anew, which needs twice as much free disk as it is large; on PostgreSQL this is VACUUM (ANALYZE). No run can
-    work meanwhile, and it does not begin while one is at work.
+    Useful after a purge, or when 'crossdock state stats' shows much free space. Rewrites the file of a SQLite state,
+    which needs twice as much free disk space as the file has; on PostgreSQL this is VACUUM (ANALYZE). No run can be
+    active meanwhile.
     """
-    from crossdock.cli import terminal_output
-    from crossdock.project import project
     from crossdock.state.upkeep.compact import compact as compact_state
 
-    loaded = project.load(config)
+    loaded = load(config)
     with closing(loaded.open_state()) as opened:
         before = _size(loaded)
         compact_state(opened, loaded.state_url)
         after = _size(loaded)
-    if as_json:
-        terminal_output.print_json({"before": before, "after": after})
-    else:
-        say(f"compacted the state: {size_text(before)} before, {size_text(after)} after")
+    text = f"compacted the state: {size_text(before)} before, {size_text(after)} after"
+    terminal_output.print_result({"before": before, "after": after}, text, as_json=as_json)
 
 
 def size_text(size: int) -> str:
@@ -170,29 +161,17 @@ def _summary(contents: Contents) -> str:
     parts = [f"on disk: {size_text(contents.size)}{free}"]
     parts += [f"operations {status.replace('_', ' ')}: {number:,}" for status, number in contents.unsettled.items()]
     if contents.oldest is None:
-        return "\n".join([*parts, "every operation is settled"])
+        return "\n".join([*parts, "all operations are settled"])
     oldest = contents.oldest
     status, since = oldest.status.replace("_", " "), f"{oldest.since:%Y-%m-%d %H:%M}Z"
-    return "\n".join([*parts, f"oldest unsettled operation: of {oldest.stream}, {status}, since {since}"])
+    return "\n".join([*parts, f"oldest unsettled operation: {oldest.stream}, {status} since {since}"])
 
 
-def _count(loaded: Project, ages: Ages) -> PurgeResult:
-    with loaded.look() as tx:
-        return tx.retention.count(ages)
-
-
-def _purge(loaded: Project, ages: Ages) -> PurgeResult:
-    from crossdock.state.upkeep import purge
-
-    with closing(loaded.open_state()) as opened:
-        return purge.purge(opened, loaded.state_url, ages)
-
-
-def _told(done: PurgeResult, before: datetime, were: str) -> str:
+def _purge_summary(done: PurgeResult, before: datetime, were: str) -> str:
     return (
-        f"ended before {before:%Y-%m-%d %H:%M}Z:\n"
+        f"older than {before:%Y-%m-%d %H:%M}Z:\n"
         f"{done.operations_removed:,} settled operations {were} removed, {done.operations_emptied:,} emptied of data\n"
         f"{done.dead_letters_emptied:,} dead letters {were} emptied of data\n"
-        f"{done.runs_removed:,} runs, {done.nights_removed:,} nights, {done.files_removed:,} files and"
+        f"{done.runs_removed:,} runs, {done.nights_removed:,} scheduled runs, {done.files_removed:,} files and"
         f" {done.snapshots_removed:,} snapshots {were} removed"
     )

@@ -1,4 +1,4 @@
-"""``crossdock sync``."""
+"""``crossdock sync`` and ``crossdock apply``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.shared_options import as_json, config_option, counted, example, interruptible, say
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import (
+    as_json,
+    common_options,
+    config_option,
+    counted,
+    example,
+    interruptible,
+    load,
+    say,
+)
+from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.runs.run_report import Report
@@ -16,25 +27,24 @@ if TYPE_CHECKING:
 @click.command(epilog=example("crossdock sync", "crossdock sync wms.invoices --json"))
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @config_option
-@click.option("--live", is_flag=True, help="Somebody waits for it: go before batch syncs that share the allowance.")
-@click.option("--wait", is_flag=True, help="Wait for late files, where the config says so, as scheduled runs do.")
+@click.option("--live", is_flag=True, help="Take priority over batch syncs that share the allowance.")
+@click.option("--wait", is_flag=True, help="Wait for late files where the config says so, as scheduled runs do.")
 @as_json
 def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_json: bool) -> int:
-    """Bring what is new or changed to the platform; all streams, or those named.
+    """Deliver what is new or changed to the platform.
 
-    Exit codes: 0 all delivered or unchanged; 1 something was rejected or waits; 2 wrong usage or config; 3 could not
-    run to the end; 4 a source was refused for safety, or a mapping failed too often; 70 the tally does not balance;
-    130 interrupted.
+    Reads all streams, or those named.
+
+    Exit codes: 0 all delivered or unchanged; 1 something was rejected, waits or is in doubt; 2 wrong usage or config;
+    3 could not run or finish; 4 refused for safety: a source, a removal, or a mapping that fails too often; 70 the
+    tally does not balance; 130 interrupted.
     """
-    from crossdock.cli import terminal_output
     from crossdock.cli.trace_export import traced
-    from crossdock.clock import SystemClock
-    from crossdock.project import project
     from crossdock.runs import runner
     from crossdock.runs.timings import Timings
     from crossdock.sources.source_context import Patience
 
-    loaded, clock = project.load(config), SystemClock()
+    loaded, clock = load(config), SystemClock()
     with traced() as trace:
         with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
             timings = Timings(clock, progress)
@@ -50,41 +60,34 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
                 )
             finally:
                 trace(timings)
-        return told(report, as_json=as_json)
+        return show_report(report, as_json=as_json)
 
 
-@click.command(epilog=example("crossdock plan -o tonight.plan", "crossdock apply tonight.plan"))
+@click.command(epilog=example("crossdock plan -o daily.plan", "crossdock apply daily.plan"))
 @click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
-@config_option
-@as_json
+@common_options
 def apply(plan: Path, config: Path, *, as_json: bool) -> int:
-    """Do what an approved PLAN says, if it is still what a sync would do.
+    """Execute a saved plan exactly, or nothing.
 
-    Exit codes are those of 'crossdock sync'; 4 when the source, the state or the config has changed since the plan.
+    Exit codes are those of 'crossdock sync'; 4 if a source, the state or the config has changed since the plan.
     """
-    from crossdock.cli import terminal_output
-    from crossdock.clock import SystemClock
-    from crossdock.project import project
     from crossdock.runs import plan_file
 
-    loaded, approved = project.load(config), plan_file.PlanFile.load(plan)
+    loaded, approved = load(config), plan_file.PlanFile.load(plan)
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
         report = plan_file.apply(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
-    return told(report, as_json=as_json)
+    return show_report(report, as_json=as_json)
 
 
-def told(report: Report, *, as_json: bool) -> int:
-    """Show the report of a run; its exit code."""
-    from crossdock.cli import terminal_output
-
+def show_report(report: Report, *, as_json: bool) -> int:
+    """Print the report of a run; return its exit code."""
     terminal_output.print_errors(report.errors)
     if as_json:
         terminal_output.print_json(report.as_json())
     else:
         terminal_output.show_run(terminal_output.out(), report.as_json())
         if report.still_refused:
-            still = counted(report.still_refused, "record")
-            say(f"still rejected, of earlier runs: {still}", err=True)
+            say(f"still rejected from earlier runs: {counted(report.still_refused, 'record')}", err=True)
         if report.exit_code == 1 or report.still_refused:
-            say("see 'crossdock records list' for what was rejected, waits or is in doubt", err=True)
+            say("'crossdock records list' shows what was rejected, waits or is in doubt", err=True)
     return report.exit_code

@@ -1,4 +1,4 @@
-"""The accounts of a run as lines and columns, the same on the terminal and in a report."""
+"""The tally of a run as tables, the same on the terminal and in a report."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Line = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TallyTable:
-    """One line a stream, one column a term that any stream has; the first column names the stream."""
+    """One line for each stream, one column for each term; the first column is the stream's name."""
 
     title: str
     columns: tuple[str, ...]
     lines: list[Line]
 
 
-def of(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
-    """The rows' and the records' account of the *streams* of `facts`; terms that are zero are left out."""
+def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
+    """The accounts of rows and of records, from the *streams* of `facts`, without terms that are zero."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
     return (
@@ -34,7 +34,7 @@ def of(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
 
 
 def facts(run: RunRecord) -> dict[str, Any]:
-    """What is known of a run, as ``--json`` prints it."""
+    """A run, as ``--json`` prints it."""
     tally = run.tally or {}
     ended = run.finished_at or run.started_at
     return {

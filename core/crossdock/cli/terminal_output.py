@@ -1,4 +1,4 @@
-"""What a person sees: progress on stderr, tables on stdout."""
+"""Output for people: progress on stderr, tables on stdout; and JSON for scripts."""
 
 from __future__ import annotations
 
@@ -15,59 +15,67 @@ from crossdock.printable import printable, printable_json
 from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
 
-if TYPE_CHECKING:  # scripts ask for JSON, and need not wait for what draws tables and bars
+if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console
     from rich.progress import Progress, TaskID
     from rich.table import Table
 
 
 def out() -> Console:
-    """Standard output: each text that is printed or stands in a table is `crossdock.printable`, and never markup."""
+    """Standard output; see `PlainConsole`."""
     from crossdock.cli.safe_console import PlainConsole
 
     return PlainConsole()
 
 
 def print_json(document: Any) -> None:
-    """Write a document exactly; what no terminal should obey is escaped, as JSON has it."""
+    """Print a document exactly; control characters are JSON escapes."""
     click.echo(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
+
+
+def print_result(document: Any, text: str, *, as_json: bool) -> None:
+    """Print the result of a command: *document* with ``--json``, else the sentence *text*."""
+    if as_json:
+        print_json(document)
+    else:
+        say(text)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> Table:
     """A plain table for `out`; *numbers* names the columns that align right."""
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         right = column in numbers
-        made.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=column == "stream")
+        drawn.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=column == "stream")
     for row in rows:
-        made.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-    return made
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    return drawn
 
 
 def print_lines(console: Console, text: str) -> None:
-    """Write text of several lines; none is wrapped."""
+    """Print text of several lines without wrapping them."""
     console.print(*text.split("\n"), sep="\n", soft_wrap=True)
 
 
 def print_rows(
     title: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, numbers: Sequence[str]
 ) -> None:
-    """Show the values of *rows* under *columns*, as `table` does; what is None stays empty."""
+    """Print the values of *rows* as a `table`; None is an empty cell."""
     lines = [tuple("" if value is None else value for value in row.values()) for row in rows]
     out().print(table(title, columns, lines, numbers=numbers))
 
 
 class _Warnings(Silent):
-    """Nobody looks on, but warnings are kept in logs."""
+    """Output goes to a log: only warnings are shown."""
 
     def warn(self, text: str) -> None:
         warn(text)
 
 
 class _Bars(_Warnings):
-    """Shows one stage at a time."""
+    """Shows the current stage as a progress bar."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
@@ -92,18 +100,11 @@ class _Bars(_Warnings):
 
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Listener]:
-    """Bars with rate and time to go while a person looks on; otherwise warnings only."""
+    """Bars with rate and remaining time on a terminal; otherwise only warnings."""
     if not wanted:
         yield _Warnings()
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bar
 
     from crossdock.cli.safe_console import PlainConsole
 
@@ -111,13 +112,13 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
     if not console.is_terminal:
         yield _Warnings()
         return
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} {task.fields[tokens]}", markup=False),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+    with bar.Progress(
+        bar.TextColumn("{task.description}", markup=False),
+        bar.BarColumn(),
+        bar.MofNCompleteColumn(),
+        bar.TextColumn("{task.fields[rate]} {task.fields[tokens]}", markup=False),
+        bar.TimeElapsedColumn(),
+        bar.TimeRemainingColumn(),
         console=console,
         transient=True,
     ) as bars:
@@ -125,7 +126,7 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
 
 
 def print_errors(errors: Mapping[str, Exception]) -> None:
-    """Say each error once, with the streams that it stopped."""
+    """Print each error once, with the streams that it stopped."""
     streams: dict[str, list[str]] = {}
     for name, error in errors.items():
         streams.setdefault(str(error), []).append(name)
@@ -135,8 +136,8 @@ def print_errors(errors: Mapping[str, Exception]) -> None:
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
-    """The tally of a run, as `Report.as_json` gives it; terms that are zero are left out."""
-    for account in tally_lines.of(report["streams"]):
+    """Print the tally of a run, from `Report.as_json`, without terms that are zero."""
+    for account in tally_lines.tables(report["streams"]):
         console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
         console.print()
     for name, stream in report["streams"].items():

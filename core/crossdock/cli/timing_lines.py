@@ -1,4 +1,4 @@
-"""Where the time of a run went and what its allowance was, the same on the terminal and in a report."""
+"""The slowest steps and the allowance of a run, the same on the terminal and in a report."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossdock.state import RunRecord
 
-SLOWEST = 10  # steps that are shown
-_SHORT = timedelta(milliseconds=50)  # what would be shown as 0.0 s
+SLOWEST = 10  # most steps shown
+_SHORT = timedelta(milliseconds=50)  # shorter steps would show as 0.0 s
 
 Sample = tuple[float, int]  # seconds since the run began, and tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Slow:
-    """All steps of one name, and their percentage of the run."""
+class StepTime:
+    """The total of all steps of one name, and its percentage of the run."""
 
     name: str
     lasted: timedelta
@@ -27,11 +27,11 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class AllowanceSummary:
-    """What could have been sent.
+    """The allowance during a run, in tokens.
 
     Attributes:
-        lowest_at: When it was that low for the first time, since the run began.
-        short: How long it was below a quarter of the highest, so that the limit decided how fast the run was.
+        lowest_at: Time of the first lowest sample, since the start of the run.
+        short: How long it was below a quarter of the highest, so that the rate limit determined the speed.
     """
 
     lowest: int
@@ -47,42 +47,42 @@ class AllowanceSummary:
 
 
 def facts(run: RunRecord) -> dict[str, Any]:
-    """What ``--json`` prints of it; nothing if nobody kept it."""
+    """The timings, as ``--json`` prints them; empty if the run has none."""
     if run.timings is None:
         return {}
     steps = [{"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest(run)]
-    spent = allowance(run)
-    told = spent and {
-        "lowest": spent.lowest,
-        "highest": spent.highest,
-        "seconds_below_a_quarter": spent.short.total_seconds(),
+    tokens = allowance(run)
+    summary = tokens and {
+        "lowest": tokens.lowest,
+        "highest": tokens.highest,
+        "seconds_below_a_quarter": tokens.short.total_seconds(),
     }
-    return {"slowest_steps": steps, "allowance": told}
+    return {"slowest_steps": steps, "allowance": summary}
 
 
-def slowest(run: RunRecord) -> list[Slow]:
-    """The steps that took longest, at most `SLOWEST`; without those too short to be shown."""
+def slowest(run: RunRecord) -> list[StepTime]:
+    """The steps that took longest, at most `SLOWEST`, without those too short to show."""
     sums: dict[str, timedelta] = {}
     for name, _, lasted in (run.timings or {}).get("steps", ()):
         sums[name] = sums.get(name, timedelta()) + timedelta(milliseconds=lasted)
     whole = sum(sums.values(), timedelta())
     ordered = sorted(sums.items(), key=lambda item: item[1], reverse=True)
-    return [Slow(name, lasted, 100 * (lasted / whole)) for name, lasted in ordered[:SLOWEST] if lasted >= _SHORT]
+    return [StepTime(name, lasted, 100 * (lasted / whole)) for name, lasted in ordered[:SLOWEST] if lasted >= _SHORT]
 
 
 def samples(run: RunRecord) -> list[Sample]:
-    """The allowance in the course of time."""
+    """The allowance over time."""
     return [(at / 1000, tokens) for at, tokens in (run.timings or {}).get("samples", ())]
 
 
 def allowance(run: RunRecord) -> AllowanceSummary | None:
-    """Its sum; None where nobody knew it."""
-    told = samples(run)
-    if not told:
+    """Its summary; None if it was unknown."""
+    found = samples(run)
+    if not found:
         return None
-    at, lowest = min(told, key=lambda sample: sample[1])
-    highest = max(tokens for _, tokens in told)
-    short = sum(later - at for (at, before), (later, after) in pairwise(told) if 4 * max(before, after) < highest)
+    at, lowest = min(found, key=lambda sample: sample[1])
+    highest = max(tokens for _, tokens in found)
+    short = sum(later - at for (at, before), (later, after) in pairwise(found) if 4 * max(before, after) < highest)
     return AllowanceSummary(lowest, timedelta(seconds=at), highest, timedelta(seconds=short))
 
 

@@ -1,4 +1,4 @@
-"""Traces of runs, where OpenTelemetry's own environment variables ask for them."""
+"""Trace export of runs, enabled by OpenTelemetry's environment variables."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 @contextmanager
 def traced(warn: Callable[[str], None] = warn) -> Iterator[Callable[[Timings], None]]:
-    """Gives what is to be told of each run that ended; nothing of OpenTelemetry is imported unless it is asked for.
+    """Yield what to call with each run that ended. OpenTelemetry is imported only if it is enabled.
 
-    No failure here is the run's: it is told as a warning.
+    A failure is a warning and never affects the run.
     """
-    variable = asked(os.environ)
+    variable = enabling_variable(os.environ)
     if variable is None:
         yield _ignore
         return
     try:
         from crossdock.observability.traces import Traces
     except ImportError:
-        warn(f"{variable} asks for traces, but none are sent: pip install 'crossdock[otel]'")
+        warn(f"traces are not sent, although {variable} is set: pip install 'crossdock[otel]'")
         yield _ignore
         return
     except ValueError as error:  # the library reads some of its variables when it is imported
-        warn(f"no traces are sent: their settings cannot be used ({type(error).__name__})")
+        warn(f"traces are not sent: invalid OpenTelemetry settings ({type(error).__name__})")
         yield _ignore
         return
     traces = Traces(os.environ[variable], warn)
     try:
-        yield traces.tell
+        yield traces.add
     finally:
         traces.close()
 
 
-def asked(environment: Mapping[str, str]) -> str | None:
-    """The variable that asks for traces; None if none does, or another one forbids it."""
-    off = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
-    others = "otlp" not in (environment.get("OTEL_TRACES_EXPORTER") or "otlp")
-    return None if off or others else next((name for name in _ENDPOINTS if environment.get(name)), None)
+def enabling_variable(environment: Mapping[str, str]) -> str | None:
+    """The variable that enables traces; None if there is none, or another one disables them."""
+    disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    other_exporter = "otlp" not in (environment.get("OTEL_TRACES_EXPORTER") or "otlp")
+    return None if disabled or other_exporter else next((name for name in _ENDPOINTS if environment.get(name)), None)
 
 
 def _ignore(_: Timings) -> None:
-    """Nobody asked."""
+    """Traces are disabled."""

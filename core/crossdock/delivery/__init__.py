@@ -1,1 +1,1 @@
-"""Everything between an operation and its settled fate."""
+"""Delivers operations: stores intents, sends requests, and settles their outcomes."""

@@ -1,4 +1,4 @@
-"""When nearly everything fails: stop sending, ask with single requests, and come back slowly."""
+"""A circuit breaker: when nearly everything fails, it stops requests, probes, and recovers slowly."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections import deque
 
 from crossdock.delivery.retry_budget import DOUBLINGS, pause_s
 
-WATCHED = 20  # latest outcomes that tell whether the platform works
-OPENS_AT = 16  # failures among them: an outage fails nearly all, and what fails half of the time still gets work done
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0  # between two probes; half of it is certain: fewer than one a second
+WATCHED = 20  # latest outcomes
+OPENS_AT = 16  # failures among them: in an outage nearly all fail; at half of them, work still gets done
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0  # between two probes; half of it is fixed, half is jitter
 
 
 class CircuitBreaker:
-    """Says how many requests may be on their way; a value with a memory, on its caller's clock.
+    """How many requests may be in flight, on the caller's clock.
 
-    Closed: *limit*. After `OPENS_AT` failures among the last `WATCHED` outcomes open: none, but for one probe after
-    each pause. Once a probe gets through it ramps: one more on its way for each success, as TCP does, until *limit*.
+    Closed: *limit*. Open, after `OPENS_AT` failures among the last `WATCHED` outcomes: one probe after each pause.
+    After a successful probe the limit grows by one with each success, as in TCP, up to *limit*.
 
     Attributes:
         probes: How many probes failed since it opened.
-        failing_since: When the failures began that no success has ended; None while it works.
-        worked: True once anything got through.
+        failing_since: When the present series of failures began; None after a success.
+        worked: True after the first success.
     """
 
     def __init__(self, limit: int, rng: random.Random) -> None:
@@ -38,17 +38,17 @@ class CircuitBreaker:
         return self._probe_at is not None
 
     def room(self, now: float, in_flight: int) -> int:
-        """How many requests may leave now."""
+        """How many more requests may be sent now."""
         if self._probe_at is not None:
             return 1 if in_flight == 0 and now >= self._probe_at else 0
         return max(0, self._window - in_flight)
 
     def wait_s(self, now: float) -> float:
-        """Seconds until the next probe; 0.0 while it is not open."""
+        """Seconds until the next probe; 0.0 if it is closed."""
         return 0.0 if self._probe_at is None else max(0.0, self._probe_at - now)
 
     def succeeded(self) -> None:
-        """The platform has answered a request, with whatever decision."""
+        """The platform decided on a request, whatever it decided."""
         self.worked, self.failing_since, self.probes = True, None, 0
         if self._probe_at is not None:
             self._probe_at, self._window = None, 1
@@ -61,8 +61,8 @@ class CircuitBreaker:
         """A request got no decision.
 
         Args:
-            retry_after_s: When the platform wants to be asked again.
-            probe: It left while the breaker was open; others only come home late.
+            retry_after_s: The pause that the platform asks for.
+            probe: It was sent while the breaker was open; other requests were sent before that.
         """
         if self.failing_since is None:
             self.failing_since = now

@@ -1,4 +1,4 @@
-"""What one turn decided about the intents that it had news of."""
+"""What one turn of the dispatcher decided."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from crossdock.state.tables.intents import Status
 
 @dataclass(slots=True)
 class Decisions:
-    """What one turn decided, to be written in one transaction.
+    """What one turn decided; written in one transaction.
 
     Attributes:
         settled: Intents that this run is done with.
-        moved: Intents whose status alone has changed: replaced by a successor, or pending until a retry.
-        successors: New intents, decided on what the target was found to hold.
-        attempts: How sendings ended that are worth telling.
+        moved: Intents of which only the status has changed: replaced by a successor, or pending until a retry.
+        successors: New intents, made from what a look-up found at the target.
+        attempts: How attempts ended, except for a delivery at the first attempt.
     """
 
     settled: list[Settlement] = field(default_factory=list)
@@ -32,12 +32,12 @@ class Decisions:
         return bool(self.settled or self.moved or self.successors or self.attempts)
 
     def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
-        """Settle *intent*, with which the run is done."""
+        """Settle *intent* for this run."""
         intent.status = status
         self.settled.append(Settlement(intent, outcome, untouched=untouched))
 
     def note(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
-        """Keep how a sending ended, unless it was delivered at the first go, which its intent tells."""
+        """Record how an attempt ended, unless it delivered the intent at once."""
         intent = task.intent
         if task.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)

@@ -1,4 +1,4 @@
-"""What may be done about an operation in doubt, and which refusals say nothing about the one record they met."""
+"""What may be done about an operation in doubt, and which refusals concern every record."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.platform.profile import Profile, Rule
 from crossdock.state import Intent
 
-MARGIN_S = 300  # between the decision to send under a key and the end of what the platform does with it
+MARGIN_S = 300  # a key is not used this long before the platform forgets it
 
 
 def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
-    """What may be done about an *intent* that was sent before: a key that may be forgotten protects no more.
+    """What may be done about an *intent* that was sent before. An expired idempotency key does not protect it.
 
-    A first sending that lies in the future shows that the clock was set back, so that its age is not known.
+    If the first attempt lies in the future, the clock was set back and the key's age is unknown.
     """
     assert intent.first_sent_at is not None
     rule = profile.rule(intent.resource, intent.operation)
@@ -24,7 +24,7 @@ def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
     margin_s = min(MARGIN_S, kept_s / 4)
     age_s = (now - intent.first_sent_at).total_seconds()
     is_forgotten = not -margin_s <= age_s <= kept_s - margin_s
-    is_unknown = not intent.attempts  # of a restored state: it was never sent under this key
+    is_unknown = not intent.attempts  # from a restored state: it was never sent under this key
     if is_unknown or (rule == "resend" and is_forgotten):
         return profile.rule_without_key(intent.resource, intent.operation)
     return rule
@@ -35,26 +35,26 @@ def forgotten(intent: Intent) -> RefusedError:
     return RefusedError(
         f"the platform already has {intent.resource} {intent.identity.key}, and the state has no record of sending it",
         where=intent.identity.stream,
-        hint="if the state was restored from a backup, run 'crossdock state restored'; if its records are to be taken "
-        "over, set 'adopt: external_id' for the stream. Nothing was lost",
+        hint="if the state was restored from a backup, run 'crossdock state restored'; to take over the platform's "
+        "records, set 'adopt: external_id' for the stream. Nothing was lost",
     )
 
 
 def concerns_all(intent: Intent, outcome: Outcome, profile: Profile, accepted: AbstractSet[str]) -> RemoteError | None:
-    """The error of a refusal that would meet every record, and says nothing about this one.
+    """The error of a refusal that concerns every record; None if it concerns this one.
 
     Args:
-        accepted: Resources of which something got through.
+        accepted: Resources of which something was delivered.
     """
     answer, where = f"{outcome.message} (HTTP {outcome.status})", profile.base_url
     if outcome.status == 401:
-        hint = "check platform.auth; nothing was lost, run again when it is mended"
-        return UnauthorizedError(f"refuses our credential: {answer}", where=where, hint=hint)
+        hint = "check platform.auth, then run again; nothing was lost"
+        return UnauthorizedError(f"does not accept the credential: {answer}", where=where, hint=hint)
     if intent.resource in accepted:
         return None
     if outcome.status == 403:
         hint = "check platform.tenant and the scopes of the key; nothing was lost"
-        return UnauthorizedError(f"lets us write no {intent.resource}: {answer}", where=where, hint=hint)
+        return UnauthorizedError(f"does not permit writing {intent.resource}: {answer}", where=where, hint=hint)
     if outcome.status in {404, 405} and intent.operation == "create":
         hint = f"check platform.base_url and platform.paths.{intent.resource}; nothing was lost"
         return RemoteError(f"has nothing at {intent.path}: {answer}", where=where, hint=hint)

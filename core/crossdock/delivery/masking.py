@@ -1,4 +1,4 @@
-"""A platform's words without what they repeat of a record's personal values: done once, where answers come in."""
+"""Masks personal values of a record in the messages of a target, where answers come in (law 8)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
 class Masks:
-    """Knows which members are personal: those of the resource models, and those that a config marks.
+    """Knows which members are personal: those of the resource models and those that a config marks.
 
     Args:
         marked: Members by the name of the stream.
@@ -30,7 +30,7 @@ class Masks:
         return personal_members(RESOURCES[resource].wire) | self._marked.get(stream, frozenset())
 
     def applied(self, intent: Intent, outcome: Outcome) -> Outcome:
-        """*outcome* with the first `SHOWN` characters of its message, personal values masked, even parts of them."""
+        """*outcome* with at most `SHOWN` characters of its message, personal values and parts of them masked."""
         if not outcome.message and not outcome.pointer:
             return outcome
         members, payloads = (
@@ -47,8 +47,8 @@ def _masked(message: str, texts: list[str]) -> str:
 
     def mask(found: re.Match[str]) -> str:
         token = found[0].casefold()
-        told = any(token in text for text in texts) or any(word in token for word in words)
-        return "(personal)" if told else found[0]
+        is_personal = any(token in text for text in texts) or any(word in token for word in words)
+        return "(personal)" if is_personal else found[0]
 
     return _TOKEN.sub(mask, message) if texts else message
 

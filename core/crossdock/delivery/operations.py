@@ -1,4 +1,4 @@
-"""What is to be done to one resource, and the intent that it becomes (law 2)."""
+"""Operations on the target, and the intents made from them (law 2)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 Kind = Literal["create", "update", "delete"]
 
 
-@dataclass(slots=True)  # as `Binding` is, and for its reason
+@dataclass(slots=True)  # not frozen, for the reason given at `Binding`
 class Operation:
-    """A create, an update or a delete, with the record it comes from.
+    """A create, update or delete of one record.
 
     Attributes:
         after: The whole payload that the target will hold.
@@ -35,7 +35,7 @@ class Operation:
 
 
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int) -> str:
-    """40 hex digits of SHA-256 over what the operation is; the counter tells A -> B -> A apart."""
+    """40 hex digits of SHA-256 over the operation; *counter* makes the keys of A -> B -> A differ."""
     facts = [tenant, scope.target, scope.resource, scope.namespace, key, kind, counter]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
@@ -84,12 +84,12 @@ def bytes_after(intent: Intent) -> bytes:
 
 
 def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], etag: str | None) -> Intent | None:
-    """The intent that makes of what the target *held* when it was asked what *intent* wanted.
+    """The intent that turns what the target *held* at a look-up into what *intent* wants.
 
-    An update changes the members that it was to change, and no others: what somebody else changed meanwhile stays.
+    An update changes only its own members: what somebody else changed meanwhile is kept.
 
     Returns:
-        None if that is there already. Else a new intent under a new key, since its bytes or its ``If-Match`` are new.
+        None if nothing differs. Else an intent with a new key, because its bytes or its ``If-Match`` are new.
     """
     assert intent.platform_id is not None
     after, counter = payload_after(intent), intent.counter + 1

@@ -1,4 +1,4 @@
-"""What a person decides where crossdock must not: about records in doubt, and about records to be given up."""
+"""What an operator decides: about operations in doubt, and about records to drop."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from crossdock.state import DeadLetter, DeadLetterFilter, Intent, Transaction, W
 
 
 def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | None, *, at: datetime) -> None:
-    """Settle operations in doubt as done.
+    """Settle operations in doubt as delivered.
 
     Args:
-        platform_id: The id that the platform gave; needed for creates.
+        platform_id: Assigned by the platform; required for a create.
 
     Raises:
         ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
     """
     if platform_id is not None and not is_platform_id(platform_id):
-        raise ConfigError("the id of a record is 1 to 64 printable characters, and not '.' or '..'", where=platform_id)
+        raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=platform_id)
     creates = [intent for intent in intents if intent.operation == "create"]
     if creates and (platform_id is None or len(creates) > 1):
         hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
-        raise ConfigError("a created record is bound to its id on the platform, one record at a time", hint=hint)
+        raise ConfigError("a create needs the id of its record on the platform, one record at a time", hint=hint)
     if not intents:
         return
     for intent in intents:
@@ -37,12 +37,12 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
     outcome = Outcome("delivered", platform_id=platform_id)
     settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
     if any(intent.status == "in_doubt" for intent in intents):
-        hint = "'crossdock trace ID' shows which; look up the id of this one on the platform"
+        hint = "'crossdock trace ID' shows which; look up the id of this record on the platform"
         raise ConfigError("this id belongs to another record", where=platform_id, hint=hint)
 
 
 def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
-    """Say of operations in doubt that they did not happen: the next run sends them, with the same key and bytes."""
+    """Settle operations in doubt as not delivered: the next run sends them, with the same key and bytes."""
     for intent in intents:
         intent.status, intent.first_sent_at = "pending", None
     tx.intents.move(intents, at=at)
@@ -56,14 +56,14 @@ def drop(
     *,
     at: datetime,
 ) -> None:
-    """Give records up as they read now: they come to nothing until their source changes them."""
+    """Drop records in their present version; a changed version is delivered again."""
     if not (dead_letters or waiting or intents):
         return
     unsent = _unsent_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
     tx.intents.move([*intents, *unsent], at=at)
-    # of a record that waits for its second step while the first is in doubt, the whole one counts: it comes last
+    # a record may wait for its second step while the first is in doubt: then the waiting one counts, and comes last
     given_up = [_of_intent(intent) for intent in intents] + [_of_waiting(record) for record in waiting]
     tx.dead_letters.put(given_up, run_id=_last_run(tx), at=at)
     for stream in {each.identity.stream for each in (*dead_letters, *given_up)}:
@@ -83,7 +83,7 @@ def in_doubt(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
 
 
 def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
-    """Operations on *records* that a run has minted and not sent."""
+    """Unsent operations on *records*."""
     meant = {(record.identity.stream, record.identity.key_hash) for record in records}
     return [
         each
@@ -93,7 +93,7 @@ def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -
 
 
 def _last_run(tx: Transaction) -> int:
-    return tx.runs.listed(limit=1)[0].id  # what a person decides is about something that a run left
+    return tx.runs.listed(limit=1)[0].id
 
 
 def _of_waiting(record: WaitingRecord) -> DeadLetter:
@@ -102,7 +102,7 @@ def _of_waiting(record: WaitingRecord) -> DeadLetter:
         stage="references",
         code="missing_reference",
         pointer=None,
-        message="a person gave it up while it waited",
+        message="dropped by an operator while it waited",
         raw=record.raw,
         mapped=None,
     )
@@ -110,6 +110,6 @@ def _of_waiting(record: WaitingRecord) -> DeadLetter:
 
 def _of_intent(intent: Intent) -> DeadLetter:
     dead_letter = settlement.dead_letter(
-        Settlement(intent, Outcome("rejected", "a person gave it up while it was in doubt"))
+        Settlement(intent, Outcome("rejected", "dropped by an operator while it was in doubt"))
     )
     return replace(dead_letter, code="in_doubt", mapped=payload_after(intent))

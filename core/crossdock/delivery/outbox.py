@@ -1,4 +1,4 @@
-"""What is to leave, and when: at once, after a pause, or once the platform works again."""
+"""Requests that are to be sent: at once, after a pause, or when they are released."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crossdock.delivery.circuit_breaker import CircuitBreaker
 from crossdock.delivery.retry_budget import RetryBudget
 from crossdock.delivery.senders import SendTask
 
-DELAYED = 20  # a bound on memory
+DELAYED = 20  # times the limit of requests in flight: a bound on memory
 
 
 @dataclass(order=True, slots=True)
@@ -26,11 +26,7 @@ class _Delayed:
 
 
 class Outbox:
-    """Errands in the order in which they leave.
-
-    Attributes:
-        circuit_breaker: Says how many may be on their way.
-    """
+    """Send tasks in the order in which they are sent."""
 
     def __init__(self, clock: Clock, limit: int, rng: random.Random) -> None:
         self._clock, self._limit = clock, limit
@@ -42,28 +38,28 @@ class Outbox:
         self.circuit_breaker = CircuitBreaker(limit, rng)
 
     def put(self, task: SendTask, *, first: bool = False) -> None:
-        """To leave when its turn comes; *first* before all others."""
+        """Send it after those that are ready; with *first*, before them."""
         if first:
             self._ready.appendleft(task)
         else:
             self._ready.append(task)
 
     def delay(self, task: SendTask, seconds: float, *, free: bool = False) -> None:
-        """To leave after *seconds*, when the budget of retries allows; one that is *free* costs it nothing."""
+        """Send it after *seconds*, when the retry budget allows; a *free* one costs no budget."""
         ready_at = self._clock.monotonic() + seconds
         heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), task, free))
 
     def hold(self, task: SendTask) -> None:
-        """To leave once it is released."""
+        """Keep it until `release`."""
         self._held.append(task)
 
     def release(self, but: AbstractSet[str] = frozenset()) -> None:
-        """Let what was held leave, except for what is of the streams *but*."""
+        """Make held tasks ready, except for those of the streams *but*."""
         self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
         self._held = [task for task in self._held if task.intent.identity.stream in but]
 
     def take(self, number: int) -> list[SendTask]:
-        """The next errands; first attempts earn retries."""
+        """The next tasks; first attempts add to the retry budget."""
         taken = [self._ready.popleft() for _ in range(number)]
         self._budget.first(sum(task.purpose == "send" and task.intent.attempts == 0 for task in taken))
         for task in taken:
@@ -71,7 +67,7 @@ class Outbox:
         return taken
 
     def clear(self) -> list[SendTask]:
-        """Everything that did not leave; nothing is left."""
+        """Remove and return everything that was not sent."""
         left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
         for each in (self._delayed, self._ready, self._held):
             each.clear()
@@ -82,15 +78,15 @@ class Outbox:
 
     @property
     def wants_more(self) -> bool:
-        """True if new work should be made: little is ready, and what is left does not wait for the platform.
+        """True if more tasks are wanted: few are ready, and the rest does not wait for an unavailable platform.
 
-        What fails again and again waits here and must not keep back the rest, so `DELAYED` times the limit may wait.
+        Records that fail repeatedly wait here and must not block the others, so `DELAYED` times the limit may wait.
         """
         many = len(self._ready) >= self._limit or len(self._delayed) >= DELAYED * self._limit
         return not many and not (self and self.circuit_breaker.is_open)
 
     def due(self) -> int:
-        """How many errands are ready now; retries whose pause is over join them as far as the budget allows."""
+        """How many tasks are ready now, including retries whose pause is over and that the budget allows."""
         now = self._clock.monotonic()
         while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
             delayed = heapq.heappop(self._delayed)
@@ -99,7 +95,7 @@ class Outbox:
         return len(self._ready)
 
     def next_s(self, now: float) -> float:
-        """Seconds until a delayed errand is ready, 0.0 where there is none; 1.0 if it only waits for the budget."""
+        """Seconds until a delayed task is ready; 0.0 without one, 1.0 if it only waits for the budget."""
         if not self._delayed:
             return 0.0
         left = self._delayed[0].ready_at - now

@@ -1,4 +1,4 @@
-"""What an answer, or its absence, means for an operation: one place, by exact class."""
+"""What an answer to a request, or its absence, means for an operation."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one wi
 
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
-    "expired",  # not sent, since it might have been too late
+    "expired",  # not sent, because it might have been too late
     "changed",  # the target holds another version than we know (412)
     "found", "absent",  # answers to a look-up
-    "answered",  # to the question whether the platform works at all
+    "answered",  # a ping
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The fate of one attempt.
+    """The outcome of one attempt.
 
     Attributes:
-        retry_after_s: When the server wants to be asked again; None if it did not say.
+        retry_after_s: The server asks for this pause; None if it does not.
         platform_id: Of a delivered record, where the answer names it.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         reason: Why it was rejected.
@@ -52,7 +52,7 @@ class Outcome:
 
 
 def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:
-    """The outcome of an attempt that got no answer; one that is *harmless* does nothing, so it leaves no doubt."""
+    """The outcome of an attempt without an answer; a *harmless* request changes nothing, so it is never in doubt."""
     if isinstance(error, ExpiredError):
         return Outcome("expired", error.message)
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
@@ -63,9 +63,9 @@ class ExpectedRecord:
     """The record that a request is about.
 
     Attributes:
-        path: Where the request goes; the ``Location`` of a new record is directly below it.
-        platform_id: None as long as the platform has given none.
-        name: The external id that the platform must know it by; None where it has none, or we do not know it.
+        path: Of the request; the ``Location`` of a new record is directly below it.
+        platform_id: None if the platform has not assigned one yet.
+        name: Its external id on the platform; None if it has none or it is unknown.
     """
 
     path: str = ""
@@ -74,10 +74,10 @@ class ExpectedRecord:
 
 
 def of_answer(answer: Answer, subject: ExpectedRecord) -> Outcome:
-    """The outcome that *answer* to a write describes.
+    """The outcome of a write.
 
-    Only answers that say so mean "not done": a 500, 502, 504 or 408 may come from a gateway after the work was done,
-    and so may a success whose body is broken, or names no usable id, or another record.
+    A 500, 502, 504 or 408 may come from a gateway after the write was carried out, so it is in doubt; so is a success
+    whose body is broken, has no valid id, or names another record.
     """
     status = answer.status
     if 200 <= status < 300:
@@ -99,11 +99,11 @@ def of_answer(answer: Answer, subject: ExpectedRecord) -> Outcome:
 
 
 def of_look_up(answer: Answer, subject: ExpectedRecord) -> Outcome:
-    """The outcome of asking for a record by its id, or by its name where the id is not known.
+    """The outcome of a look-up by id, or by name if the id is unknown.
 
-    A platform that ignores the parameter answers with records of others, which must never be taken for ours. So an
-    answer by name is a list with the one record of that name, or an empty one; an answer by id is the record with that
-    id, under the name that we know.
+    A platform that ignores the parameter answers with other records, which must never be taken for ours. So an answer
+    by name must be a list with exactly the record of that name, or an empty list; an answer by id must be the record
+    with that id and the expected name.
     """
     by_id = subject.platform_id is not None
     if by_id and answer.status in {404, 410}:
@@ -119,25 +119,25 @@ def of_look_up(answer: Answer, subject: ExpectedRecord) -> Outcome:
     if listed == []:
         return Outcome("absent", status=200)
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject):
-        return Outcome("unavailable", "answered a look-up with something else than the record asked for", answer.status)
-    etag = _etag(answer) if by_id else None  # else it is the list's
+        return Outcome("unavailable", "answered a look-up with a different record", answer.status)
+    etag = _etag(answer) if by_id else None  # otherwise it belongs to the list
     return Outcome("found", status=200, platform_id=listed[0]["id"], etag=etag, held=listed[0])
 
 
 def _is_of(body: object, subject: ExpectedRecord) -> bool:
-    """True if *body* is a record with a usable id, and nothing in it contradicts *subject*."""
+    """True if *body* is a record with a valid id that does not contradict *subject*."""
     if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not is_platform_id(body["id"]):
         return False
     return body["id"] == (subject.platform_id or body["id"]) and subject.name in {None, body.get("externalId")}
 
 
 def of_ping(answer: Answer) -> Outcome:
-    """The outcome of a harmless question: whatever is answered below 500 shows that the platform works."""
+    """The outcome of a ping: any status below 500 shows that the platform works."""
     return Outcome("answered" if answer.status < 500 else "unavailable", status=answer.status)
 
 
 def _is_running(problem: Problem, wait_s: float | None) -> bool:
-    """True for a time-out, and for a conflict with the first attempt under the same key, which still runs."""
+    """True for a time-out, and for a conflict with an earlier attempt under the same key that is still running."""
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
 
@@ -161,7 +161,7 @@ def _success(answer: Answer, subject: ExpectedRecord) -> Outcome:
 
 
 def _id_in_location(location: str, path: str) -> str | None:
-    """The id of a new record, whose address is that of its collection and one more segment (RFC 9110, 10.2.2)."""
+    """The id of a new record: the segment after the path of its collection (RFC 9110, section 10.2.2)."""
     try:
         collection, _, segment = urlsplit(location).path.rpartition("/")
     except ValueError:
@@ -170,10 +170,7 @@ def _id_in_location(location: str, path: str) -> str | None:
 
 
 def _etag(answer: Answer) -> str | None:
-    """The version that *answer* names, as it came, since it is sent back.
-
-    None where it has a control character, which no entity tag has (RFC 9110, section 8.8.3), or is too long to be kept.
-    """
+    """The entity tag of *answer*, unchanged; None if it is too long or has a control character (RFC 9110, 8.8.3)."""
     etag = answer.headers.get("etag")
     return None if etag is None or len(etag) > MAX_ETAG or _CONTROL.search(etag) else etag
 
@@ -190,10 +187,9 @@ def _rejection(problem: Problem) -> Outcome:
 
 
 def retry_after_s(answer: Answer) -> float | None:
-    """Seconds that ``Retry-After`` asks for (RFC 9110 section 10.2.3), 0 to 900; None where it is absent or no sense.
+    """Seconds of ``Retry-After`` (RFC 9110, section 10.2.3), 0 to 900; None if it is absent or invalid.
 
-    A date is compared with the answer's own ``Date``, so that our clock does not matter. What is longer than 256
-    characters makes no sense.
+    A date is compared with the answer's own ``Date``, so our clock does not matter.
     """
     value = answer.headers.get("retry-after")
     if value is None or len(value) > LONGEST_FIELD:

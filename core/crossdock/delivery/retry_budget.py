@@ -1,10 +1,10 @@
-"""When to send again: exponential backoff with full jitter, as a value that answers."""
+"""Exponential backoff with full jitter, and a budget for retries."""
 
 from __future__ import annotations
 
 import random
 
-DOUBLINGS = 60  # more of them, in an outage of hours, would be no number any more
+DOUBLINGS = 60  # more would overflow a float in an outage of hours
 
 
 def pause_s(attempt: int, *, base_s: float, cap_s: float, rng: random.Random) -> float:
@@ -16,11 +16,10 @@ def pause_s(attempt: int, *, base_s: float, cap_s: float, rng: random.Random) ->
 
 
 class RetryBudget:
-    """How many retries a run may afford: a tenth of its first attempts (Google SRE book, chapter 21) and some a second.
+    """How many retries a run may send: a tenth of its first attempts (Google SRE book, chapter 21) and some a second.
 
-    Without it every record of an outage is sent several times, and the platform that comes back meets a multiple of
-    its load. The floor keeps a run going on a network that is merely bad; in an outage the breaker stops all of them.
-    Not thread safe.
+    Without a budget, every record of an outage is sent several times, and a recovering platform receives a multiple of
+    its load. The floor allows retries on a poor network; in an outage the circuit breaker stops them. Not thread safe.
     """
 
     FLOOR = 10
@@ -30,11 +29,11 @@ class RetryBudget:
         self._began, self._firsts, self._spent = now, 0, 0
 
     def first(self, number: int) -> None:
-        """So many requests were sent for the first time."""
+        """*number* requests were sent for the first time."""
         self._firsts += number
 
     def left(self, now: float) -> int:
-        """How many retries may leave at *now*, 0 or more."""
+        """How many retries may be sent at *now*, 0 or more."""
         return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began) * self.FLOOR_PER_S) - self._spent)
 
     def spend(self, number: int) -> None:

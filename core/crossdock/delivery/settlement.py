@@ -1,4 +1,4 @@
-"""What an outcome writes into the state."""
+"""Writes the outcome of intents into the state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transa
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """An intent and what became of it for this run.
+    """An intent and its outcome in this run.
 
     Attributes:
-        untouched: Delivered without a write, since the target held it already.
+        untouched: Delivered without a write, because the target already held it.
     """
 
     intent: Intent
@@ -26,7 +26,7 @@ class Settlement:
 
 
 def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: datetime) -> None:
-    """Move the intents, and bind, or make dead letters of, their records."""
+    """Move the intents, and write bindings or dead letters for their records."""
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
         item.intent.http_status = item.outcome.status
@@ -46,7 +46,7 @@ def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: da
 
 
 def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:
-    """Put in doubt what the target says to hold under the id of another record: one of the two is not there."""
+    """Put an intent in doubt if the target answered with an id that belongs to another record."""
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:
         intent, platform_id = item.intent, item.outcome.platform_id or item.intent.platform_id
@@ -64,12 +64,12 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
             namespace, _, key = owner = owners.setdefault(platform_id, own)
             if owner != own:
                 intent.status = "in_doubt"
-                told = f"the target answered with an id that belongs to another record, {namespace}:{key}"
-                tx.intents.note([Attempt(intent.id, intent.attempts, at, "in_doubt", None, told)])
+                message = f"the target answered with an id that belongs to another record, {namespace}:{key}"
+                tx.intents.note([Attempt(intent.id, intent.attempts, at, "in_doubt", None, message)])
 
 
 def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
-    """Of a record whose first of two steps was refused: the letter of the whole record, if it waits until now."""
+    """The dead letter of the whole record if the first of two steps was rejected; None if it no longer waits."""
     if dead_letter.step != "open":
         return dead_letter
     identity = dead_letter.identity
@@ -106,7 +106,7 @@ def _accepted(item: Settlement) -> Accepted:
 
 
 def dead_letter(item: Settlement) -> DeadLetter:
-    """The dead letter of a record that the target refused."""
+    """The dead letter of a record that the target rejected."""
     intent, outcome = item.intent, item.outcome
     return DeadLetter(
         identity=intent.identity,

@@ -92,7 +92,7 @@ def _require(stream: Stream[Any], source: str, schema: pl.Schema) -> None:
         what = f"holds no text in column {', '.join(wrong)}" if wrong else f"has no column {LINE!r} of UInt64"
         hint = f"a connector gives text columns, and the number of each row as {LINE!r}"
         raise RefusedError(what, where=source, hint=hint)
-    needed = {*stream.columns, *stream.key, *stream.order_by, *(rule.field for rule in stream.skip.values())}
+    needed = {*stream.columns, *stream.key, *(stream.order_by or ()), *(rule.field for rule in stream.skip.values())}
     needed |= set(stream.uses or ())
     missing = sorted(needed - set(present))
     if missing:

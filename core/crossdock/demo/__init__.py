@@ -1,1 +1,1 @@
-"""A first look at crossdock: a made-up warehouse, the emulated platform, and two nights between them."""
+"""The demo: a made-up warehouse, the sandbox, and two daily runs between them."""

@@ -1,1 +1,1 @@
-"""Bytes to rows of text columns, one module a format; what deviates from the declared layout is refused."""
+"""Bytes to rows of text columns; files that deviate from the declared layout are refused."""

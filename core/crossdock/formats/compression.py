@@ -1,4 +1,4 @@
-"""Open a file that may be gzip, in a stream, without trusting what it says of itself."""
+"""Reads files that may be gzip, as a stream and with limits on what they may unpack to."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import BinaryIO, Literal, Protocol
 from crossdock.errors import RefusedError
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_GZIP = 31  # has zlib read the header and check both sums (RFC 1952)
+_GZIP = 31  # zlib reads the header and verifies both checksums (RFC 1952)
 _BLOCK = 64 << 10
 
 MAX_EXPANSION = 200
-"""Exports of text shrink 5 to 30 times, bombs about 1,000 times (deflate can do no more than 1,032)."""
+"""Text exports shrink 5 to 30 times, bombs about 1,000 times (the limit of deflate is 1,032)."""
 FREE_BYTES = 10_000_000
-"""So much may come out at any ratio: a small file of blanks is no attack."""
+"""Bytes that may come out at any ratio: a small file of blanks is harmless."""
 MAX_BYTES = 20_000_000_000
-"""More than a hundred million rows; a nightly export is far smaller, a disk or a night is not."""
+"""Of one file, unpacked: more than a hundred million rows."""
 MAX_LINES_PER_BYTE = 4
-"""Lines that differ take one packed byte and more each; each line costs memory until its file is read."""
+"""Lines that differ take at least one packed byte each; each line costs memory until its file is read."""
 FREE_LINES = 500_000
-"""So many lines may come out at any ratio."""
+"""Lines that may come out at any ratio."""
 MAX_MEMBERS = 500_000
-"""bgzip writes one for each 65,280 bytes, which makes 306,000 of `MAX_BYTES`; each costs time, even an empty one."""
+"""Each costs time, even an empty one. bgzip writes one for each 65,280 bytes: 306,000 for `MAX_BYTES`."""
 MAX_IDLE = 1 << 20
-"""Packed bytes in a row of which nothing comes out: headers, empty members, and zeros that fill up a tape's block."""
+"""Consecutive packed bytes without output: headers, empty members, and the zeros that pad a tape's block."""
 
 
 class Readable(Protocol):
@@ -35,7 +35,7 @@ class Readable(Protocol):
 
 
 class Openable(Protocol):
-    """A file that can be read, more than once: a `pathlib.Path`, or one that lies where others write."""
+    """A file that can be read more than once, such as a `pathlib.Path`."""
 
     def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
         """Its bytes, from the beginning."""
@@ -43,17 +43,16 @@ class Openable(Protocol):
 
 @contextmanager
 def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
-    """The bytes of *path*, unpacked if it begins as gzip does; read in pieces, closed on leaving.
+    """The bytes of *path*, unpacked if they begin with the magic number of gzip.
 
-    Several gzip members in a row are one file. A gzip that was cut exactly between two members cannot be told from a
-    whole one: only a trailer or a count from elsewhere shows what is missing.
+    Consecutive gzip members are one file. A file that was cut exactly between two members looks whole: only a trailer
+    or a count from elsewhere shows what is missing.
 
     Args:
-        name: What errors call it.
+        name: The file's name in errors.
 
     Raises:
-        RefusedError: While reading: truncated or corrupt gzip, bytes after its end, expansion beyond the limits, and
-            headers, padding or empty members without end.
+        RefusedError: While reading: truncated or corrupt gzip, bytes after its end, or a limit of this module.
     """
     with path.open("rb") as file:
         magic = file.read(len(_GZIP_MAGIC))
@@ -62,14 +61,11 @@ def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
 
 
 class _Unpacked:
-    """A gzip stream that watches how much comes out of how little, and that something comes out.
-
-    The standard library's reader takes headers and padding byte by byte, however long they are, within one call.
-    """
+    """A gzip stream with limits; the standard library's reader reads endless headers and padding within one call."""
 
     def __init__(self, packed: BinaryIO, name: str) -> None:
         self._packed, self._name = packed, name
-        self._next = b""  # packed bytes that are read and not unpacked yet
+        self._next = b""  # packed bytes that were read and not unpacked yet
         self._member, self._members = zlib.decompressobj(_GZIP), 1
         self._total = self._lines = self._idle = 0
 
@@ -96,17 +92,14 @@ class _Unpacked:
             if data:
                 self._idle = 0
                 return data
-            if at_end:  # zlib gives what it has kept back even without input
-                raise RefusedError(
-                    "the gzip data ends before its end mark",
-                    where=self._name,
-                    hint="The file was cut on its way or is still being written: fetch it again.",
-                )
+            if at_end:  # only now: zlib may return buffered output without input
+                hint = "The file was truncated or is still being written: fetch it again."
+                raise RefusedError("the gzip data ends before its end mark", where=self._name, hint=hint)
             self._pass_over(before - len(self._next))
         return b""
 
     def _begin_member(self) -> bool:
-        """Whether another member follows, after zeros as the case may be."""
+        """Whether another member follows, after any padding with zeros."""
         while not (rest := self._next.lstrip(b"\0")):
             self._pass_over(len(self._next))
             self._next = self._packed.read(_BLOCK)
@@ -123,24 +116,24 @@ class _Unpacked:
         return True
 
     def _pass_over(self, number: int) -> None:
-        """Count packed bytes of which nothing came out."""
+        """Count packed bytes without output."""
         self._idle += number
         if self._idle > MAX_IDLE:
-            raise self._too_much(f"holds more than {MAX_IDLE:,} bytes of gzip in a row that unpack to nothing")
+            raise self._too_much(f"holds more than {MAX_IDLE:,} consecutive bytes of gzip that unpack to nothing")
 
     def _check_growth(self) -> None:
         packed = self._packed.tell()
         if self._total > MAX_BYTES or (self._total > FREE_BYTES and self._total > MAX_EXPANSION * packed):
-            allowed = f"At most {MAX_EXPANSION} to 1 and {MAX_BYTES:,} bytes are taken."
+            allowed = f"The limit is {MAX_EXPANSION} to 1 and {MAX_BYTES:,} bytes."
             raise self._too_much(f"{packed:,} bytes of gzip unpack to {self._total:,} bytes and more", allowed)
         if self._lines > FREE_LINES + MAX_LINES_PER_BYTE * packed:
-            allowed = f"At most {FREE_LINES:,} and {MAX_LINES_PER_BYTE} for each byte are taken."
+            allowed = f"The limit is {FREE_LINES:,} lines and {MAX_LINES_PER_BYTE} for each byte."
             raise self._too_much(f"{packed:,} bytes of gzip unpack to {self._lines:,} lines and more", allowed)
 
     def _corrupt(self) -> RefusedError:
-        hint = "Fetch the file again in binary mode; if it stays so, have the sender write it anew."
-        return RefusedError("the gzip data is corrupt, or something else follows it", where=self._name, hint=hint)
+        hint = "Fetch the file again in binary mode; if the error remains, ask the sender to write it again."
+        return RefusedError("the gzip data is corrupt or followed by other data", where=self._name, hint=hint)
 
     def _too_much(self, message: str, allowed: str = "") -> RefusedError:
-        hint = f"{allowed} If the file is genuine, have it sent unpacked or in parts.".lstrip()
+        hint = f"{allowed} If the file is genuine, ask the sender for it uncompressed or in parts.".lstrip()
         return RefusedError(message, where=self._name, hint=hint)

@@ -1,23 +1,20 @@
-"""Delimited text to columns at the speed of polars, where it can be proved that polars reads it right.
+"""Delimited text to frames at the speed of polars, where it can be proved that polars reads it right.
 
-Where quotes are few, each is looked at: if all of them stand where they may, there is nothing for polars to be lenient
-about, and counts show that it has missed nothing.
+polars is lenient about quotes, so a frame of its is only used if one of three checks proves it right; all else goes to
+the strict parser, which also finds the fault and its place.
 
-Where they are many, they mostly are around all cells of some columns, and elsewhere around the cells that need it. Then
-what polars has read is written again: if that gives the very same bytes, the cells are those that stand there, however
-lenient polars reads.
-
-Other quotes are taken off first, in bulk: splitting at the quote character gives what is outside and what is inside of
-quotes in turn, and the places where the two meet tell whether every quote is where it may be. Delimiters and line ends
-inside of cells become marks (control characters, which the text does not hold), so that polars sees one plain line a
-record. Then the delimiters must be as many as rows and columns ask for; polars itself refuses a line that has too many,
-so no line has too few. Whatever fails all three proofs goes to the referee, which finds the fault and its place.
+1. Counts, where quotes are few: each quote is where it may be, and numbers of rows, cells and bytes agree.
+2. A round trip, where they are many: the frame, written again with the writer's rule for quotes, gives the same bytes.
+3. Rewriting, for others: splitting at the quote character gives the text outside and inside of quotes in turn, and
+   the places where the two meet show whether every quote is where it may be. Delimiters and line ends inside of cells
+   become marks (control characters that the text does not hold), so that polars sees one plain line a record. The
+   number of delimiters must fit rows and columns; as polars refuses a line with too many, no line has too few.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -30,29 +27,25 @@ from crossdock.formats.text_decoding import Piece, count
 
 LINE = "_line"
 MAX_CELLS = 1 << 19
-"""The most cells of a frame: 16 bytes each, even if they are empty, and several frames are at work."""
+"""The most cells of a frame: 16 bytes each, even if they are empty, and several frames exist at once."""
 
 _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
-_WINDOW = 128 << 10  # bytes searched at once for each control character: they stay in the processor's cache
-_LARGE = 8 << 20  # bytes: a piece of this size is a single record, and the referee takes less memory for it
-_FEW = 64  # bytes for each quote, on average, from which looking at all of them is faster than writing again
-_LONG = 32  # bytes between quotes, on average, from which hashing costs more than looking
-_LOOKED_AT = 200  # marks of each kind that tell which columns hold them; counting proves that no other does
+_WINDOW = 128 << 10  # bytes searched at once for each control character: they fit the processor's cache
+_LARGE = 8 << 20  # bytes: a larger piece is a single record, for which the strict parser takes less memory
+_FEW = 64  # bytes per quote, on average, from which counting is faster than a round trip
 _PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")  # gzip, zlib, zstd
 _CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """How the records of one file look.
+class RecordFormat:
+    """The form of the records of one file.
 
     Attributes:
-        names: The columns.
         delimiter: One character or several.
-        quote: What encloses cells; None if nothing does.
-        crlf: How lines end.
-        never: How no row begins: the trailer's prefix, cut at the delimiters. Nor is any row the header.
+        crlf: Whether lines end with CRLF.
+        never: How no row begins: the trailer's prefix, split at the delimiters. Nor is any row the header.
     """
 
     names: Sequence[str]
@@ -62,66 +55,58 @@ class Shape:
     never: Sequence[str] | None
 
 
-class Columns:
-    """Turns whole records of one shape into frames; several threads may ask at once."""
+class PolarsParser:
+    """Turns whole records of one file into frames; safe for several threads."""
 
-    def __init__(self, shape: Shape) -> None:
-        delimiter = shape.delimiter.encode()
-        free = [control for control in _CONTROLS[2:9] if control != delimiter]  # an x and the first begin zlib's data
-        self._names = list(shape.names)
+    def __init__(self, form: RecordFormat) -> None:
+        delimiter = form.delimiter.encode()
+        free = [control for control in _CONTROLS[2:9] if control != delimiter]  # the first begins zlib's data
+        self._names = list(form.names)
         self._delimiter = delimiter
         self._between = delimiter if len(delimiter) == 1 else free[0]
         self._marks = dict(zip((delimiter, b"\n", b"\r"), free[1:], strict=False))
-        self._quote = shape.quote.encode() if shape.quote else None
-        self._crlf = shape.crlf
-        self._end = b"\r\n" if shape.crlf else b"\n"
-        self._writer = (
-            RoundTrip(self._names, shape.delimiter, shape.quote, self._end.decode())
-            if shape.quote and len(delimiter) == 1 and len(self._names) > 1
+        self._quote = form.quote.encode() if form.quote else None
+        self._crlf = form.crlf
+        self._end = b"\r\n" if form.crlf else b"\n"
+        self._round_trip = (
+            RoundTrip(self._names, form.delimiter, form.quote, self._end.decode())
+            if form.quote and len(delimiter) == 1 and len(self._names) > 1
             else None
         )
-        self._quoted = _quoted(self._writer.quote.encode(), delimiter, self._end) if self._writer else None
-        self._plain_lines = not shape.crlf and self._between == delimiter and len(self._names) > 1
-        self._never = shape.never if shape.never is not None and len(shape.never) <= len(self._names) else None
+        self._quoted = _quoted(self._round_trip.quote.encode(), delimiter, self._end) if self._round_trip else None
+        self._never = form.never if form.never is not None and len(form.never) <= len(self._names) else None
         self._controls = [control for control in _CONTROLS if control != delimiter]
-        self._apart = Lock()  # each part of a text becomes an object, so that memory is for one text at a time
+        self._rewriting = Lock()  # rewriting takes much memory: one piece at a time
         # guesses that save time and decide nothing, so that threads may overwrite each other's
-        self._broken: list[str] = []  # columns whose cells held line ends, the latest first
-        self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first look
-        self._failures = 0  # how many more pieces could not be written again than could
+        self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first piece
+        self._failures = 0  # pieces whose round trip failed, less those where it did not
 
     def frame(self, piece: Piece) -> pl.DataFrame | None:
-        """The rows of *piece*; None if it is not plain that they are in order."""
+        """The rows of *piece*; None if it is not proved that they are right."""
         data, ends = piece.data, piece.ends
         if len(data) > _LARGE or ends * len(self._names) > MAX_CELLS or self._is_odd(data) or self._is_crowded(data):
             return None
         if not data.endswith(b"\n"):
             data, ends = data + self._end, ends + 1
-        frame = self._as_it_stands(data, ends)
+        frame = self._checked_by_counts(data, ends)
         if frame is None:
-            frame = self._written_again(data, ends)
+            frame = self._checked_by_round_trip(data, ends)
         if frame is None:
-            frame = self._taken_apart(data, ends)
+            frame = self._rewritten(data, ends)
         if frame is None or self._holds_no_row(frame):
             return None
         lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
-        for counts in self._inner_ends(frame, ends - frame.height):
+        inner_ends = ends - frame.height
+        for name in self._names:
+            if not inner_ends:
+                break
+            counts = frame[name].str.count_matches("\n", literal=True).cast(pl.UInt64)
             lines += counts.cum_sum() - counts  # each line end inside of a cell moves the rows that follow
+            inner_ends -= int(counts.sum())
         return frame.insert_column(frame.width, lines.alias(LINE))
 
-    def _inner_ends(self, frame: pl.DataFrame, left: int) -> Iterator[pl.Series]:
-        """How many of *left* line ends stand in each row's cells, column by column until all are found."""
-        for name in dict.fromkeys([*self._broken, *self._names]) if left else ():
-            counts = frame[name].str.count_matches("\n", literal=True)
-            if found := int(counts.sum()):
-                self._broken = [name, *(other for other in self._broken if other != name)]
-                yield counts.cast(pl.UInt64)
-                left -= found
-                if not left:
-                    return
-
     def _is_odd(self, data: bytes) -> bool:
-        """Whether it holds characters that no cell may."""
+        """Whether it holds characters that no cell may hold."""
         for start in range(0, len(data), _WINDOW):
             if any(data.find(control, start, start + _WINDOW) >= 0 for control in self._controls):
                 return True
@@ -129,7 +114,7 @@ class Columns:
         return later or (b"\xef" in data and _BYTE_ORDER_MARK in data)
 
     def _is_crowded(self, data: bytes) -> bool:
-        """Whether a line has more delimiters than any row may: polars takes 400 bytes for each that is too many."""
+        """Whether a line has more delimiters than any row: polars takes 400 bytes of memory for each."""
         start, longest = 0, MAX_COLUMNS * len(self._delimiter)
         while len(data) - start > longest:
             end = data.rfind(b"\n", start, start + longest) + 1
@@ -141,7 +126,7 @@ class Columns:
         return False
 
     def _holds_no_row(self, frame: pl.DataFrame) -> bool:
-        """Whether something in it is the header or the trailer."""
+        """Whether a row of it is the header or the trailer."""
         if _equal(frame, self._names).height:
             return True
         if self._never is None:
@@ -149,11 +134,11 @@ class Columns:
         *whole, begin = self._never
         return bool(_equal(frame, whole)[self._names[len(whole)]].str.starts_with(begin).any())
 
-    def _as_it_stands(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if quotes are few and all of them where they may be.
 
-        Of such text polars refuses a row with too many cells, and gives nulls for those that another lacks: so each row
-        is one, as two parts of one would have a cell too many. That nothing is left out shows in the sum of lengths.
+        Of such text polars refuses a row with too many cells, and gives nulls for missing ones: so each row is one
+        record, as two parts of one would have a cell too many. The sum of lengths shows that nothing is left out.
         """
         quote, quoted = self._quote, self._quoted
         if quote is None or quoted is None or data.count(quote, 0, _WINDOW) * _FEW > min(len(data), _WINDOW):
@@ -169,13 +154,13 @@ class Columns:
         if frame is None or frame.height != rows or any(column.null_count() for column in frame):
             return None
         cells = sum(frame.select(pl.all().str.len_bytes().sum()).row(0))
-        marks = len(found) + inside.count(quote) // 2  # of two that stand for one, one is in the cell
+        marks = len(found) + inside.count(quote) // 2  # one of each doubled quote is part of the cell
         between = rows * (len(self._names) - 1 + len(self._end))
         return frame if cells + marks + between == len(data) else None
 
-    def _written_again(self, data: bytes, ends: int) -> pl.DataFrame | None:
-        """The rows, if what polars makes of them is *data*."""
-        round_trip = self._writer
+    def _checked_by_round_trip(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        """The rows, if writing what polars made of *data* gives *data*."""
+        round_trip = self._round_trip
         if round_trip is None or self._failures > 0 or round_trip.quote.encode() not in data:
             return None
         frame = self._read(data, round_trip.quote, nulls=True)
@@ -183,24 +168,24 @@ class Columns:
             self._failures += 1
             return None
         if self._always is None:
-            self._always = round_trip.seen_in_quotes(data, frame)
+            self._always = round_trip.quoted_columns(data, frame)
         same = round_trip.gives(data, frame, self._always)
         self._failures += -1 if same else 1
         if not same or self._has_lone_return(data, ends, frame.height):
             return None
-        empty = [name for name in self._names if frame[name].null_count()]  # which stand there without quotes
+        empty = [name for name in self._names if frame[name].null_count()]  # empty cells without quotes
         return frame.with_columns(pl.col(empty).fill_null(""))
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
         """Whether a CR in *data*, whose *rows* end as the file's do, is not followed by LF."""
         returns = count(data, b"\r")
         if self._crlf and returns == ends == rows:
-            return False  # all of them belong to the ends of rows
+            return False  # all of them end rows
         return returns > 0 and returns != data.count(b"\r\n")
 
-    def _taken_apart(self, data: bytes, ends: int) -> pl.DataFrame | None:
+    def _rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if every quote and delimiter is where it may be."""
-        with self._apart:
+        with self._rewriting:
             found = self._flat(data)
         if found is None:
             return None
@@ -211,52 +196,30 @@ class Columns:
         frame = self._read(flat, None, nulls=False)
         if frame is None or frame.height != rows:
             return None
-        used = {mark: special for special, mark in self._marks.items() if counts[special]}
-        if not used:
-            return frame
-        names = self._marked(flat, list(used))
-        texts = {mark.decode(): special.decode() for mark, special in used.items()}
-        number = pl.sum_horizontal(pl.col(names).str.count_matches(f"[{''.join(texts)}]")).sum()
-        if frame.select(number).item() != sum(counts.values()):
-            names = self._names
-        return frame.with_columns(pl.col(names).str.replace_many(texts))
-
-    def _marked(self, flat: bytes, marks: Sequence[bytes]) -> list[str]:
-        """The columns that hold the first of *marks*."""
-        columns = set()
-        for mark in marks:
-            place = -1
-            for _ in range(_LOOKED_AT):
-                place = flat.find(mark, place + 1)
-                if place < 0:
-                    break
-                columns.add(flat.count(self._between, flat.rfind(b"\n", 0, place) + 1, place))
-        return [self._names[column] for column in sorted(columns)]
+        texts = {mark.decode(): special.decode() for special, mark in self._marks.items() if counts[special]}
+        return frame.with_columns(pl.all().str.replace_many(texts)) if texts else frame
 
     def _flat(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
-        """One line a record, cells unquoted and what is special in them masked; how often there was what to mask."""
+        """One line a record, cells unquoted and special bytes in them marked; the number of each special byte."""
         quote = self._quote
         if quote is None or quote not in data:
             plain = self._outside(data)
             return None if plain is None else (plain, dict.fromkeys(self._marks, 0))
         parts = data.split(quote)
-        if not self._plain_lines or b"\r" in data:
-            outside = self._outside(quote.join(parts[::2]))
-            if outside is None:
-                return None
-            parts[::2] = outside.split(quote)
+        outside = self._outside(quote.join(parts[::2]))
+        if outside is None:
+            return None
+        parts[::2] = outside.split(quote)
         inside = quote.join(parts[1::2])
         if len(parts) % 2 == 0 or inside.count(b"\r") != inside.count(b"\r\n"):  # an open quote, or a lone CR
             return None
         first, *middle, last = parts[::2]
         ends = (self._between, b"\n")
-        apart = set(middle) if len(data) < _LONG * len(parts) else middle  # where most are delimiters, few differ
         if (first and not first.endswith(ends)) or not last.startswith(ends):
             return None
-        if not all(part.startswith(ends) and part.endswith(ends) for part in apart if part):
+        if not all(part.startswith(ends) and part.endswith(ends) for part in middle if part):
             return None
-        if b"" in apart:  # between two quotes that stand for one
-            parts[::2] = [first, *(part or quote for part in middle), last]
+        parts[::2] = [first, *(part or quote for part in middle), last]  # nothing between two quotes: a doubled quote
         counts = {}
         for special, mark in self._marks.items():
             counts[special] = inside.count(special)
@@ -265,7 +228,7 @@ class Columns:
         return b"".join(parts), counts
 
     def _outside(self, text: bytes) -> bytes | None:
-        """Text outside of quotes with one kind of line end and delimiters of one byte; None if lines are odd."""
+        """Text outside of quotes with LF as line end and delimiters of one byte; None if line ends differ."""
         if self._crlf:
             returns = count(text, b"\r")
             if returns != count(text, b"\n") or returns != text.count(b"\r\n"):
@@ -274,12 +237,12 @@ class Columns:
         elif b"\r" in text:
             return None
         if len(self._names) == 1 and (b"\n\n" in text or text.startswith(b"\n")):
-            return None  # a blank line; where there are more columns, it lacks delimiters
+            return None  # a blank line; with more columns, it lacks delimiters
         return text if self._between == self._delimiter else text.replace(self._delimiter, self._between)
 
     def _read(self, text: bytes, quote: str | None, *, nulls: bool) -> pl.DataFrame | None:
-        """What polars makes of *text*. A missing cell is a null; so are empty ones without quotes, if *nulls*."""
-        if text.startswith(_PACKED):  # which polars would unpack without being asked
+        """What polars makes of *text*. A missing cell is null; so is an empty one without quotes, if *nulls*."""
+        if text.startswith(_PACKED):  # polars would unpack it
             return None
         try:
             if len(self._names) == 1 and quote is None:  # polars drops a line that is one empty cell
@@ -299,7 +262,7 @@ class Columns:
 
 
 def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
-    """Finds cells in quotes, and a quote alone where it may not be."""
+    """Finds cells in quotes, and each quote that is not where it may be."""
     mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
     inside = b"[^%b]*(?:%b%b[^%b]*)*" % (mark, mark, mark, mark)
     return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))

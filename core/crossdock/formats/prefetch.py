@@ -1,4 +1,4 @@
-"""Several items worked on at once: polars works without the interpreter's lock."""
+"""A map that works ahead in threads: polars releases the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-_AT_ONCE = 2  # each is worked on by more than one core at times; more of them cost memory
+_THREADS = 2  # polars uses more cores itself; more threads cost memory
 
 
 def prefetched(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
-    """What *work* makes of each of *items*, in their order; what it or they raise is raised in its turn.
+    """The result of *work* for each of *items*, in order; an exception of either is raised after all results before it.
 
-    Threads work on some items that come next, while the caller is busy with what it was given.
+    Threads work on the next items while the caller uses the result it has.
     """
-    with ThreadPoolExecutor(_AT_ONCE, "ahead") as pool:
+    with ThreadPoolExecutor(_THREADS, "ahead") as pool:
 
-        def begun() -> Iterator[Future[R]]:
+        def submitted() -> Iterator[Future[R]]:
             try:
                 for item in items:
                     yield pool.submit(work, item)
-            except Exception as error:  # noqa: BLE001  it is raised again, once all before it is done
+            except Exception as error:  # noqa: BLE001  raised again after the results before it
                 failed = Future[R]()
                 failed.set_exception(error)
                 yield failed
 
-        more = begun()
-        coming = deque(islice(more, _AT_ONCE))
-        while coming:
-            result = coming.popleft().result()
-            coming.extend(islice(more, 1))
+        more = submitted()
+        ahead = deque(islice(more, _THREADS))
+        while ahead:
+            result = ahead.popleft().result()
+            ahead.extend(islice(more, 1))
             yield result

@@ -1,4 +1,4 @@
-"""Columns to delimited text, in the ways of most writers: quotes where they are needed, and around whole columns."""
+"""Frames to delimited text, as most writers quote it: where quotes are needed, and around whole columns."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import polars as pl
 
-_AT_ONCE = 16_384  # rows: a piece is some of them, for more than one core, and few calls
-_LOOKED_AT = 200  # rows that tell which columns are quoted
+_BATCH_ROWS = 16_384
+_SAMPLE_ROWS = 200  # rows that show which columns are quoted
 
 
 class _Comparing(BytesIO):
-    """Takes what is written as long as it goes on as *data* does, and keeps none of it."""
+    """Compares what is written with *data* and keeps none of it; `at` is -1 after the first difference."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -30,14 +30,7 @@ class _Comparing(BytesIO):
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """Writes the rows of one file.
-
-    Attributes:
-        names: The columns.
-        delimiter: One character.
-        quote: One character.
-        end: Of each line.
-    """
+    """Writes the rows of one file; delimiter and quote are one character each."""
 
     names: Sequence[str]
     delimiter: str
@@ -45,9 +38,9 @@ class RoundTrip:
     end: str
 
     def gives(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
-        """Whether *data* is *frame* with quotes around all cells of the columns *always*, and others that need them.
+        """Whether *data* is *frame* with quotes around the cells of the columns *always* and all that need quotes.
 
-        A null is an empty cell without quotes, an empty text one with them.
+        A null is an empty cell without quotes, an empty text one with quotes.
         """
         style: Literal["always", "necessary", "never"] = "always" if len(always) == len(self.names) else "necessary"
         if 0 < len(always) < len(self.names):
@@ -61,7 +54,7 @@ class RoundTrip:
             quote_char=self.quote,
             quote_style=style,
             line_terminator=self.end,
-            batch_size=_AT_ONCE,
+            batch_size=_BATCH_ROWS,
         )
         return comparing.at == len(data)
 
@@ -73,11 +66,11 @@ class RoundTrip:
         special = column.str.contains_any([self.quote, self.delimiter, "\n", "\r"])
         return pl.when(special | (column == "")).then(quoted).otherwise(column).alias(name)
 
-    def seen_in_quotes(self, data: bytes, frame: pl.DataFrame) -> list[str]:
-        """The columns of *data*, read as *frame*, with cells in quotes that need none, as the first rows tell."""
+    def quoted_columns(self, data: bytes, frame: pl.DataFrame) -> list[str]:
+        """The columns of *data*, read as *frame*, whose cells have quotes without need, judged by the first rows."""
         quote, found, at = self.quote.encode(), set[str](), 0
         special = (quote, self.delimiter.encode(), b"\n", b"\r")
-        for row in frame.head(_LOOKED_AT).iter_rows():
+        for row in frame.head(_SAMPLE_ROWS).iter_rows():
             for name, cell in zip(self.names, row, strict=True):
                 text = (cell or "").encode()
                 quoted = quote + text.replace(quote, quote * 2) + quote

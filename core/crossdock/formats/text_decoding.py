@@ -1,6 +1,6 @@
-"""Bytes in any encoding to UTF-8 pieces that begin and end where records do, in bounded memory.
+"""Bytes in any encoding to pieces of UTF-8 that begin and end where records do, in bounded memory.
 
-What comes as UTF-8 goes through as it is: whether it is UTF-8 is seen by whoever makes text of it (`as_text`).
+Input that is declared as UTF-8 is passed on unchecked; `as_text` checks it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from crossdock.errors import RefusedError
 from crossdock.formats.compression import Readable
 
 MAX_RECORD_BYTES = 16 << 20
-"""No honest record is longer; a quote that is never closed makes one of the rest of the file."""
+"""Of one record; a quote that is never closed makes one record of the rest of the file."""
 
 _DOS_END = b"\x1a"
 _WINDOW = 64 << 10
-_RARE = 32  # bytes for each one that is sought, on average, from which leaving it out is faster than counting
+_RARE = 32  # bytes for each mark, on average, from which `replace` finds marks faster than `count`
 _MARKS = {
     codecs.BOM_UTF8: ("utf-8", {"utf-8"}),
     codecs.BOM_UTF16_LE: ("utf-16", {"utf-16", "utf-16-le"}),
@@ -26,7 +26,7 @@ _MARKS = {
 
 
 class _DecodingError(Exception):
-    """Something that ends the reading behind what was read so far."""
+    """The stream cannot be decoded beyond what was read so far."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class _DecodingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NotText:
-    """A byte that is not UTF-8, and where it stands; the first column is 1."""
+    """A byte that is not UTF-8, and its place, from 1."""
 
     line: int
     column: int
@@ -48,9 +48,9 @@ class Piece:
     """Some whole records as UTF-8.
 
     Attributes:
-        line: The number of its first line in the file.
-        data: Never empty; only the last one may lack the line end.
-        ends: How many line ends it holds.
+        line: The number of its first line in the file, from 1.
+        data: Not empty; only the last piece may lack the line end.
+        ends: The number of line ends.
         last: Whether the file ends with it.
     """
 
@@ -61,9 +61,9 @@ class Piece:
 
 
 def pieces(stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int) -> Iterator[Piece]:
-    """Cut *stream* into pieces of about *chunk* bytes; the first one is the first record alone.
+    """Split *stream* into pieces of about *chunk* bytes; the first one is the first record alone.
 
-    Records are told by line ends outside of quotes; whether the quotes are right is for others to judge.
+    Records end at line ends outside of quotes; whether the quotes are right is not checked here.
 
     Raises:
         RefusedError: For bytes that are not in *encoding* and for endless records, after all records before them.
@@ -84,7 +84,7 @@ def pieces(stream: Readable, encoding: str, quote: str | None, *, name: str, chu
 
 
 def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
-    """What is before the last record of *piece*, and that record."""
+    """The part of *piece* before its last record, and that record."""
     end = _last_end(piece.data[:-1], quote.encode() if quote else None)
     if not end:
         return None, piece
@@ -94,7 +94,7 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
 
 
 def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
-    """*piece* in pieces of at most *size* bytes, where its records are not longer."""
+    """*piece* in pieces of at most *size* bytes, unless a record is longer."""
     mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
     while start < len(data):
         length, end = size, 0
@@ -108,7 +108,7 @@ def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
 
 
 def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
-    """*piece* as characters; only its records before the first byte that is not UTF-8, if there is one."""
+    """The text of *piece*, up to the record with the first byte that is not UTF-8, if there is one."""
     try:
         return piece.data.decode(), None
     except UnicodeDecodeError as error:
@@ -121,7 +121,7 @@ def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
 def records_at(
     stream: Readable, encoding: str, quote: str | None, lines: Iterator[int], *, name: str, chunk: int
 ) -> Iterator[bytes]:
-    """The records that begin at *lines*, ascending, of a stream that `pieces` has read to its end; with line ends."""
+    """The records that begin at *lines* (ascending), with line ends, of a stream that `pieces` has read to its end."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
     for first, found in _lines(_decoded(stream, codecs.lookup(encoding).name, name, chunk)):
@@ -133,14 +133,14 @@ def records_at(
             begun.append(line)
             quotes += line.count(mark) if mark else 0
             place += 1
-            if quotes % 2 == 0:  # else this line end is inside of them
+            if quotes % 2 == 0:  # else this line end is inside of quotes
                 yield b"".join(begun)
                 begun, quotes, number = [], 0, next(lines, None)
                 place = place if number is None else number - first
 
 
 def _lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """The lines of *blocks*, with their ends, many at a time; and the number of the first of them."""
+    """The lines of *blocks* with their ends, many at a time, and the number of the first of them."""
     rest, number = b"", 1
     for block in blocks:
         found = (rest + block).splitlines(keepends=True)
@@ -166,8 +166,8 @@ def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Pi
             rest += left
             if len(rest) > MAX_RECORD_BYTES:
                 yield Piece(line, rest, rest.count(b"\n"))
-                message = f"a record of more than {MAX_RECORD_BYTES:,} bytes ends here or never"
-                raise _DecodingError(message, "Are quote and encoding the declared ones, and is it text?")
+                message = f"a record of more than {MAX_RECORD_BYTES:,} bytes"
+                raise _DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
     except _DecodingError as error:
         line += rest.count(b"\n")
         raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint) from error
@@ -176,7 +176,7 @@ def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Pi
 
 
 def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
-    """Behind the first line end that is outside of quotes, of which *quotes* came before; 0 if there is none."""
+    """The index after the first line end outside of quotes, of which *quotes* came before; 0 if there is none."""
     start = end = 0
     while end := data.find(b"\n", end) + 1:
         quotes += data.count(quote, start, end) if quote else 0
@@ -187,7 +187,7 @@ def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
 
 
 def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
-    """Behind the last line end that is outside of quotes, of which *quotes* came before; 0 if there is none."""
+    """The index after the last line end outside of quotes, of which *quotes* came before; 0 if there is none."""
     size = len(data)
     if quote is None:
         return data.rfind(b"\n") + 1
@@ -202,7 +202,7 @@ def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
 
 
 def count(data: bytes, mark: bytes) -> int:
-    """How often the one byte *mark* stands in *data*: `bytes.count` looks at each byte, `bytes.replace` at many."""
+    """The number of the byte *mark* in *data*; `bytes.replace` skips bytes that `bytes.count` looks at one by one."""
     if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
         return data.count(mark)
     windows = (data[start : start + _WINDOW] for start in range(0, len(data), _WINDOW))
@@ -219,7 +219,7 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
         return
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     offset = 0
-    if encoding != "utf-16":  # that codec wants to see the mark, the others would take it for text
+    if encoding != "utf-16":  # its codec needs the mark, the others would return it as text
         offset, head = len(mark), head[len(mark) :]
     raw, final = head, False
     while not final:
@@ -241,7 +241,7 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
 
 
 def _blocks(text: str, size: int) -> Iterator[bytes]:
-    """*text* as UTF-8, which may be three times as long as it was in its encoding, *size* bytes at a time."""
+    """*text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
     data = text.encode()
     for start in range(0, len(data), size):
         yield data[start : start + size]
@@ -252,11 +252,8 @@ def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
     for mark, (declare, allowed) in _MARKS.items():
         if head.startswith(mark):
             if encoding not in allowed:
-                raise RefusedError(
-                    f"the file begins with the byte order mark of {declare}, but {encoding} is declared",
-                    where=f"{name}:1",
-                    hint=f"Declare encoding: {declare}",
-                )
+                message = f"the file begins with the byte order mark of {declare}, but {encoding} is declared"
+                raise RefusedError(message, where=f"{name}:1", hint=f"Declare encoding: {declare}")
             return mark
     if encoding == "utf-16" and head:
         hint = "Declare encoding: utf-16-le (what Windows writes) or utf-16-be."

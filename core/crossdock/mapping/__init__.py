@@ -1,1 +1,1 @@
-"""Record -> draft: pure functions without I/O, clock or settings, and their declarative form for config files."""
+"""Record -> draft: pure functions without I/O, clock or settings, and their form in config files."""

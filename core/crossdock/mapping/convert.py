@@ -1,4 +1,4 @@
-"""Text -> values, exact and strict; every failure is a dead letter that names the column, never the cell's content."""
+"""Text -> values, exact and strict; a failure is a dead letter with the column, never the cell's content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crossdock.errors import RecordError
 
 Row = Mapping[str, str | None]
 
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,4})?")  # \d would take digits of every script
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,4})?")  # \d would match digits of every script
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
 
 
@@ -33,11 +33,10 @@ def decimal(row: Row, column: str, *, decimal_mark: str = ".") -> Decimal:
     value = text(row, column)
     plain = value if decimal_mark == "." else value.translate(str.maketrans(f"{decimal_mark}.", f".{decimal_mark}"))
     if not _DECIMAL.fullmatch(plain):
-        raise RecordError(
-            "bad_value",
-            f"is no plain decimal with mark {decimal_mark!r} (no thousands marks, at most 15 and 4 digits)",
-            pointer=column,
+        message = (
+            f"is not a decimal number with mark {decimal_mark!r}, without thousands marks, at most 15 and 4 digits"
         )
+        raise RecordError("bad_value", message, pointer=column)
     return Decimal(plain)
 
 
@@ -45,7 +44,7 @@ def integer(row: Row, column: str) -> int:
     """A whole number of at most 15 digits."""
     value = text(row, column)
     if not _INTEGER.fullmatch(value):
-        raise RecordError("bad_value", "is no whole number", pointer=column)
+        raise RecordError("bad_value", "is not a whole number", pointer=column)
     return int(value)
 
 
@@ -55,10 +54,10 @@ def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
 
 
 def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timezone: str | None = None) -> datetime:
-    """An instant in UTC. Text without an offset needs *timezone*, the IANA zone its writer lives in.
+    """An instant in UTC. Text without an offset needs *timezone*, the IANA zone of its writer.
 
     Raises:
-        RecordError: Also where UTC has another year than 1 to 9999, as of ``9999-12-31 23:59:59`` in New York.
+        RecordError: Also outside of the years 1 to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
     """
     moment = _moment(row, column, layout)
     if moment.tzinfo is None:
@@ -68,11 +67,11 @@ def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timez
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise RecordError("bad_value", "lies outside of the years 1 to 9999 in UTC", pointer=column) from None
+        raise RecordError("bad_value", "is outside of the years 1 to 9999 in UTC", pointer=column) from None
 
 
 def boolean(row: Row, column: str, *, true: str, false: str) -> bool:
-    """One of two declared words."""
+    """One of two declared texts."""
     value = text(row, column)
     if value not in {true, false}:
         raise RecordError("bad_value", f"is neither {true!r} nor {false!r}", pointer=column)
@@ -83,4 +82,4 @@ def _moment(row: Row, column: str, layout: str) -> datetime:
     try:
         return datetime.strptime(text(row, column), layout)  # noqa: DTZ007  the caller knows the zone
     except ValueError:
-        raise RecordError("bad_value", f"is no date written as {layout!r}", pointer=column) from None
+        raise RecordError("bad_value", f"is not a date in the format {layout!r}", pointer=column) from None

@@ -1,6 +1,6 @@
-"""Mappings written in a config file: each form is one model, compiled once to a function of a record.
+"""Mappings written in a config file: each form is one model, compiled once to a function of a row.
 
-They are built on the functions that mapping code uses (`crossdock.mapping.convert`).
+They use the same functions as mapping code (`crossdock.mapping.convert`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from crossdock.records import Record, key_text
 from crossdock.resources import Reference, ResourceName
 from crossdock.scheduling.time_zones import zone_name
 
-Value = Callable[[Row], Any]  # None means: leave the member out
+Value = Callable[[Row], Any]  # None leaves the member out
 
 _HOLE = re.compile(r"\{([^{}]+)\}")
 
 
 def _date_format(layout: str) -> str:
     if "%" not in layout:
-        raise ValueError("is no date format; it is written like %Y-%m-%d")
+        raise ValueError("is not a date format such as %Y-%m-%d")
     try:
         datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
-    except (ValueError, TypeError, LookupError, re.error):  # strptime builds a regular expression of it
-        raise ValueError(f"{layout!r} is not a date format that can be read; each part, such as %Y, once") from None
+    except (ValueError, TypeError, LookupError, re.error):  # strptime compiles it to a regular expression
+        raise ValueError(f"{layout!r} is not a date format that can be read; use each part, such as %Y, once") from None
     return layout
 
 
@@ -52,14 +52,14 @@ class FromColumn(ConfigModel):
     from_: Annotated[str, Field(alias="from")]
     as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
     format: Annotated[str, Field(max_length=100), AfterValidator(_date_format)] | None = None
-    """How a date or instant is written, in strptime's terms."""
+    """The format of a date or instant, as for strptime."""
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
-    """IANA zone of an instant without offset."""
+    """IANA time zone of an instant without offset."""
     decimal_mark: Literal[".", ","] = "."
     true_text: str = "true"
     false_text: str = "false"
     empty: Texts | None = None
-    """A text, or several, that also mean nothing is there, such as 00000000."""
+    """Texts that count as empty too, such as 00000000."""
 
     def compile(self) -> Value:
         column, read = self.from_, self._reader()
@@ -95,7 +95,7 @@ class FromColumn(ConfigModel):
 
 
 class Const(ConfigModel):
-    """Always the same value."""
+    """A fixed value."""
 
     const: StrictStr | StrictBool | StrictInt | Annotated[Decimal, Strict()]
 
@@ -122,12 +122,12 @@ class Template(ConfigModel):
 
 
 class RefTo(ConfigModel):
-    """Another record, by its key columns. Empty key columns leave the member out."""
+    """A reference to another record by its key columns. If all are empty, the member is left out."""
 
     ref: ResourceName
     key: str | tuple[str, ...]
     namespace: Name | None = None
-    """Where that key is unique; the connection's own namespace without it."""
+    """The namespace of that key; default: the connection's."""
 
     def compile(self) -> Value:
         names = tuple(self.columns())
@@ -152,19 +152,18 @@ def _form(value: Any) -> str | None:
     return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), None)
 
 
-Simple = Annotated[
+_Single = (
     Annotated[str, Tag("column")]
     | Annotated[FromColumn, Tag("from")]
     | Annotated[Const, Tag("const")]
     | Annotated[Template, Tag("template")]
     | Annotated[RefTo, Tag("ref")]
-    | Annotated["Nested", Tag("object")],
-    Discriminator(_form),
-]
+)
+Simple = Annotated[_Single | Annotated["Nested", Tag("object")], Discriminator(_form)]
 
 
 class Nested(ConfigModel):
-    """An object of members, such as an address; left out where all of them are."""
+    """An object of members, such as an address; left out where all members are."""
 
     object: Mapping[str, Simple]
 
@@ -177,29 +176,15 @@ class Nested(ConfigModel):
 
 
 class Each(ConfigModel):
-    """One object for every row of a grouped record, in the order of the rows."""
+    """One object for each row of a grouped record, in the order of the rows."""
 
     each: Mapping[str, Simple]
 
 
-Form = Annotated[
-    Annotated[str, Tag("column")]
-    | Annotated[FromColumn, Tag("from")]
-    | Annotated[Const, Tag("const")]
-    | Annotated[Template, Tag("template")]
-    | Annotated[RefTo, Tag("ref")]
-    | Annotated[Nested, Tag("object")]
-    | Annotated[Each, Tag("each")],
-    Discriminator(_form),
-]
+Form = Annotated[_Single | Annotated[Nested, Tag("object")] | Annotated[Each, Tag("each")], Discriminator(_form)]
 _FORMS: dict[type[ConfigModel], str] = {
-    FromColumn: "from",
-    Const: "const",
-    Template: "template",
-    RefTo: "ref",
-    Nested: "object",
-    Each: "each",
-}
+    FromColumn: "from", Const: "const", Template: "template", RefTo: "ref", Nested: "object", Each: "each",
+}  # fmt: skip
 
 
 def _compile(form: Any) -> Value:
@@ -230,12 +215,12 @@ class RecordMap:
     """A compiled ``map:`` section.
 
     Args:
-        forms: Member name on the wire -> how it is made.
+        forms: How each member is made, by its name on the wire.
     """
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
-        self._single = _members({name: form for name, form in forms.items() if not isinstance(form, Each)})
-        self._agreeing = tuple(_columns({n: f for n, f in forms.items() if not isinstance(f, Each)}))
+        single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
+        self._single, self._agreeing = _members(single), tuple(_columns(single))
         self._each = [(name, _members(form.each)) for name, form in forms.items() if isinstance(form, Each)]
         self.columns = tuple(dict.fromkeys(_columns(forms)))
 
@@ -250,9 +235,8 @@ class RecordMap:
             first = record.row[column]
             for number, row in enumerate(record.rows):
                 if row[column] != first:
-                    raise RecordError("rows_disagree", "differs between the rows of one record", pointer=column).at(
-                        record.lines[number]
-                    )
+                    error = RecordError("rows_disagree", "differs between the rows of one record", pointer=column)
+                    raise error.at(record.lines[number])
         for name, build in self._each:
             members[name] = [self._located(record, number, build) for number in range(len(record.rows))]
         return members

@@ -1,4 +1,4 @@
-"""Small named repairs of columns, and filters of rows: data, not a little language. Both run in columns.
+"""Repairs of columns and filters of rows, declared as data and applied to whole columns.
 
 Repairs come before key, filters and fingerprint, so that all of them see the same text.
 """
@@ -15,25 +15,22 @@ from crossdock.config_file import ConfigModel
 
 
 class Repair(ConfigModel):
-    """What is done to the text of one column, in the order of these fields."""
+    """Changes to the text of one column, in the order of these fields."""
 
     strip: Literal["both", "left", "right"] | None = None
-    """White space taken off."""
+    """Remove white space."""
     strip_prefix: str | None = None
-    """Taken off once where the text begins with it."""
+    """Removed once where the text begins with it."""
     strip_suffix: str | None = None
-    """Taken off once where the text ends with it."""
+    """Removed once where the text ends with it."""
     null: str | None = None
-    """A word that means nothing is there, such as NULL; the cell becomes empty."""
+    """A text that means empty, such as NULL; the cell becomes empty."""
 
     def expression(self, column: str) -> pl.Expr:
         text = pl.col(column)
         if self.strip:
-            text = {
-                "both": text.str.strip_chars,
-                "left": text.str.strip_chars_start,
-                "right": text.str.strip_chars_end,
-            }[self.strip]()
+            ways = {"both": text.str.strip_chars, "left": text.str.strip_chars_start, "right": text.str.strip_chars_end}
+            text = ways[self.strip]()
         if self.strip_prefix:
             text = text.str.strip_prefix(self.strip_prefix)
         if self.strip_suffix:
@@ -44,7 +41,7 @@ class Repair(ConfigModel):
 
 
 class Filter(ConfigModel):
-    """Rows to leave out: those whose *field* meets the one condition given."""
+    """Rows to leave out: those whose *field* meets the one given condition."""
 
     field: str
     equals: str | None = None
@@ -56,15 +53,13 @@ class Filter(ConfigModel):
 
     @model_validator(mode="after")
     def _one_condition(self) -> Self:
-        if sum(value is not None for value in self._conditions()) != 1:
+        conditions = self.equals, self.one_of, self.starts_with, self.ends_with, self.empty
+        if sum(value is not None for value in conditions) != 1:
             raise ValueError("give one of equals, one_of, starts_with, ends_with, empty")
         return self
 
-    def _conditions(self) -> tuple[object, ...]:
-        return self.equals, self.one_of, self.starts_with, self.ends_with, self.empty
-
     def expression(self) -> pl.Expr:
-        """True where the row is left out; never null."""
+        """True for rows to leave out; never null."""
         text = pl.col(self.field).fill_null("")
         if self.equals is not None:
             return text == self.equals
@@ -78,7 +73,7 @@ class Filter(ConfigModel):
 
 
 def first_match(filters: Mapping[str, Filter]) -> pl.Expr:
-    """The name of the first filter that matches a row, null for rows that stay."""
+    """The name of the first filter that matches a row; null for rows that stay."""
     chain: pl.Expr = pl.lit(None, dtype=pl.String)
     for name, condition in reversed(list(filters.items())):
         chain = pl.when(condition.expression()).then(pl.lit(name)).otherwise(chain)

@@ -1,1 +1,1 @@
-"""Messages about runs to people (mail) and programs (webhooks)."""
+"""Notifications about scheduled runs: mail for people, webhooks for programs."""

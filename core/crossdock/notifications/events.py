@@ -1,4 +1,4 @@
-"""What a person is told of a night: which events are worth it, and the words, short enough for a phone."""
+"""Events of scheduled runs that are worth a notification, and the messages about them."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from uuid import uuid4
 from crossdock.printable import printable
 from crossdock.scheduling.times_and_durations import in_words
 
-Kind = Literal["failed", "late", "degraded", "recovered"]
+Kind = Literal["failed", "degraded", "recovered", "late"]
 Status = Literal["done", "incomplete", "failed", "skipped"]
-GRAVEST_FIRST: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
+BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
-_LONGEST_JOB, _LONGEST_LINE, _MOST_LINES = 40, 200, 4
-_UNWELL = {"incomplete", "failed"}
-_ENDED = {"done": "is done", "incomplete": "did not finish", "failed": "failed", "skipped": "was skipped"}
+_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES = 40, 200, 4
+_UNSUCCESSFUL = {"incomplete", "failed"}
+_OUTCOMES = {"done": "completed", "incomplete": "did not finish", "failed": "failed", "skipped": "was skipped"}
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRunEnded:
-    """A run of a job has ended, or was skipped.
+    """A run of a job ended or was skipped.
 
     Attributes:
-        due: When it was due, aware; None for a run by hand. Shown in its own zone.
-        run_id: None where nothing was begun.
-        degraded: It is done, but something was rejected, waits or is in doubt.
-        error: Why it is not done, without secrets and personal data.
-        previous: How the night before ended; None if there was none. Where nights were skipped, the last that was
-            not, or a recovery after them goes unnoticed.
+        due: When it was due, aware; None for a manual run. Shown in its own time zone.
+        run_id: None if no run was started.
+        degraded: The run completed, but records were rejected, are waiting or are in doubt.
+        error: Why it did not complete, without secrets and personal data.
+        previous: Status of the previous run that was not skipped; None if there is none.
     """
 
     job: str
@@ -48,7 +47,7 @@ class ScheduledRunEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunOverdue:
-    """A night is expected to end after the time that it is wanted by; both aware, and shown in their own zones."""
+    """A run is expected to end after its deadline; both times are aware and shown in their own time zone."""
 
     job: str
     business_date: date
@@ -60,72 +59,67 @@ Event = ScheduledRunEnded | RunOverdue
 
 
 def kinds(event: Event) -> set[Kind]:
-    """What *event* is, of what a person can ask to be told; nothing for a good night after a good one.
-
-    A run that did not finish counts as failed. A skipped one is what the schedule asked for, and nothing.
-    """
+    """The kinds that *event* has; empty for a successful run after a successful one, and for a skipped run."""
     if isinstance(event, RunOverdue):
         return {"late"}
-    if event.status in _UNWELL:
+    if event.status in _UNSUCCESSFUL:
         return {"failed"}
     found: set[Kind] = set()
     if event.status == "done" and event.degraded:
         found.add("degraded")
-    if event.status == "done" and event.previous in _UNWELL:
+    if event.status == "done" and event.previous in _UNSUCCESSFUL:
         found.add("recovered")
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One notification, in words for people and as data for programs.
+    """One notification, as text and as data.
 
     Attributes:
-        id: The same however often it is sent, and never that of another.
-        at: When it was made.
+        id: Unique, and the same for every attempt to send it.
         subject: One line.
-        lines: The text, one fact each.
-        payload: What `crossdock.exact_json` writes.
+        lines: The text, one fact per line.
+        payload: JSON for `crossdock.exact_json`.
     """
 
     id: str
-    at: datetime
     subject: str
     lines: tuple[str, ...]
     payload: dict[str, Any]
 
 
-def notice(event: Event, wanted: Collection[Kind], at: datetime) -> Message:
-    """What to tell of *event*, which is of the *wanted* kinds."""
-    told = [kind for kind in GRAVEST_FIRST if kind in wanted]
-    job, what = _cut(printable(event.job), _LONGEST_JOB), _verdict(event)
-    lines = (f"{job} of {event.business_date} {what}.", *_facts(event))
-    data = {"kinds": told, "job": printable(event.job), "business_date": event.business_date, **_data(event)}
-    payload = {"type": f"night.{told[0]}", "timestamp": at, "text": "\n".join(lines), "data": data}
-    return Message(f"msg_{uuid4().hex}", at, f"{job} {what}, {event.business_date}", lines, payload)
+def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
+    """The message about *event*, which has the *selected* kinds."""
+    ordered = [kind for kind in BY_SEVERITY if kind in selected]
+    job, outcome = _shortened(printable(event.job), _MAX_JOB), _outcome(event)
+    lines = (f"Job {job} {outcome} for {event.business_date}.", *_facts(event))
+    data = {"kinds": ordered, "job": printable(event.job), "business_date": event.business_date, **_data(event)}
+    payload = {"type": f"night.{ordered[0]}", "timestamp": at, "text": "\n".join(lines), "data": data}
+    return Message(f"msg_{uuid4().hex}", f"{job} {outcome} ({event.business_date})", lines, payload)
 
 
-def _verdict(event: Event) -> str:
+def _outcome(event: Event) -> str:
     if isinstance(event, RunOverdue):
-        return "will be late"
-    verdict = "is well again" if "recovered" in kinds(event) else _ENDED[event.status]
-    return f"{verdict}, with open records" if "degraded" in kinds(event) else verdict
+        return "is running late"
+    outcome = "recovered" if "recovered" in kinds(event) else _OUTCOMES[event.status]
+    return f"{outcome} with open records" if "degraded" in kinds(event) else outcome
 
 
 def _facts(event: Event) -> Iterator[str]:
     if isinstance(event, RunOverdue):
-        yield f"Expected end: {_moment(event.expected_end)}"
-        yield f"Wanted by: {_moment(event.done_by)}"
+        yield f"Expected end: {_local_time(event.expected_end)}"
+        yield f"Deadline: {_local_time(event.done_by)}"
         return
     yield from _error_lines(event.error)
     if event.due is not None:
-        yield f"Due: {_moment(event.due)}"
-    yield f"Took: {in_words(event.seconds)}"
+        yield f"Due: {_local_time(event.due)}"
+    yield f"Duration: {in_words(event.seconds)}"
     yield f"Requests: {event.requests:,}"
     if event.previous is not None:
-        yield f"Night before: {event.previous}"
+        yield f"Previous run: {event.previous}"
     if event.run_id is not None:
-        yield f"See: crossdock show {event.run_id}"
+        yield f"Details: crossdock show {event.run_id}"
 
 
 def _data(event: Event) -> dict[str, Any]:
@@ -144,14 +138,14 @@ def _data(event: Event) -> dict[str, Any]:
 
 
 def _error_lines(error: str | None) -> list[str]:
-    """The error's own sentence and its hint; a longer one is read where the run is shown."""
-    lines = [_cut(printable(line.strip()), _LONGEST_LINE) for line in (error or "").split("\n") if line.strip()]
-    return lines if len(lines) <= _MOST_LINES else [*lines[:_MOST_LINES], "..."]
+    """The first lines of *error*: its message and hint. `crossdock show` prints all of it."""
+    lines = [_shortened(printable(line.strip()), _MAX_LINE) for line in (error or "").split("\n") if line.strip()]
+    return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
-def _moment(instant: datetime) -> str:
+def _local_time(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M} {instant.tzname()}"

@@ -1,65 +1,61 @@
-"""Telling people and programs how a night went. A notification that fails never fails the night."""
+"""Sends notifications about scheduled runs. A failed notification never fails the run."""
 
 from __future__ import annotations
 
 import ssl
 import threading
 import time
-from typing import Annotated, Literal, Self
+from functools import partial
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from crossdock.clock import Clock
 from crossdock.config_file import ConfigModel, Document
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
-from crossdock.notifications.events import Event, Message, RunOverdue, ScheduledRunEnded, kinds, notice
+from crossdock.notifications.events import Event, Kind, Message, compose, kinds
 from crossdock.notifications.mail import Email, MailChannel
 from crossdock.notifications.webhook import Webhook, WebhookChannel
-
-__all__ = ["Event", "Notifier", "NotifyConfig", "RunOverdue", "ScheduledRunEnded", "kinds", "notify_config"]
 
 Channel = WebhookChannel | MailChannel
 ATTEMPT_S = 10.0
 
 
 class NotifyConfig(ConfigModel):
-    """Whom to tell how a night went."""
+    """Who is notified about scheduled runs, and when."""
 
-    when: Annotated[tuple[Literal["failed", "degraded", "recovered", "late"], ...], Field(min_length=1)] = (
-        "failed",
-        "degraded",
-        "recovered",
-    )
-    """What is worth a message: ``failed`` (not done to its end), ``degraded`` (done, but something was rejected, waits
-    or is in doubt), ``recovered`` (done after one that was not), ``late`` (expected to end after ``done_by``)."""
+    when: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("failed", "degraded", "recovered")
+    """Events to notify about: ``failed`` (the run did not complete), ``degraded`` (it completed, but records were
+    rejected, are waiting or are in doubt), ``recovered`` (it completed after a run that did not), ``late`` (it is
+    expected to end after ``done_by``)."""
     webhook: Webhook | None = None
-    """A program to post to."""
+    """Webhook to post to."""
     email: Email | None = None
-    """People to mail to."""
+    """Mail to send."""
 
     @model_validator(mode="after")
-    def _tells_somebody(self) -> Self:
+    def _has_channel(self) -> Self:
         if self.webhook is None and self.email is None:
             raise ValueError("needs a webhook or an email, or leave notify out")
         return self
 
 
 def notify_config(document: Document) -> NotifyConfig | None:
-    """The section ``notify`` of a config file, None without one.
+    """The section ``notify`` of a config file; None without one.
 
     Raises:
         ConfigError: With every finding and its place in the file.
     """
-    facts = document.data.get("notify")
-    return document.check(NotifyConfig, facts, ("notify",)) if facts is not None else None
+    section = document.data.get("notify")
+    return document.check(NotifyConfig, section, ("notify",)) if section is not None else None
 
 
 class Notifier:
-    """Tells what a `NotifyConfig` asks for. Secrets are read again for each message, so they can be changed.
+    """Sends the notifications that a `NotifyConfig` selects. Secrets are read for each message, so they can be rotated.
 
     Args:
-        tls: What is trusted to be the receiver; the system's certificates without it.
-        attempt_s: Bound of one attempt. There are two at most, and `tell` takes two and a half times as long at most.
+        tls: Verifies the receivers; None for the system's certificates.
+        attempt_s: Time limit of one attempt. There are at most two per channel.
 
     Raises:
         ConfigError: If a secret cannot be read or used.
@@ -79,53 +75,46 @@ class Notifier:
             channel.check()
 
     def tell(self, event: Event) -> list[str]:
-        """Send what is worth a message, over all channels at once, and say what failed: a sentence for each channel."""
-        wanted = kinds(event) & self._when
-        if not wanted:
+        """Send *event* on all channels at once if it is selected, within 2.5 times *attempt_s*.
+
+        Returns:
+            One sentence per channel that failed.
+        """
+        selected = kinds(event) & self._when
+        if not selected:
             return []
-        told = notice(event, wanted, self._clock.now())
-        ends = time.monotonic() + 2.5 * self._attempt_s
-        tellings = [_Delivery(channel, told, self._clock, self._attempt_s, ends) for channel in self._channels]
-        for telling in tellings:
-            telling.start()
-        for telling in tellings:
-            telling.join(max(0.0, ends - time.monotonic()))
-        return [failure for telling in tellings if (failure := telling.failure)]
+        message = compose(event, selected, self._clock.now())
+        deadline = time.monotonic() + 2.5 * self._attempt_s
+        failures = {channel.name: f"{channel.name} did not answer in time" for channel in self._channels}
+        threads = []
+        for channel in self._channels:  # in threads, since nothing else bounds a DNS lookup
+            task = partial(self._deliver, channel, message, deadline, failures)
+            threads.append(threading.Thread(target=task, name="notification", daemon=True))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return list(failures.values())
 
-
-class _Delivery(threading.Thread):
-    """One notice on its way over one channel; a thread, since nothing else bounds a look-up in the DNS.
-
-    Attributes:
-        failure: A sentence; None once the notice is delivered.
-    """
-
-    def __init__(self, channel: Channel, told: Message, clock: Clock, attempt_s: float, ends: float) -> None:
-        super().__init__(name="notification", daemon=True)
-        self._channel, self._told, self._clock = channel, told, clock
-        self._attempt_s, self._ends = attempt_s, ends
-        self.failure: str | None = f"{channel.name} did not answer in time"
-
-    def run(self) -> None:
-        name = self._channel.name
+    def _deliver(self, channel: Channel, message: Message, deadline: float, failures: dict[str, str]) -> None:
+        """Send *message* and remove the channel's entry from *failures*, or replace it."""
+        name = channel.name
         try:
-            self._try_twice()
-            self.failure = None
+            self._send_with_retry(channel, message, deadline)
+            del failures[name]
         except ConfigError as error:
-            self.failure = f"{name} cannot be told: {error.message}"
+            failures[name] = f"{name} cannot be used: {error.message}"
         except CrossdockError as error:
-            self.failure = f"{name} {error.message}"
-        except Exception as error:  # noqa: BLE001  a mistake here must not cost a night; its text may hold anything
-            self.failure = f"{name} could not be told: {type(error).__name__}"
+            failures[name] = f"{name} {error.message}"
+        except Exception as error:  # noqa: BLE001  a defect here must not fail the run; its text may quote anything
+            failures[name] = f"{name} failed: {type(error).__name__}"
 
-    def _try_twice(self) -> None:
+    def _send_with_retry(self, channel: Channel, message: Message, deadline: float) -> None:
+        send = partial(channel.send, message, within_s=self._attempt_s)
         try:
-            self._try()
+            send(at=self._clock.now())
         except UnavailableError:
             self._clock.sleep(self._attempt_s / 5)
-            if time.monotonic() >= self._ends:
+            if time.monotonic() >= deadline:
                 raise
-            self._try()
-
-    def _try(self) -> None:
-        self._channel.send(self._told, at=self._clock.now(), within_s=self._attempt_s)
+            send(at=self._clock.now())

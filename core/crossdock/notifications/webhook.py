@@ -1,4 +1,4 @@
-"""Telling a program: JSON by POST, signed as Standard Webhooks 1.0.0 has it where there is a secret."""
+"""Webhook notifications: JSON by POST, signed as in Standard Webhooks 1.0.0 if there is a secret."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 import ssl
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,8 +22,8 @@ from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
 from crossdock.transport.http_client import HttpClient
 
-_MAY_PASS = {408, 425, 429}
-_A_KEY = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"
+_TEMPORARY = {408, 425, 429}
+_KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"
 
 
 def _url(value: Any, info: ValidationInfo) -> str | Secret:
@@ -33,7 +34,7 @@ def _url(value: Any, info: ValidationInfo) -> str | Secret:
     if value.startswith(("env:", "file:")) and not value.endswith(":"):
         return Secret(value, info.context["folder"] if info.context else Path())
     if asks_with_secret(value):
-        raise ValueError("must not hold a secret: refer to the whole address by env:NAME or file:PATH")
+        raise ValueError("must not contain a secret: refer to the whole address by env:NAME or file:PATH")
     return web_address(value)
 
 
@@ -43,20 +44,20 @@ Url = Annotated[
 
 
 class Webhook(ConfigModel):
-    """A program that wants to be told."""
+    """A webhook to post to."""
 
     url: Url
-    """Where to post to: https, or http on this machine. An address that is itself a secret, as those of chat
-    channels are, is referred to by ``env:NAME`` or ``file:PATH``."""
+    """The address: https, or http on this machine. Refer to an address that is itself a secret, as those of chat
+    channels are, by ``env:NAME`` or ``file:PATH``."""
     secret: SecretRef | None = None
-    """The key to sign with: ``whsec_`` and the base64 of 24 to 64 bytes. Nothing is signed without it."""
+    """The signing key: ``whsec_`` and the base64 of 24 to 64 bytes. Without it, requests are not signed."""
 
 
 class WebhookChannel:
-    """Posts notices to a `Webhook`.
+    """Posts messages to a `Webhook`.
 
     Args:
-        tls: What https trusts; the system's certificates without it.
+        tls: Verifies the receiver; None for the system's certificates.
     """
 
     def __init__(self, webhook: Webhook, tls: ssl.SSLContext | None = None) -> None:
@@ -65,7 +66,7 @@ class WebhookChannel:
         self.name = f"the webhook {url.reference}" if isinstance(url, Secret) else f"the webhook {urlsplit(url).netloc}"
 
     def check(self) -> None:
-        """Look at the secrets.
+        """Check the secrets.
 
         Raises:
             ConfigError: If one cannot be read or used.
@@ -73,35 +74,30 @@ class WebhookChannel:
         self._address()
         self._key()
 
-    def send(self, told: Message, *, at: datetime, within_s: float) -> None:
-        """Post once.
+    def send(self, message: Message, *, at: datetime, within_s: float) -> None:
+        """Make one attempt.
 
         Args:
-            at: The time of this attempt.
+            at: Time of the attempt.
 
         Raises:
             ConfigError: See `check`.
-            UnavailableError: If it was not taken now, and may be later.
-            RemoteError: If it was not taken, and will not be.
+            UnavailableError: A temporary failure.
+            RemoteError: A permanent failure.
         """
-        address, key, body = urlsplit(self._address()), self._key(), exact_json.dumps(told.payload)
-        headers = {"content-type": "application/json", "webhook-id": told.id, "webhook-timestamp": _seconds(at)}
+        address, key, body = urlsplit(self._address()), self._key(), exact_json.dumps(message.payload)
+        timestamp = str(int(at.timestamp()))
+        headers = {"content-type": "application/json", "webhook-id": message.id, "webhook-timestamp": timestamp}
         if key is not None:
-            headers["webhook-signature"] = signature(key, told.id, _seconds(at), body)
-        client = HttpClient(
-            f"{address.scheme}://{address.netloc}",
-            headers=headers,
-            connect_timeout_s=within_s,
-            read_timeout_s=within_s,
-            total_timeout_s=within_s,
-            tls=self._tls,
-        )
+            headers["webhook-signature"] = signature(key, message.id, timestamp, body)
+        origin = f"{address.scheme}://{address.netloc}"
         path = (address.path or "/") + (f"?{address.query}" if address.query else "")
-        try:
+        client = HttpClient(
+            origin, headers=headers, connect_timeout_s=within_s, total_timeout_s=within_s, tls=self._tls
+        )
+        with closing(client):
             status = client.send("POST", path, body=body).status
-        finally:
-            client.close()
-        if status >= 500 or status in _MAY_PASS:
+        if status >= 500 or status in _TEMPORARY:
             raise UnavailableError(f"answered {status}")
         if not 200 <= status < 300:
             raise RemoteError(f"answered {status}")
@@ -124,7 +120,7 @@ class WebhookChannel:
         except (binascii.Error, ValueError):
             key = b""
         if not 24 <= len(key) <= 64:
-            raise ConfigError(f"{secret.reference} is no key to sign with", hint=_A_KEY)
+            raise ConfigError(f"{secret.reference} is not a signing key", hint=_KEY_HINT)
         return key
 
 
@@ -132,7 +128,3 @@ def signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
     """The ``webhook-signature`` of a message: HMAC-SHA256 over id, timestamp and body."""
     signed = b".".join((message_id.encode(), timestamp.encode(), body))
     return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"
-
-
-def _seconds(at: datetime) -> str:
-    return str(int(at.timestamp()))

@@ -1,1 +1,1 @@
-"""What monitoring systems read: health, metrics and traces."""
+"""Health, metrics and traces for monitoring systems."""

@@ -1,4 +1,4 @@
-"""Where machines ask how the scheduler is: alive, ready, and in numbers."""
+"""The scheduler's HTTP server for monitoring: liveness, readiness and metrics."""
 
 from __future__ import annotations
 
@@ -16,45 +16,43 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crossdock import serving
 from crossdock.errors import ConfigError
-from crossdock.observability.exposition import MEDIA_TYPE, exposition
 from crossdock.observability.metrics import Metrics
 from crossdock.serving import ConnectionLimits, ServerNames, problem
 
-__all__ = ["Metrics", "app", "serve"]
-
 _STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 1
-# Its connections are open files of the scheduler's process, which a run may need under a low `ulimit -n`. asyncio
-# accepts as many as its backlog at once, before the first is counted; others wait in the kernel's queue at no cost.
+# Connections are open files of the scheduler's process, which runs may need under a low `ulimit -n`. asyncio accepts
+# up to its backlog at once before the first is counted; the others wait in the kernel's queue.
 _LIMITS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=16)
 _ACCEPTED_AT_ONCE, _QUEUED = 8, 128
 
 
 def app(metrics: Metrics) -> Starlette:
-    """``/healthz``, ``/readyz`` and ``/metrics``, to be read and nothing else."""
+    """The read-only endpoints ``/healthz``, ``/readyz`` and ``/metrics``."""
 
-    def sentence(ask: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
-        async def answer(_: Request) -> Response:
-            well, text = ask()
-            return _answer(f"{text}\n".encode(), 200 if well else 503, "text/plain; charset=utf-8")
+    def checked(check: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(_: Request) -> Response:
+            passed, text = check()
+            return _response(f"{text}\n".encode(), 200 if passed else 503, "text/plain; charset=utf-8")
 
-        return answer
+        return respond
 
-    async def exposed(_: Request) -> Response:
-        return _answer(exposition(metrics.families()), 200, MEDIA_TYPE)
+    async def exposition(_: Request) -> Response:
+        body, content_type = metrics.exposition()
+        return _response(body, 200, content_type)
 
     served = Starlette(
         routes=[
-            Route("/healthz", sentence(metrics.alive), methods=["GET"]),
-            Route("/readyz", sentence(metrics.ready), methods=["GET"]),
-            Route("/metrics", exposed, methods=["GET"]),
+            Route("/healthz", checked(metrics.alive), methods=["GET"]),
+            Route("/readyz", checked(metrics.ready), methods=["GET"]),
+            Route("/metrics", exposition, methods=["GET"]),
         ]
     )
     served.router.redirect_slashes = False
     return served
 
 
-def _answer(body: bytes, status: int, media_type: str) -> Response:
-    headers = {"content-type": media_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
+def _response(body: bytes, status: int, content_type: str) -> Response:
+    headers = {"content-type": content_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
     return Response(body, status, headers)
 
 
@@ -62,62 +60,60 @@ def _answer(body: bytes, status: int, media_type: str) -> Response:
 def serve(
     metrics: Metrics, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Answer in a thread while the block lasts; gives the base address.
+    """Serve the endpoints from a thread and yield the base address.
 
-    Nobody has to show who they are: beyond this machine, leave it to a network that only the right ones reach.
+    There is no authentication: beyond this machine, restrict access by the network.
 
     Args:
-        host: An IP address or a name of this machine; ``0.0.0.0`` for all of its addresses.
+        host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
         port: 0 for a free one.
-        allowed_hosts: Names by which it may be asked besides those of this machine, as `ServerNames` takes them.
+        allowed_hosts: Additional names of this server, see `ServerNames`.
 
     Raises:
-        ConfigError: If nothing can listen there, or one of *allowed_hosts* does not name a host.
+        ConfigError: If the address is not available or one of *allowed_hosts* is not a host.
     """
     names = ServerNames(allowed_hosts, "crossdock schedule")
     with _listener(host, port) as listener:
-        server = _Server(_named(app(metrics), names))
+        server = _Server(_guarded(app(metrics), names))
         thread = threading.Thread(target=server.run, args=([listener],), name="health", daemon=True)
         thread.start()
         try:
-            if not server.up.wait(_STARTS_WITHIN_S):
+            if not server.is_up.wait(_STARTS_WITHIN_S):
                 raise RuntimeError(f"the health server did not start within {_STARTS_WITHIN_S:.0f} s")
-            address, taken = listener.getsockname()[:2]
-            yield f"http://[{address}]:{taken}" if ":" in address else f"http://{address}:{taken}"
+            address, bound = listener.getsockname()[:2]
+            yield f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
         finally:
             server.should_exit = True
             thread.join()
 
 
-def _named(served: ASGIApp, names: ServerNames) -> ASGIApp:
-    """Answers 403 to who asks by another name, or from a page of another site."""
+def _guarded(served: ASGIApp, names: ServerNames) -> ASGIApp:
+    """Answer 403 to requests for another host or from a page of another site."""
 
-    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
-        wrong = names.refusal(scope)
-        await (problem(403, wrong) if wrong else served)(scope, receive, send)
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = names.refusal(scope)
+        await (problem(403, refusal) if refusal else served)(scope, receive, send)
 
-    return checked
+    return guarded
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, telling when it is up."""
-
     def __init__(self, served: ASGIApp) -> None:
         super().__init__(
             serving.config(served, _LIMITS, backlog=_ACCEPTED_AT_ONCE, timeout_graceful_shutdown=_STOPS_WITHIN_S)
         )
-        self.up = threading.Event()
+        self.is_up = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         for listener in sockets or ():
             listener.listen(_QUEUED)
-        self.up.set()
+        self.is_up.set()
 
 
 def _listener(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        hint = "Stop what listens there, or give another port."
-        raise ConfigError(f"health cannot be served: {error.strerror}", where=f"{host}:{port}", hint=hint) from error
+        hint = "Stop the process that listens there, or use another port."
+        raise ConfigError(f"cannot serve health: {error.strerror}", where=f"{host}:{port}", hint=hint) from error

@@ -1,156 +1,169 @@
-"""The scheduler's vital signs: what it tells of itself while it works, and what machines ask."""
+"""Health and metrics of the scheduler: the only door to prometheus_client."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, cast
 
 from crossdock.clock import Clock
 from crossdock.notifications.events import Status
-from crossdock.observability.exposition import Family, Sample
 from crossdock.printable import printable
 
-L = TypeVar("L", bound=str)
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.registry import Collector
+
 Part = Literal["config", "state", "clock"]
 STALLED_AFTER_S = 60.0
 _STATUSES: tuple[Status, ...] = ("done", "incomplete", "failed", "skipped")
+_METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by name; names of counters end in _total
+    "nights_total": ("Scheduled runs that ended.", ("job", "status")),
+    "night_seconds": ("Duration of the last run.", ("job",)),
+    "started_timestamp_seconds": ("Start of the last run.", ("job",)),
+    "last_success_timestamp_seconds": ("End of the last successful run.", ("job",)),
+    "next_due_timestamp_seconds": ("When the job is due next.", ("job",)),
+    "running": ("1 while a run of the job is running.", ("job",)),
+    "requests_total": ("Requests sent to the platform.", ()),
+    "throttled_total": ("Requests that the platform answered with 429.", ()),
+    "records_total": ("Records by term of the tally.", ("stream", "term")),
+    "allowance_tokens": ("Requests that can be sent now.", ()),
+    "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
+    "allowance_rate_per_second": ("Refill rate of the token bucket.", ()),
+    "heartbeat_timestamp_seconds": ("Last iteration of the scheduler loop.", ()),
+}
 
 
 class Metrics:
-    """What the scheduler tells of itself while it works. Thread safe; every call is quick.
+    """What the scheduler reports about itself. Thread-safe; every call is fast.
 
     Args:
-        stalled_after_s: The loop is taken for stuck when its last `beat` is older.
+        stalled_after_s: Age of the last `beat` after which the scheduler loop counts as stuck.
     """
 
     def __init__(self, clock: Clock, *, stalled_after_s: float = STALLED_AFTER_S) -> None:
         self._clock, self._stalled_after_s = clock, stalled_after_s
         self._lock = threading.Lock()
         self._problems: dict[Part, str | None] = {"config": "not read yet", "state": "not opened yet"}
-        self._due: dict[str, float] = {}
-        self._began: dict[str, float] = {}
-        self._running: dict[str, int] = {}
-        self._nights: Counter[tuple[str, Status]] = Counter()
-        self._seconds: dict[str, float] = {}
-        self._succeeded: dict[str, float] = {}
-        self._requests = self._throttled = 0
-        self._records: Counter[tuple[str, str]] = Counter()
-        self._tokens: float | None = None
-        self._rate_per_s: float | None = None
-        self._burst: int | None = None
+        self._values: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in _METRICS}
+        self.sent(0)
         self.beat()
 
-    # What the scheduler tells
-
     def beat(self) -> None:
-        """The loop has come round once more."""
+        """Record an iteration of the scheduler loop."""
         with self._lock:
-            self._beat, self._beat_at = self._clock.monotonic(), self._clock.now().timestamp()
+            self._beat = self._clock.monotonic()
+            self._set("heartbeat_timestamp_seconds", self._now())
 
     def found(self, part: Part, problem: str | None = None) -> None:
-        """Whether *part* is usable now; *problem* is a sentence without secrets."""
+        """Record whether *part* is usable; *problem* is a sentence without secrets."""
         with self._lock:
             self._problems[part] = problem
 
     def due(self, job: str, instant: datetime | None) -> None:
-        """When *job* is due next; None if it is not any more."""
+        """Record when *job* is due next; None if it is no longer scheduled."""
         with self._lock:
-            self._running.setdefault(job, 0)
-            if instant is None:
-                self._due.pop(job, None)
-            else:
-                self._due[job] = instant.timestamp()
+            self._add_job(job)
+            self._set("next_due_timestamp_seconds", instant.timestamp() if instant else None, job)
 
     def began(self, job: str) -> None:
+        """Record that a run of *job* started."""
         with self._lock:
-            self._running[job], self._began[job] = 1, self._clock.now().timestamp()
+            self._add_job(job)
+            self._set("running", 1, job)
+            self._set("started_timestamp_seconds", self._now(), job)
 
     def ended(self, job: str, status: Status, seconds: float) -> None:
-        """A night of *job* has ended; one that was skipped took no time, and may have met a running one."""
+        """Record that a run of *job* ended. A skipped run does not affect one that is running."""
         with self._lock:
-            self._running.setdefault(job, 0)
-            self._nights[job, status] += 1
+            self._add_job(job)
+            self._increase("nights_total", 1, job, status)
             if status != "skipped":
-                self._running[job], self._seconds[job] = 0, seconds
+                self._set("running", 0, job)
+                self._set("night_seconds", seconds, job)
             if status == "done":
-                self._succeeded[job] = self._clock.now().timestamp()
+                self._set("last_success_timestamp_seconds", self._now(), job)
 
     def sent(self, requests: int, throttled: int = 0) -> None:
-        """So many more requests have left, and so many of them were answered 429."""
+        """Add *requests*, of which *throttled* were answered with 429."""
         with self._lock:
-            self._requests += requests
-            self._throttled += throttled
+            self._increase("requests_total", requests)
+            self._increase("throttled_total", throttled)
 
     def counted(self, stream: str, terms: Mapping[str, int]) -> None:
-        """So many more records of *stream*, by term of the tally: its own terms, no sums of them."""
+        """Add records of *stream* by term of the tally."""
         with self._lock:
-            self._records.update({(stream, term): number for term, number in terms.items()})
+            for term, number in terms.items():
+                self._increase("records_total", number, stream, term)
 
     def allowance(self, *, tokens: float | None, rate_per_s: float | None, burst: int | None) -> None:
-        """What could leave now, and what is known of the bucket; None for what nobody knows."""
+        """Record the state of the token bucket; None for unknown values."""
         with self._lock:
-            self._tokens, self._rate_per_s, self._burst = tokens, rate_per_s, burst
+            self._set("allowance_tokens", tokens)
+            self._set("allowance_rate_per_second", rate_per_s)
+            self._set("allowance_burst_tokens", burst)
 
-    # What machines ask
+    def _add_job(self, job: str) -> None:
+        self._increase("running", 0, job)
+        for status in _STATUSES:
+            self._increase("nights_total", 0, job, status)
+
+    def _set(self, name: str, value: float | None, *labels: str) -> None:
+        if value is None:
+            self._values[name].pop(labels, None)
+        else:
+            self._values[name][labels] = value
+
+    def _increase(self, name: str, amount: float, *labels: str) -> None:
+        self._values[name][labels] = self._values[name].get(labels, 0) + amount
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
 
     def alive(self) -> tuple[bool, str]:
-        """Whether the loop comes round, and a sentence about it."""
+        """Whether the scheduler loop is running, and a sentence about it."""
         with self._lock:
             age = self._clock.monotonic() - self._beat
         if age < self._stalled_after_s:
-            return True, f"alive: the scheduler's loop came round {age:.0f} s ago"
-        return False, f"stuck: the scheduler's loop has not come round for {age:.0f} s"
+            return True, f"alive: the scheduler loop ran {age:.0f} s ago"
+        return False, f"stuck: the scheduler loop has not run for {age:.0f} s"
 
     def ready(self) -> tuple[bool, str]:
         """Whether all parts are usable, and a sentence about those that are not."""
         with self._lock:
-            problems = [f"{part}: {_in_one(why)}" for part, why in self._problems.items() if why is not None]
+            problems = [f"{part}: {_one_line(text)}" for part, text in self._problems.items() if text is not None]
         return not problems, "; ".join(("not ready", *problems)) if problems else "ready"
 
-    def families(self) -> list[Family]:
-        """All metrics, as of one moment."""
+    def exposition(self) -> tuple[bytes, str]:
+        """All metrics in Prometheus' text format, and its content type."""
+        from prometheus_client import CollectorRegistry  # noqa: PLC0415  only --health needs the library
+        from prometheus_client.exposition import choose_encoder  # noqa: PLC0415
+
+        registry = CollectorRegistry()
+        registry.register(cast("Collector", self))
+        encode, content_type = choose_encoder("")
+        return encode(registry), content_type
+
+    def collect(self) -> list[Metric]:
+        """All metrics at one moment; makes this a collector of prometheus_client."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
+
+        families: list[Metric] = []
         with self._lock:
-            scheduled_runs = {(job, status): self._nights[job, status] for job in self._running for status in _STATUSES}
-            return [
-                _counter("nights_total", "Nights that ended.", _labelled(scheduled_runs, "job", "status")),
-                _gauge("night_seconds", "How long the last night took.", _by_job(self._seconds)),
-                _gauge("started_timestamp_seconds", "When the last night began.", _by_job(self._began)),
-                _gauge("last_success_timestamp_seconds", "When a night was last done.", _by_job(self._succeeded)),
-                _gauge("next_due_timestamp_seconds", "When the next night is due.", _by_job(self._due)),
-                _gauge("running", "1 while a night runs.", _by_job(self._running)),
-                _counter("requests_total", "Requests sent to the platform.", _alone(self._requests)),
-                _counter("throttled_total", "Requests that the platform answered 429.", _alone(self._throttled)),
-                _counter("records_total", "Records by term of the tally.", _labelled(self._records, "stream", "term")),
-                _gauge("allowance_tokens", "Requests that could leave at once.", _alone(self._tokens)),
-                _gauge("allowance_burst_tokens", "Requests that a full bucket lets leave.", _alone(self._burst)),
-                _gauge("allowance_rate_per_second", "Requests that the bucket regains.", _alone(self._rate_per_s)),
-                _gauge("heartbeat_timestamp_seconds", "When the loop last came round.", _alone(self._beat_at)),
-            ]
+            for name, (help_text, labels) in _METRICS.items():
+                kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+                family = kind(f"crossdock_{name}", help_text, labels=labels)
+                for values, value in self._values[name].items():
+                    family.add_metric([_encodable(text) for text in values], value)
+                families.append(family)
+        return families
 
 
-def _in_one(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(printable(line.strip()) for line in text.split("\n"))
 
 
-def _counter(name: str, about: str, samples: Iterable[Sample]) -> Family:
-    return Family(f"crossdock_{name}", "counter", about, tuple(samples))
-
-
-def _gauge(name: str, about: str, samples: Iterable[Sample]) -> Family:
-    return Family(f"crossdock_{name}", "gauge", about, tuple(samples))
-
-
-def _alone(value: float | None) -> Iterator[Sample]:
-    if value is not None:
-        yield Sample(value, {})
-
-
-def _by_job(values: Mapping[str, float]) -> Iterator[Sample]:
-    return (Sample(value, {"job": job}) for job, value in values.items())
-
-
-def _labelled(values: Mapping[tuple[str, L], float], *names: str) -> Iterator[Sample]:
-    return (Sample(value, dict(zip(names, labels, strict=True))) for labels, value in values.items())
+def _encodable(text: str) -> str:
+    """*text* with lone surrogates escaped, which UTF-8 does not encode."""
+    return text.encode("utf-8", "backslashreplace").decode()

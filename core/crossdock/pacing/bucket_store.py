@@ -1,4 +1,4 @@
-"""Where a bucket lives that several spend: in this process's memory, or in a database that all of them reach."""
+"""Where a token bucket is stored: in memory for the threads of a process, or in a database for processes and hosts."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from typing import Protocol
 
 from crossdock.clock import Clock
 from crossdock.pacing.limit_estimate import LimitEstimate
-from crossdock.pacing.token_bucket import Bucket
+from crossdock.pacing.token_bucket import ROUNDING, Bucket
 
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """A bucket with its accounts; all instants are seconds on the store's clock.
+    """A bucket with its counters; instants are seconds on the store's clock.
 
     Attributes:
-        known: What is known of the limit; the bucket may grow at another pace for a while, to find out more.
-        spent: Tokens that were taken since it was made, by all.
-        refused: How many of them the server refused, so that they took none of its own.
-        frozen_until: Nothing is given before this instant, because the server said so.
-        as_of: When it was changed last.
+        bucket: May fill at a slightly different rate than the estimate for a while, to probe for a higher limit.
+        spent: Tokens taken by all users since the bucket was created.
+        refused: Requests that the server refused.
+        frozen_until: No token is available before this instant (``Retry-After``).
+        as_of: When the state was last changed.
     """
 
     bucket: Bucket
-    known: LimitEstimate
+    estimate: LimitEstimate
     spent: int = 0
     refused: int = 0
     frozen_until: float = 0.0
     as_of: float = 0.0
 
     @classmethod
-    def of(cls, known: LimitEstimate) -> BucketState:
-        """A full bucket of this size."""
-        return cls(known.bucket(), known)
+    def of(cls, estimate: LimitEstimate) -> BucketState:
+        """A full bucket."""
+        return cls(estimate.bucket(), estimate)
 
-    def taken(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
-        """The purse after at most *wanted* tokens were taken, *reserve* of them left where they are; and how many."""
-        there = 0 if now < self.frozen_until else math.floor(self.bucket.level(now) + 1e-6) - reserve
-        count = max(0, min(wanted, there))
+    def take(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
+        """Take at most *wanted* tokens, leaving *reserve*; the new state and the number taken."""
+        available = 0 if now < self.frozen_until else math.floor(self.bucket.level(now) + ROUNDING) - reserve
+        count = max(0, min(wanted, available))
         if count == 0:
             return self, 0
         return replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count, as_of=now), count
 
     def wait_s(self, now: float, reserve: int) -> float:
-        """Seconds until one token beyond *reserve* is given."""
+        """Seconds until a token beyond *reserve* is available."""
         cost = min(reserve + 1, self.bucket.burst)
         return max(0.0, self.frozen_until - now, self.bucket.wait_s(now, cost))
 
-    def at(self, now: float, tolerance_s: float = 0.0) -> BucketState:
-        """The purse on a clock that shows *now*: if it was changed later than that, the clock was set back since.
+    def adjusted_to(self, now: float, tolerance_s: float = 0.0) -> BucketState:
+        """The state on a clock that was set back, which shows when it was changed after *now*.
 
-        Its instants are moved by as much then, as if no time had passed. By how much it may have been changed later
-        without that is *tolerance_s*.
+        Its instants then move back as well, as if no time had passed since. A difference of up to *tolerance_s* is
+        ignored.
         """
         ahead = self.as_of - now
         if ahead <= tolerance_s:
@@ -62,16 +62,19 @@ class BucketState:
         bucket = replace(self.bucket, spent_until=self.bucket.spent_until - ahead)
         return replace(self, bucket=bucket, frozen_until=self.frozen_until - ahead, as_of=now)
 
-    def filled(self, now: float, known: LimitEstimate) -> BucketState:
-        """The purse of the next run: what is known may have changed, and never more than an empty bucket is owed."""
-        kept = self.at(now)
-        bucket = known.bucket(min(kept.bucket.spent_until, now + known.spendable / known.bucket().rate_per_s))
-        return replace(kept, bucket=bucket, known=known)
+    def carried_over(self, now: float, estimate: LimitEstimate) -> BucketState:
+        """The state for the next run: with its *estimate*, and a bucket that is empty at worst."""
+        kept = self.adjusted_to(now)
+        bucket = estimate.bucket(min(kept.bucket.spent_until, now + estimate.spendable / estimate.bucket().rate_per_s))
+        return replace(kept, bucket=bucket, estimate=estimate)
+
+
+Change = Callable[[BucketState, float], BucketState]  # from a state and the present on the store's clock
 
 
 @dataclass(frozen=True, slots=True)
 class TakenTokens:
-    """What a store gave: *count* tokens, the last of which is number *purse.spent*, at *now* on its clock."""
+    """*count* tokens taken at *now* on the store's clock; the last one has the number ``bucket_state.spent``."""
 
     count: int
     bucket_state: BucketState
@@ -79,34 +82,30 @@ class TakenTokens:
 
 
 class BucketStore(Protocol):
-    """A bucket that threads, processes or hosts share; both calls are atomic among all of them."""
+    """A bucket shared by threads, processes or hosts; both methods are atomic."""
 
     def take(self, wanted: int, reserve: int) -> TakenTokens:
-        """Take at most *wanted* tokens, leaving *reserve*; zero just looks."""
+        """Take at most *wanted* tokens, leaving *reserve*; zero only reads."""
 
-    def change(self, change: Callable[[BucketState, float], BucketState]) -> TakenTokens:
-        """Replace the purse by what *change* makes of it at this instant of the store's clock; may call it again."""
+    def change(self, change: Change) -> TakenTokens:
+        """Replace the state by the result of *change*, which may be called more than once."""
 
 
 class MemoryStore:
-    """For the threads of one process. Its clock shows the time of day when it is made, and is not set after that."""
+    """A bucket for the threads of one process. Its clock starts at the time of day and is monotonic from then on."""
 
     def __init__(self, clock: Clock, bucket_state: BucketState) -> None:
         self._clock, self._bucket_state, self._lock = clock, bucket_state, threading.Lock()
-        self._began = clock.now().timestamp() - clock.monotonic()
-
-    @property
-    def _now(self) -> float:
-        return self._began + self._clock.monotonic()
+        self._offset = clock.now().timestamp() - clock.monotonic()
 
     def take(self, wanted: int, reserve: int) -> TakenTokens:
         with self._lock:
-            now = self._now
-            self._bucket_state, count = self._bucket_state.taken(now, wanted, reserve)
+            now = self._offset + self._clock.monotonic()
+            self._bucket_state, count = self._bucket_state.take(now, wanted, reserve)
             return TakenTokens(count, self._bucket_state, now)
 
-    def change(self, change: Callable[[BucketState, float], BucketState]) -> TakenTokens:
+    def change(self, change: Change) -> TakenTokens:
         with self._lock:
-            now = self._now
+            now = self._offset + self._clock.monotonic()
             self._bucket_state = replace(change(self._bucket_state, now), as_of=now)
             return TakenTokens(0, self._bucket_state, now)

@@ -1,53 +1,49 @@
-"""A burst that nobody tells: what is accepted until the first refusal, less what came in meanwhile."""
+"""Estimates a burst that is not reported: requests accepted until the first refusal, less tokens added meanwhile."""
 
 from __future__ import annotations
 
-from crossdock.pacing.rate_estimator import Anchor
+from crossdock.pacing.samples import Sample
 
 STEP_S = 0.2
 
 
 class BurstEstimator:
-    """The time from the first request of a run until its bucket is empty for the first time.
+    """Observes the bucket from the start of a run until it is first empty.
 
     Args:
-        full: The bucket was full when it began, as far as anybody knows.
-
-    Attributes:
-        empty: The first anchor.
+        full: Whether the bucket is full at the start, as far as is known.
     """
 
     def __init__(self, *, full: bool) -> None:
         self._full = full
-        self._points: list[Anchor] = []
-        self.empty: Anchor | None = None
+        self._samples: list[Sample] = []
+        self._empty: Sample | None = None
 
     @property
     def under_way(self) -> bool:
-        return self._full and self.empty is None
+        return self._full and self._empty is None
 
-    def passed(self, anchor: Anchor) -> None:
-        """So many requests were accepted by then."""
-        if self.under_way and (not self._points or anchor.at >= self._points[-1].at + STEP_S):
-            self._points.append(anchor)
+    def add(self, sample: Sample) -> None:
+        if self.under_way and (not self._samples or sample.at >= self._samples[-1].at + STEP_S):
+            self._samples.append(sample)
 
-    def ended(self, anchor: Anchor) -> None:
-        """The bucket was empty."""
-        if self.empty is None:
-            self.empty = anchor
+    def add_empty(self, sample: Sample) -> None:
+        """The bucket was empty; only the first time counts."""
+        if self._empty is None:
+            self._empty = sample
 
     def mean_per_s(self) -> float:
-        """What was accepted a second: more than the rate, or the bucket would not be empty."""
-        if self.empty is None or not self._points or self.empty.at <= self._points[0].at:
+        """The rate of accepted requests, which is above the bucket's, or it would not be empty."""
+        if self._empty is None or not self._samples or self._empty.at <= self._samples[0].at:
             return 1.0
-        return self.empty.rate_since(self._points[0])
+        return self._empty.rate_since(self._samples[0])
 
     def burst(self, rate_per_s: float) -> int | None:
-        """What the bucket held; None where it was not full at first, or its bottom has not been seen.
+        """The burst of a bucket of this rate; None if it was not full at the start or has not been empty.
 
-        Slow beginnings leave it full for a while, so the most that it held at any point counts.
+        After a slow start the bucket stays full for a while, so the highest level at any sample counts.
         """
-        if self.empty is None or not self._full:
+        if self._empty is None or not self._full:
             return None
-        held = (self.empty.accepted - p.accepted - rate_per_s * (self.empty.at - p.at) for p in self._points)
+        held = (self._empty.accepted - s.accepted - rate_per_s * (self._empty.at - s.at) for s in self._samples)
         return max(1, round(max(held, default=1.0)))

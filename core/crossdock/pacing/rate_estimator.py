@@ -1,108 +1,112 @@
-"""A rate that nobody tells, from what is accepted and refused.
+"""Estimates the rate of a token bucket that is not reported, from accepted and refused requests.
 
-A request that a token bucket refuses shows that it is empty at that moment: an anchor. Between two anchors the bucket
-gave out exactly what it gained, so the requests that it accepted meanwhile tell the rate, however unevenly they came.
+A refused request shows that the bucket is empty at that moment. Between two such moments the bucket gave out exactly
+the tokens that were added, so the requests accepted in between yield the rate, however unevenly they were sent.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
-SHORTEST_S = 0.5  # between two anchors that tell a rate
-SAME = 0.03  # estimates that differ by less agree
-TELLING = 16  # requests from which on their rate is more than a hint
-LONGEST_S = 60.0  # of the time that one estimate covers
-LOWEST_PER_S = 0.1
-EXCESS = ((0.10, 1.0), (0.02, 2.0), (0.002, 6.0))  # (share, seconds in which it doubles), by how many estimates agreed
+from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.pacing.samples import Sample
+
+MIN_SPAN_S = 0.5  # between two samples of an empty bucket that yield an estimate
+TOLERANCE = 0.03  # estimates that differ by less agree
+MIN_REQUESTS = 16  # accepted requests per estimate that count as a confirmation
+MAX_SPAN_S = 60.0  # covered by one estimate
+LEVEL_TOLERANCE = 0.05  # a rate from reported levels replaces the estimate if it differs by more
+LEVEL_SPAN_S = 3.0  # between two reported levels that yield a rate
+EXCESS = ((0.10, 1.0), (0.02, 2.0), (0.002, 6.0))  # (share, seconds until it doubles), by number of confirmations
 SURE = len(EXCESS) - 1
-SURPRISE = 0.05  # a rate from told levels is taken over when it differs by more
-LEVELS_S = 3.0  # how long two told levels are apart, from which on they tell a rate
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """The bucket had *level* tokens at *at*, on a monotonic clock, after *accepted* requests in all."""
-
-    at: float
-    accepted: int
-    level: float = 0.0
-
-    def rate_since(self, earlier: Anchor) -> float:
-        """Tokens a second that came in between, if the bucket was never full."""
-        gained = self.accepted - earlier.accepted + self.level - earlier.level
-        return max(gained / (self.at - earlier.at), LOWEST_PER_S)
+PROBE_INTERVAL_S = 0.1
 
 
 class RateEstimator:
-    """Estimates the rate of one bucket.
+    """Estimates the rate of one bucket from samples in the order of time.
 
     Attributes:
         rate_per_s: The latest estimate; None before the first.
-        agreed: How many estimates agreed, one after the other.
-        hasty: How many anchors came one after the other too soon to tell a rate.
-        last: The latest anchor of an empty bucket.
+        agreed: Number of consecutive estimates that agreed.
+        too_soon: Number of consecutive samples that were too close to the one before.
     """
 
     def __init__(self) -> None:
         self.rate_per_s: float | None = None
-        self.agreed = self.hasty = 0
-        self.last: Anchor | None = None
-        self._series: Anchor | None = None  # the first of those that came too soon one after the other
-        self._regime: Anchor | None = None  # the first since when all estimates agreed
-        self._levels: deque[Anchor] = deque(maxlen=8)
+        self.agreed = self.too_soon = 0
+        self._last: Sample | None = None
+        self._series: Sample | None = None  # the first of consecutive samples that were too close
+        self._agreed_since: Sample | None = None
+        self._levels: deque[Sample] = deque(maxlen=8)
 
-    def saw_empty(self, anchor: Anchor, latency_s: float) -> None:
-        """The bucket was empty; anchors come in the order of time."""
-        span = max(SHORTEST_S, 4 * latency_s)
-        last, self.last = self.last, anchor
+    def adopt(self, estimate: LimitEstimate) -> None:
+        """Take over the rate that another user of the bucket has found."""
+        if estimate.rate_per_s != self.rate_per_s:
+            self.rate_per_s, self.agreed = estimate.rate_per_s, estimate.agreed
+
+    def add_empty(self, sample: Sample, latency_s: float) -> None:
+        """The bucket was empty."""
+        span = max(MIN_SPAN_S, 4 * latency_s)
+        last, self._last = self._last, sample
         if last is None or self._series is None:
-            self._series = self._regime = anchor
+            self._series = self._agreed_since = sample
             return
-        soon = anchor.at - last.at < span
-        self.hasty = self.hasty + 1 if soon else 0
+        soon = sample.at - last.at < span
+        self.too_soon = self.too_soon + 1 if soon else 0
         base = self._series if soon else last
-        if anchor.at - base.at >= span:
-            self._estimate(base, anchor, latency_s)
-            self._series, self.hasty = anchor, 0
+        if sample.at - base.at >= span:
+            self._estimate(base, sample, latency_s)
+            self._series, self.too_soon = sample, 0
 
-    def _estimate(self, base: Anchor, anchor: Anchor, latency_s: float) -> None:
-        estimate = anchor.rate_since(base)
-        noise = (3 + 0.2 * latency_s * estimate) / max(1, anchor.accepted - base.accepted)
-        rate, regime = self.rate_per_s, self._regime
-        if rate is None or regime is None or abs(estimate - rate) > (SAME + min(noise, 0.2)) * rate:
-            self.rate_per_s, self.agreed, self._regime = estimate, 0, base
+    def _estimate(self, base: Sample, sample: Sample, latency_s: float) -> None:
+        estimate = sample.rate_since(base)
+        noise = (3 + 0.2 * latency_s * estimate) / max(1, sample.accepted - base.accepted)
+        rate, since = self.rate_per_s, self._agreed_since
+        if rate is None or since is None or abs(estimate - rate) > (TOLERANCE + min(noise, 0.2)) * rate:
+            self.rate_per_s, self.agreed, self._agreed_since = estimate, 0, base
             return
-        self.agreed += anchor.accepted - regime.accepted >= TELLING * (self.agreed + 1)
-        if anchor.at - regime.at > LONGEST_S:
-            regime = self._regime = base
-        self.rate_per_s = anchor.rate_since(regime)
+        self.agreed += sample.accepted - since.accepted >= MIN_REQUESTS * (self.agreed + 1)
+        if sample.at - since.at > MAX_SPAN_S:
+            since = self._agreed_since = base
+        self.rate_per_s = sample.rate_since(since)
 
-    def saw_level(self, anchor: Anchor, latency_s: float, burst: int) -> bool:
-        """The server told a level that can be believed; true if the rate was found to be another."""
-        if anchor.level > 0.95 * burst:
-            self._levels.clear()  # what comes into a full bucket is lost
-        if self._levels and anchor.at - self._levels[-1].at < LEVELS_S / 6:
+    def add_level(self, sample: Sample, latency_s: float, burst: int) -> bool:
+        """The server reported a level that is trusted. True if the estimate has changed."""
+        if sample.level > 0.95 * burst:
+            self._levels.clear()  # tokens added to a full bucket are lost
+        if self._levels and sample.at - self._levels[-1].at < LEVEL_SPAN_S / 6:
             return False
-        self._levels.append(anchor)
+        self._levels.append(sample)
         base = self._levels[0]
-        if anchor.at - base.at < LEVELS_S:
+        span = sample.at - base.at
+        if span < LEVEL_SPAN_S:
             return False
-        estimate, rate = anchor.rate_since(base), self.rate_per_s
-        noise = 2 / (estimate * (anchor.at - base.at)) + 0.3 * latency_s / (anchor.at - base.at)
-        if rate is not None and abs(estimate - rate) <= (SURPRISE + noise) * rate:
+        estimate, rate = sample.rate_since(base), self.rate_per_s
+        noise = 2 / (estimate * span) + 0.3 * latency_s / span
+        if rate is not None and abs(estimate - rate) <= (LEVEL_TOLERANCE + noise) * rate:
             return False
         self.rate_per_s, self.agreed = estimate, 0
         self._levels.clear()
         return True
 
 
-def excess(agreed: int, quiet_s: float) -> float:
-    """By which share to exceed a rate, *quiet_s* seconds after the last refusal, to see whether it is still true.
+class RateProbe:
+    """Exceeds a learned rate slightly, to find out whether the limit has been raised.
 
-    A rate on which *agreed* estimates agree is exceeded by two thousandths, so that a refusal is rare; the longer none
-    comes, the more.
+    Two confirmations lower the excess to 0.2 %, so that refusals are rare; it doubles while no request is refused.
     """
-    share, doubling_s = EXCESS[min(agreed, SURE)]
-    return share * math.pow(2, min(quiet_s / doubling_s, 12))
+
+    def __init__(self, now: float) -> None:
+        self._quiet_since, self._latest_at = now, -math.inf
+
+    def refused(self, now: float) -> None:
+        self._quiet_since = now
+
+    def factor(self, now: float, agreed: int) -> float | None:
+        """How much faster than the estimate to send from now on; None if that was decided less than 0.1 s ago."""
+        if now - self._latest_at < PROBE_INTERVAL_S:
+            return None
+        self._latest_at = now
+        share, doubling_s = EXCESS[min(agreed, SURE)]
+        return 1 + share * math.pow(2, min((now - self._quiet_since) / doubling_s, 12))

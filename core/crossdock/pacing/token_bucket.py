@@ -1,6 +1,6 @@
-"""A token bucket as a value: the generic cell rate algorithm (ITU-T I.371, virtual scheduling).
+"""A token bucket as an immutable value: the generic cell rate algorithm (ITU-T I.371, virtual scheduling).
 
-One number of state, the instant until which tokens are spent. Exact bursts, nothing to refill, easy to share.
+Its only state is the instant until which tokens are spent, so it is exact and easy to share.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+ROUNDING = 1e-6  # of a token, or of a second
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """*burst* tokens, one more every ``1 / rate_per_s`` seconds.
+    """*burst* tokens when full; one is added every ``1 / rate_per_s`` seconds.
 
     Attributes:
-        spent_until: Seconds on the caller's clock; at this instant the bucket will be full again.
+        spent_until: Seconds on the caller's clock; the bucket is full again at this instant.
 
     Raises:
-        ValueError: If the rate is not positive and finite, or the burst below one.
+        ValueError: If the rate is not positive and finite, or the burst is below one.
     """
 
     rate_per_s: float
@@ -26,39 +28,39 @@ class Bucket:
 
     def __post_init__(self) -> None:
         if not 0 < self.rate_per_s < math.inf:
-            raise ValueError(f"a rate of {self.rate_per_s} a second lets nothing through, or everything")
+            raise ValueError(f"a rate of {self.rate_per_s} per second is not positive and finite")
         if self.burst < 1:
-            raise ValueError(f"a burst of {self.burst} never lets a request through")
+            raise ValueError(f"a burst of {self.burst} is below one")
 
     def level(self, now: float) -> float:
-        """Tokens there at *now*, parts of one too, at most *burst*; below zero what is owed.
+        """Tokens at *now*, with fractions, at most *burst*; negative for a debt.
 
-        A clock that ran back gives no token twice.
+        A clock that is set back yields no token twice.
         """
         return min(float(self.burst), self.burst - (self.spent_until - now) * self.rate_per_s)
 
     def tokens(self, now: float) -> int:
-        """Whole tokens there at *now*, 0 to *burst*."""
-        return max(0, math.floor(self.level(now) + 1e-6))
+        """Whole tokens at *now*, 0 to *burst*."""
+        return max(0, math.floor(self.level(now) + ROUNDING))
 
     def take(self, now: float, cost: int) -> Bucket:
-        """The bucket after *cost* tokens are taken, there or not."""
+        """The bucket without *cost* tokens, which may leave a debt."""
         return replace(self, spent_until=max(self.spent_until, now) + cost / self.rate_per_s)
 
     def wait_s(self, now: float, cost: int = 1) -> float:
-        """Seconds from *now* until *cost* tokens are there; 0.0 when they are.
+        """Seconds from *now* until *cost* tokens are available; 0.0 if they are.
 
         Raises:
-            ValueError: If *cost* exceeds *burst*, so no wait would ever be enough.
+            ValueError: If *cost* exceeds *burst*, so that no wait is long enough.
         """
         if cost > self.burst:
-            raise ValueError(f"{cost} tokens never fit into a burst of {self.burst}")
+            raise ValueError(f"{cost} tokens exceed a burst of {self.burst}")
         return max(0.0, self.spent_until - now - (self.burst - cost) / self.rate_per_s)
 
-    def holding(self, now: float, level: float) -> Bucket:
-        """The bucket that has *level* tokens at *now*, at most *burst*, whatever it had."""
+    def with_level(self, now: float, level: float) -> Bucket:
+        """The bucket with *level* tokens at *now*, capped at *burst*."""
         return replace(self, spent_until=now + (self.burst - min(level, self.burst)) / self.rate_per_s)
 
-    def turned(self, now: float, rate_per_s: float, burst: int) -> Bucket:
-        """The bucket with as many tokens at *now* that grows otherwise from there."""
-        return Bucket(rate_per_s, burst).holding(now, self.level(now))
+    def resized(self, now: float, rate_per_s: float, burst: int) -> Bucket:
+        """A bucket of another rate and burst with the same level at *now*."""
+        return Bucket(rate_per_s, burst).with_level(now, self.level(now))

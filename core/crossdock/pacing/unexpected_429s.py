@@ -1,7 +1,7 @@
-"""Whether a bare refusal means an empty bucket, or nothing: some platforms refuse for reasons of their own.
+"""Tells an empty bucket from a 429 that has another cause.
 
-Who believes every refusal is slowed down to nothing by a platform that refuses one request in fifty at random. So a
-refusal that the model did not expect is checked: a few requests leave at once, and an empty bucket refuses those too.
+A client that takes each 429 for an empty bucket is slowed to a crawl by a platform that refuses one request in fifty at
+random. So an unexpected 429 is verified: a few requests are sent at once, and an empty bucket refuses those too.
 """
 
 from __future__ import annotations
@@ -11,50 +11,49 @@ from collections import deque
 CHECKS = 4
 FAILING_CHECKS = 3
 LATEST = 6
-FAILING_LATEST = 5  # in a flood of requests no check is needed
-USUAL = 200  # one dismissed refusal in so many answers
+FAILING_LATEST = 5  # among many requests no check is needed
+FREQUENT = 200  # answers per false alarm, at most
 REMEMBERED = 4_000  # answers
 
 
 class Unexpected429s:
-    """What speaks for an empty bucket."""
+    """Verifies unexpected 429s of one bucket."""
 
     def __init__(self) -> None:
-        self._answered = self._dismissed = 0
+        self._answered = self._false_alarms = 0
         self.clear()
 
     def clear(self) -> None:
-        """It was acted upon."""
+        """The bucket was found empty."""
         self._latest: deque[bool] = deque(maxlen=LATEST)
         self._checks: list[bool] = []
         self._first: int | None = None
 
-    def raised(self, spent: int) -> None:
-        """A refusal that nobody expected: the next tokens after the first *spent* check it."""
+    def verify(self, spent: int) -> None:
+        """Check with the requests that take the tokens after the first *spent*."""
         if self._first is None:
             self._first, self._checks = spent + 1, []
 
     def checks_left(self, spent: int) -> int:
-        """How many tokens more than there seem to be may be taken to check."""
+        """Tokens that may be taken for checks beyond those in the bucket."""
         return 0 if self._first is None else max(0, self._first + CHECKS - 1 - spent)
 
     def answered(self, number: int, *, accepted: bool) -> None:
-        """The request with the token of this *number* was accepted or refused."""
+        """The request with this token number was accepted or refused."""
         self._latest.append(accepted)
         self._answered += 1
         if self._answered == REMEMBERED:
-            self._answered, self._dismissed = self._answered // 2, self._dismissed // 2
+            self._answered, self._false_alarms = self._answered // 2, self._false_alarms // 2
         if self._first is not None and self._first <= number < self._first + CHECKS:
             self._checks.append(accepted)
-            if len(self._checks) == CHECKS and not self.confirmed:
+            if len(self._checks) == CHECKS and not self._confirmed():
                 self._first = None
-                self._dismissed += 1
+                self._false_alarms += 1
 
-    @property
-    def confirmed(self) -> bool:
+    def is_credible(self, *, expected: bool) -> bool:
+        """Whether a 429 means an empty bucket. Where false alarms are frequent, even an expected one needs proof."""
+        frequent = self._false_alarms >= 2 and self._false_alarms * FREQUENT > self._answered
+        return self._confirmed() or (expected and not frequent)
+
+    def _confirmed(self) -> bool:
         return self._latest.count(False) >= FAILING_LATEST or self._checks.count(False) >= FAILING_CHECKS
-
-    @property
-    def usual(self) -> bool:
-        """The platform often refuses for other reasons, so that even an expected refusal proves nothing."""
-        return self._dismissed >= 2 and self._dismissed * USUAL > self._answered

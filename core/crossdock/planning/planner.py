@@ -102,7 +102,7 @@ class Planner:
         self._removed, self._listing = deque(gone.removed), gone.source
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target, self._at_once = run_id, target, at_once
-        self._clock = bound.context.place.clock
+        self._clock = bound.context.run.clock
         self._held: dict[int, HeldRecord] = {}
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:

@@ -1,1 +1,1 @@
-"""The platform as its specification describes it, and what we assume where that is silent."""
+"""The platform as specified, and what is assumed where the specification is silent."""

@@ -1,4 +1,4 @@
-"""One harmless request, to learn whether the platform lets us in, and what time it is there."""
+"""Checks access to the platform and its clock with one harmless request."""
 
 from __future__ import annotations
 
@@ -9,74 +9,72 @@ from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_headers import http_date
 from crossdock.platform import error_answers
-from crossdock.platform.credentials import GrantedToken
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
+from crossdock.platform.token_endpoint import GrantedToken
 
-ASKED_FOR_S = 10.0  # a scheduler waits no longer for the time of a platform that does not answer
+CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does not answer
 
 
 def reach(profile: Profile) -> str:
     """List one customer.
 
     Returns:
-        What was learned, in a line.
+        The result in one line.
 
     Raises:
-        UnauthorizedError: If the credential or the tenant is refused.
-        UnavailableError: If there is no answer, or none that makes sense.
+        UnauthorizedError: If the credential or the tenant is rejected.
+        UnavailableError: If there is no answer, or an unexpected one.
     """
     target = PlatformTarget(profile)
-    client = target.client()
-    try:
-        answer = client.send("GET", profile.path("customer"), params={"limit": "1"})
-    finally:
-        client.close()
+    with closing(target.client()) as client:
+        answer = target.send(client, target.ping("customer"))
     if answer.status in {401, 403}:
         problem = error_answers.read(answer.status, answer.body)
         raise UnauthorizedError(
-            f"refuses our credential: {problem.message[: error_answers.SHOWN]} (HTTP {answer.status})",
+            f"rejected the credential: {problem.message[: error_answers.SHOWN]} (HTTP {answer.status})",
             where=profile.base_url,
             hint="see platform.auth and platform.tenant",
         )
     if answer.status not in {200, 204, 429}:
         raise UnavailableError(f"answered HTTP {answer.status}", where=profile.base_url)
-    grant = target.credential.grant
-    return f"{profile.base_url} lets us in" + (_told(grant) if grant else "")
+    token = target.credential.token
+    return f"{profile.base_url} grants access" + (_described(token) if token else "")
 
 
 def check_clock(profile: Profile, clock: Clock) -> bool:
-    """Compare *clock* with the platform's, so that no run is started for a date that has not come.
+    """Compare *clock* with the platform's, so that no run starts for a date that has not come.
 
     Returns:
-        False if the platform did not answer, or without a date; the run itself will report why.
+        False if there was no answer, or none with a date; the run itself will report why.
 
     Raises:
         ClockError: If they differ by more than ``platform.max_clock_skew_s``.
     """
     if profile.max_clock_skew_s is None:
         return True
+    timeout_s = min(CLOCK_TIMEOUT_S, profile.http.total_timeout_s)
+    http = profile.http.model_copy(update={"total_timeout_s": timeout_s})
     try:
-        http = profile.http.model_copy(update={"total_timeout_s": min(ASKED_FOR_S, profile.http.total_timeout_s)})
         target = PlatformTarget(profile.model_copy(update={"http": http}), clock)
         with closing(target.client()) as client:
             answer = target.send(client, target.ping("customer"))
     except CrossdockError:
         return False
-    there = http_date(answer.headers.get("date", ""))
-    if there is None:
+    platform_s = http_date(answer.headers.get("date", ""))
+    if platform_s is None:
         return False
-    ahead_s = clock.now().timestamp() - there
+    ahead_s = clock.now().timestamp() - platform_s
     if abs(ahead_s) > profile.max_clock_skew_s:
         direction = "ahead of" if ahead_s > 0 else "behind"
         raise ClockError(
             f"the clock of this machine is {timedelta(seconds=round(abs(ahead_s)))} {direction} the platform's",
             where=profile.base_url,
-            hint="set the clock; no run was started, and those that are due then will be (platform.max_clock_skew_s)",
+            hint="set the clock; due runs start once it is right (platform.max_clock_skew_s)",
         )
     return True
 
 
-def _told(grant: GrantedToken) -> str:
-    text = f", with a token for {grant.life_s:.0f} s; scopes: {' '.join(grant.scopes) or 'not told'}"
-    return f"{text}; wider than asked by: {' '.join(grant.unasked)}" if grant.unasked else text
+def _described(token: GrantedToken) -> str:
+    text = f", with a token for {token.life_s:.0f} s; scopes: {' '.join(token.scopes) or 'not reported'}"
+    return f"{text}; more than requested: {' '.join(token.extra_scopes)}" if token.extra_scopes else text

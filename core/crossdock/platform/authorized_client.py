@@ -1,4 +1,4 @@
-"""A client whose requests are authorized one by one."""
+"""An HTTP client that authorizes each request."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from crossdock.transport.http_client import HttpClient
 
 
 class AuthorizedClient(HttpClient):
-    """A client whose requests are authorized one by one; one with a refused token is sent once more with a new one.
+    """An `HttpClient` that authorizes each request, and repeats it once with a new token after a 401.
 
     Args:
-        known: What authorizes it, already prepared.
+        credential: Already prepared.
         options: Of `HttpClient`.
     """
 
-    def __init__(self, known: Credential, base_url: str, **options: Any) -> None:
+    def __init__(self, credential: Credential, base_url: str, **options: Any) -> None:
         super().__init__(base_url, **options)
-        self._credential = known
+        self._credential = credential
 
     def send(
         self,
@@ -37,35 +37,35 @@ class AuthorizedClient(HttpClient):
         params: Mapping[str, str] | None = None,
         may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """Send one request, as `HttpClient.send` does. A 401 says that it was not carried out, so more may follow.
+        """Send one request as `HttpClient.send` does. After a 401 it was not carried out and may be repeated.
 
         Raises:
-            NotSentError: If it surely was not sent, also for want of a token.
+            NotSentError: If it was certainly not sent, for example without a token.
             AmbiguousError: If it may have been carried out.
-            UnauthorizedError: If we get no token; it surely was not sent.
+            UnauthorizedError: If no token is granted; it was not sent.
         """
         sent: list[str] = []
         for is_last in (False, True):
-            given = self._authorization()
-            sent.append(given["authorization"].removeprefix("Bearer "))
-            merged = {**(headers or {}), **given}
+            authorization = self._authorization()
+            sent.append(authorization.removeprefix("Bearer "))
+            merged = {**(headers or {}), "authorization": authorization}
             answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
-            if is_last or answer.status != 401 or not self._credential.refused(given["authorization"]):
+            if is_last or answer.status != 401 or not self._credential.refused(authorization):
                 break
         return _without(answer, sent)
 
-    def _authorization(self) -> dict[str, str]:
+    def _authorization(self) -> str:
         try:
-            return {"authorization": self._credential.authorization()}
+            return self._credential.authorization()
         except UnavailableError as error:
-            raise NotSentError(f"{error.where} {error.message}", where=self._base_url) from error
+            raise NotSentError(f"{error.where}: {error.message}", where=self._base_url) from error
 
 
 def _without(answer: Answer, secrets: Iterable[str]) -> Answer:
-    """*answer* without the credentials that it may repeat, also in JSON's escapes (RFC 8259, section 7)."""
+    """*answer* without credentials that it repeats, even if escaped as JSON strings are (RFC 8259 section 7)."""
     headers = {name: redacted(value, secrets) for name, value in answer.headers.items()}
     body = answer.body
-    with suppress(ValueError):  # what is no JSON has no escapes
+    with suppress(ValueError):  # not JSON, so nothing is escaped
         body = exact_json.dumps(exact_json.loads(body)) if b"\\" in body else body
-    clean = redacted(body.decode("latin-1"), secrets).encode("latin-1")  # which is all bytes, and a credential is ASCII
+    clean = redacted(body.decode("latin-1"), secrets).encode("latin-1")  # maps every byte; credentials are ASCII
     return replace(answer, headers=headers, body=clean)

@@ -1,4 +1,4 @@
-"""Reading error answers: problem documents (RFC 9457), and whatever else servers and gateways send."""
+"""Reads error answers: problem documents (RFC 9457), and whatever else servers and gateways send."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from crossdock.printable import printable
 
 MAX_TEXT = 10_000  # characters of a message or a type; RFC 9457 sets no bound
 MAX_ERRORS = 100
-MAX_POINTER = 300  # characters; the state keeps one with each rejected record
-SHOWN = 300  # of a message, once what must not be shown is masked
+MAX_POINTER = 300  # characters; stored with each rejected record
+SHOWN = 300  # characters of a message, after masking
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an answer says went wrong; its texts are `crossdock.printable`.
+    """The problem that an answer describes; its texts are `crossdock.printable`.
 
     Attributes:
-        kind: The problem type's address, ``about:blank`` without one; at most `MAX_TEXT` characters.
+        kind: URI of the problem type, ``about:blank`` by default; at most `MAX_TEXT` characters.
         message: At most `MAX_TEXT` characters.
-        pointers: Where in the body, as JSON pointers of at most `MAX_POINTER` characters; may be empty.
+        pointers: The members concerned, as JSON pointers of at most `MAX_POINTER` characters.
     """
 
     status: int
@@ -31,9 +31,9 @@ class Problem:
 
 
 def read(status: int, body: bytes) -> Problem:
-    """Read an error answer; members of a wrong type are ignored, as the RFC asks, and so is a body that is not JSON.
+    """Read an error answer. Members of a wrong type are ignored, as the RFC requires, and so is a body other than JSON.
 
-    The first `MAX_ERRORS` errors are read. A longer pointer is cut, since its beginning names the member.
+    Only the first `MAX_ERRORS` errors are read, and longer pointers are truncated: their beginning names the member.
     """
     try:
         document = exact_json.loads(body)

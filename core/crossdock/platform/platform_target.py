@@ -1,4 +1,4 @@
-"""The platform as something that operations are sent to."""
+"""The platform as a target of operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One operation's exact bytes, before it has an idempotency key; *body* is None where there is none."""
+    """The exact bytes of an operation, before it has an idempotency key."""
 
     method: str
     path: str
@@ -31,19 +31,19 @@ _ABSENT = object()
 
 
 def external_id(namespace: str, key: str) -> str:
-    """Our name for a record on the wire. A namespace holds no colon and a key is percent-encoded, so none collide."""
+    """The ``externalId`` of a record. A namespace contains no colon and a key is percent-encoded, so it is unique."""
     return f"{namespace}:{key}"
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch (RFC 7396) from *before* to *after*: what changed, and null for what vanished."""
+    """The JSON merge patch (RFC 7396) from *before* to *after*: changed members, and null for removed ones."""
     changes: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
-        known = before.get(name, _ABSENT)
-        if known == value:
+        old = before.get(name, _ABSENT)
+        if old == value:
             continue
-        both = isinstance(value, dict) and isinstance(known, dict)
-        changes[name] = difference(known, value) if both else value
+        both = isinstance(value, dict) and isinstance(old, dict)
+        changes[name] = difference(old, value) if both else value
     return changes
 
 
@@ -52,18 +52,18 @@ def patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     after = {name: value for name, value in before.items() if changes.get(name, value) is not None}
     for name, value in changes.items():
         if isinstance(value, dict):
-            known = before.get(name)
-            after[name] = patched(known if isinstance(known, dict) else {}, value)
+            old = before.get(name)
+            after[name] = patched(old if isinstance(old, dict) else {}, value)
         elif value is not None:
             after[name] = value
     return after
 
 
 class PlatformTarget:
-    """Builds the requests of the platform and opens clients for it; used by many threads at once.
+    """Builds requests for the platform and opens clients; thread-safe.
 
     Args:
-        clock: What tokens grow old by.
+        clock: Measures the age of access tokens.
 
     Attributes:
         credential: Shared by all clients.
@@ -76,7 +76,7 @@ class PlatformTarget:
         self.credential = credentials.credential(profile, clock or SystemClock())
 
     def payload(self, resource: ResourceName, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
-        """The wire members of a record: a draft's, with our name for it where the resource has one."""
+        """The members to send: those of a draft, with an ``externalId`` where the resource has one."""
         if RESOURCES[resource].has_external_id:
             return {"externalId": external_id(namespace, key), **members}
         return members
@@ -85,27 +85,27 @@ class PlatformTarget:
         return Request("POST", self.profile.path(resource), exact_json.dumps(payload))
 
     def update(self, resource: ResourceName, platform_id: str, changes: dict[str, Any]) -> Request:
-        return Request("PATCH", self._place(resource, platform_id), exact_json.dumps(changes))
+        return Request("PATCH", self._path(resource, platform_id), exact_json.dumps(changes))
 
     def delete(self, resource: ResourceName, platform_id: str) -> Request:
-        return Request("DELETE", self._place(resource, platform_id))
+        return Request("DELETE", self._path(resource, platform_id))
 
     def look_up(self, resource: ResourceName, namespace: str, key: str, platform_id: str | None) -> Request:
-        """Ask for a record by its id, or where that is not known by our name for it."""
+        """Look a record up by its id, or by its ``externalId`` if that is unknown."""
         if platform_id is not None:
-            return Request("GET", self._place(resource, platform_id))
+            return Request("GET", self._path(resource, platform_id))
         name = urlencode({self.profile.lookup.parameter: external_id(namespace, key)})
         return Request("GET", f"{self.profile.path(resource)}?{name}")
 
     def ping(self, resource: ResourceName) -> Request:
-        """Ask for something, to see whether anything is answered."""
+        """A harmless request that shows whether the platform answers."""
         return Request("GET", f"{self.profile.path(resource)}?limit=1")
 
-    def _place(self, resource: ResourceName, platform_id: str) -> str:
+    def _path(self, resource: ResourceName, platform_id: str) -> str:
         return f"{self.profile.path(resource)}/{quote(platform_id, safe='')}"
 
     def client(self) -> HttpClient:
-        """A client of its own for one thread; it authorizes each request.
+        """A client for one thread; it authorizes each request.
 
         Raises:
             ConfigError: If the credential cannot be read.
@@ -123,11 +123,9 @@ class PlatformTarget:
                 "content-type": "application/json",
                 "accept": "application/json, application/problem+json",
             },
-            connect_timeout_s=profile.http.connect_timeout_s,
-            read_timeout_s=profile.http.read_timeout_s,
-            total_timeout_s=profile.http.total_timeout_s,
             max_response_bytes=profile.http.max_response_bytes,
-            tls=trust(self.profile.http.ca_file),
+            tls=trust(profile.http.ca_file),
+            **profile.http.timeouts(),
         )
 
     def send(
@@ -138,11 +136,11 @@ class PlatformTarget:
         if_match: str | None = None,
         may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """Send once, and once more where a new token may help, as long as *may_leave* allows it.
+        """Send a request, and again after a 401 if a new token may help, as long as *may_leave* allows it.
 
         Raises:
             NotSentError, AmbiguousError: See `crossdock.transport.http_answers`.
-            UnauthorizedError: If we get no token; nothing was sent.
+            UnauthorizedError: If no token is granted; nothing was sent.
         """
         rule, headers = self.profile.idempotency, {}
         if rule.enabled and idempotency_key is not None:

@@ -162,13 +162,13 @@ class Project:
         """
         rate = self.platform.rate
         if rate.shared is None:
-            known = rate.known(earlier.known if earlier else None)
-            bucket_state = earlier.filled(clock.now().timestamp(), known) if earlier else BucketState.of(known)
+            estimate, now = rate.estimate(earlier.estimate if earlier else None), clock.now().timestamp()
+            bucket_state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
             yield MemoryStore(clock, bucket_state)
             return
         url = parse_url(rate.shared, self.path.parent, where="platform.rate.shared")
         name = f"{self.platform.tenant} at {self.platform.base_url}"
-        with closing(SharedBucket(url, clock, name, rate.known)) as store:
+        with closing(SharedBucket(url, clock, name, rate.estimate)) as store:
             yield store
 
     def bind(self, wanted: set[str], *, target: str, place: SourceContext) -> list[BoundStream]:

@@ -1,4 +1,4 @@
-"""A plan: what a sync would do now, told and not done. No call to the platform, and nothing written."""
+"""A plan: what a sync would do now. No call to the platform, and nothing is written."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
 from crossdock.tally import Tally, Term
 
-_AT_ONCE = 1000  # records decided on together: nothing is written, so nobody waits for them
+_AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 
 _TERMS: Mapping[Kind, Term] = {"create": "created", "update": "updated", "delete": "deleted"}
 
 
 @dataclass(frozen=True, slots=True)
 class PlanListener:
-    """Where a plan's decisions go, one call each."""
+    """Receives the decisions of a plan, one call each."""
 
     operation: Callable[[Operation], None]
     refused: Callable[[DeadLetter], None]
@@ -52,10 +52,10 @@ class Planned:
     Attributes:
         tallies: By stream, as they would be if everything planned were delivered.
         operations: By kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
-        errors: What kept a stream from being read, or its records from being removed, by its name.
+        errors: Why a stream could not be read, or its records not be removed, by its name.
         unread: How many streams could not be read.
-        sources: A hash of what each stream read, by its name, if that was asked for.
-        forecast: What all of it needs of the allowance.
+        sources: A hash of what each stream read, by its name, if requested.
+        forecast: What the plan needs of the allowance.
     """
 
     forecast: Forecast
@@ -80,10 +80,10 @@ def plan(
     progress: Progress,
     summed: bool = False,
 ) -> Planned:
-    """Tell *listener* what `crossdock.runs.runner.sync` would do.
+    """Pass to *listener* what `crossdock.runs.runner.sync` would do.
 
     Raises:
-        CrossdockError: If the state cannot be read. What fails at a source is in the result.
+        CrossdockError: If the state cannot be read. Errors of sources are in the result.
     """
     with closing(project.open_state(read_only=True)) as state:
         return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
@@ -99,7 +99,7 @@ def look_ahead(
     *,
     summed: bool = False,
 ) -> Planned:
-    """Plan on an open state, which is only read; *summed* asks for the hashes of the sources."""
+    """Plan on an open state, which is only read; with *summed*, hash the sources."""
     with ExitStack() as stack:
         work = run_folder(stack, None)
         place = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
@@ -112,7 +112,7 @@ def look_ahead(
 
 class _Preview:
     def __init__(self, project: Project, state: State, listener: PlanListener, now: datetime) -> None:
-        self._state, self._sink, self._now, self._rate = state, listener, now, project.platform.rate
+        self._state, self._listener, self._now, self._rate = state, listener, now, project.platform.rate
         self._known: set[tuple[Scope, int]] = set()
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name, self._known)
@@ -133,35 +133,38 @@ class _Preview:
 
     def _forecast(self, requests: int) -> Forecast:
         now, earlier = self._now.timestamp(), self._earlier
-        known = self._rate.known(earlier.known if earlier else None)
-        return forecast(earlier.filled(now, known) if earlier else BucketState.of(known), requests, now)
+        estimate = self._rate.estimate(earlier.estimate if earlier else None)
+        return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
         tally = self.result.tallies.setdefault(bound.name, Tally())
-        reading = StreamInput(bound, self._state, tally, 0, digested=summed)
+        stream_input = StreamInput(bound, self._state, tally, 0, digested=summed)
         try:
             unsettled = [intent for intent in self._unsettled if intent.scope == bound.scope]
-            reading.read(unsettled, bound.context.place.progress.advance)
+            stream_input.read(unsettled, bound.context.run.progress.advance)
         except CrossdockError as error:
             self.result.errors[bound.name] = error
             self.result.unread += 1
             return
         if summed:
-            self.result.sources[bound.name] = reading.digest
-        planner, reads = self._planner(bound, tally, reading.gone, reading.failing()), reading.records()
+            self.result.sources[bound.name] = stream_input.digest
+        planner, reads = (
+            self._planner(bound, tally, stream_input.removals, stream_input.failure_count()),
+            stream_input.records(),
+        )
         chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
         while chunks is not None:
             for decided in chunks:
-                self._pour(decided)
+                self._pass_on(decided)
             chunks = planner.next_round()
         planner.pass_over(reads)
         planner.finish()
         if planner.stopped is not None:
             self.result.errors[bound.name] = planner.stopped
             return
-        if reading.gone.refusal is not None:
-            self.result.errors[bound.name] = reading.gone.refusal
-            self._show_withheld(bound, reading.gone)
+        if stream_input.removals.refusal is not None:
+            self.result.errors[bound.name] = stream_input.removals.refusal
+            self._show_withheld(bound, stream_input.removals)
 
     def _planner(self, bound: BoundStream, tally: Tally, gone: Removals, failing: FailureCount) -> Planner:
         return Planner(
@@ -183,18 +186,18 @@ class _Preview:
         planner = self._planner(bound, Tally(), held, FailureCount(bound, None))
         for decided in planner.next_round() or ():
             for operation in decided.operations:
-                self._sink.withheld(operation)
+                self._listener.withheld(operation)
 
-    def _pour(self, decided: PlannedChunk) -> None:
+    def _pass_on(self, decided: PlannedChunk) -> None:
         for operation in decided.operations:
             self._remember(verb(operation), operation.scope, operation.identity.key_hash)
             if operation.step != "open":
                 self.result.tallies[decided.bound.name].count(_TERMS[operation.kind])
-            self._sink.operation(operation)
+            self._listener.operation(operation)
         for dead_letter in decided.dead_letters:
-            self._sink.refused(dead_letter)
+            self._listener.refused(dead_letter)
         for record in decided.waits:
-            self._sink.waiting(record)
+            self._listener.waiting(record)
 
     def _remember(self, kind: str, scope: Scope, key_hash: int) -> None:
         self.result.operations[kind] += 1

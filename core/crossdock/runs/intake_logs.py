@@ -1,4 +1,4 @@
-"""The intake that a sync remembers, and the one that a plan only looks into."""
+"""Intake logs: which files a stream has imported. A sync writes into the state, a plan only reads it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from crossdock.state import Digests, FileFacts, State
 
 
 class NoIntake:
-    """Knows no file and remembers none: for a look that reads nothing."""
+    """Knows no file and remembers none: for checks that read nothing."""
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
@@ -19,20 +19,20 @@ class NoIntake:
         return Digests()
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
-        """Forget it."""
+        """Ignored."""
 
     def newest_stamp(self, stream: str) -> str | None:  # noqa: ARG002  nothing depends on it
         return None
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
-        """Forget it."""
+        """Ignored."""
 
     def finish(self, stream: str, version: str) -> None:
-        """Forget it."""
+        """Ignored."""
 
 
 class PlanIntake(NoIntake):
-    """Answers from the state and remembers nothing."""
+    """Reads the state, and remembers nothing."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -55,7 +55,7 @@ class PlanIntake(NoIntake):
 
 
 class StateIntake(PlanIntake):
-    """Answers from the state, and writes into it."""
+    """Reads and writes the state."""
 
     def __init__(self, state: State, clock: Clock) -> None:
         super().__init__(state)

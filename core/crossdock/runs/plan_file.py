@@ -1,4 +1,4 @@
-"""A plan that was approved, and the sync that does it and nothing else."""
+"""Plan files: a plan that was approved, and the sync that does exactly that."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from crossdock.state import DeadLetter, Intent, WaitingRecord
 from crossdock.tally import Tally
 
 MAX_BYTES = 1 << 20
-"""Of a plan file, which holds a few hashes for each stream."""
+"""Size of a plan file, which has a few hashes for each stream."""
 
 
 class PlanFile(ConfigModel):
-    """What was planned, as hashes: no data of a record is in it.
+    """A plan as hashes, without data of records.
 
     Attributes:
-        decisions: SHA-256 over everything that would be done, refused or kept waiting, in its order.
+        decisions: SHA-256 over everything that would be done, rejected or kept waiting, in this order.
         sources: SHA-256 over what each stream reads, by its name.
     """
 
@@ -49,10 +49,10 @@ class PlanFile(ConfigModel):
     sources: dict[str, str]
 
     def save(self, path: Path) -> None:
-        """Write it, as `crossdock.local_files.replace_file` does.
+        """Write it atomically.
 
         Raises:
-            ConfigError: If that cannot be done.
+            ConfigError: If the file cannot be written.
         """
         try:
             replace_file(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
@@ -64,29 +64,29 @@ class PlanFile(ConfigModel):
         """Read it.
 
         Raises:
-            ConfigError: If it is no plan.
+            ConfigError: If it is not a plan.
         """
-        hint = "'crossdock plan -o PLAN' makes one"
+        hint = "'crossdock plan -o PLAN' writes one"
         try:
             return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
         except OSError as error:
             raise ConfigError(f"the plan cannot be read: {error.strerror}", where=str(path), hint=hint) from error
         except (ValueError, ValidationError):
-            raise ConfigError("is no plan of crossdock", where=str(path), hint=hint) from None
+            raise ConfigError("is not a plan file", where=str(path), hint=hint) from None
 
 
 @dataclass(frozen=True, slots=True)
-class Digest:
-    """A sink that hashes every decision before it hands it on."""
+class DecisionHash:
+    """Hashes every decision and passes it on."""
 
     listener: PlanListener
     sum: Any
 
     @classmethod
-    def over(cls, listener: PlanListener) -> Digest:
+    def over(cls, listener: PlanListener) -> DecisionHash:
         return cls(listener, hashlib.sha256())
 
-    def as_sink(self) -> PlanListener:
+    def as_listener(self) -> PlanListener:
         return PlanListener(
             self._operation, self._refused, self._waiting, self._resend, self._in_doubt, self.listener.withheld
         )
@@ -118,23 +118,23 @@ class Digest:
 def plan(
     project: Project, selection: Sequence[str], listener: PlanListener, *, clock: Clock, progress: Progress
 ) -> tuple[Planned, PlanFile]:
-    """Plan, as `crossdock.runs.dry_run.plan` does, and sum it up.
+    """Plan, as `crossdock.runs.dry_run.plan` does, and hash the plan.
 
     Raises:
         CrossdockError: If the state cannot be read.
     """
-    digest = Digest.over(listener)
-    planned = dry_run.plan(project, list(selection), digest.as_sink(), clock=clock, progress=progress, summed=True)
-    return planned, _summed(project, selection, planned, digest)
+    digest = DecisionHash.over(listener)
+    planned = dry_run.plan(project, list(selection), digest.as_listener(), clock=clock, progress=progress, summed=True)
+    return planned, _plan_file(project, selection, planned, digest)
 
 
 def apply(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Do what *approved* says, if it is still what would be done.
+    """Do what *approved* says, if a new plan is the same.
 
-    The state is held from the comparison to the end of the run, and a stream that reads something else than the plan
-    did delivers nothing.
+    The state is held from the comparison to the end of the run. A stream that reads something else than the plan did
+    delivers nothing.
 
     Raises:
         RefusedError: If the source, the state or the config has changed since.
@@ -142,31 +142,31 @@ def apply(
     """
     with opened(project, clock) as session:
         state = session.state
-        digest = Digest.over(PlanListener(*[_ignore] * 6))
+        digest = DecisionHash.over(PlanListener(*[_ignore] * 6))
         planned = dry_run.look_ahead(
-            project, state, list(approved.selection), digest.as_sink(), clock, Silent(), summed=True
+            project, state, list(approved.selection), digest.as_listener(), clock, Silent(), summed=True
         )
         for error in planned.errors.values():
             raise error
         if planned.operations["resend"]:
             raise RefusedError(
-                "an earlier run left something to send", hint="run 'crossdock sync' first, then plan again"
+                "an earlier run left operations to send", hint="run 'crossdock sync' first, then plan again"
             )
-        if _summed(project, approved.selection, planned, digest) != approved:
+        if _plan_file(project, approved.selection, planned, digest) != approved:
             raise RefusedError(
-                "this is no longer what would be done: the source, the state or the config has changed",
-                hint="look at a new plan: crossdock plan -o PLAN",
+                "the plan is out of date: the source, the state or the config has changed",
+                hint="make a new plan: crossdock plan -o PLAN",
             )
         run = Run(session, progress, interrupt)
 
-        def source(bound: BoundStream, tally: Tally) -> StreamInput:
-            return _Approved(bound, state, tally, run.id, approved.sources[bound.name])
+        def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
+            return _Approved(bound, state, tally, run_id, approved.sources[bound.name])
 
         return run.execute(project.selected(approved.selection), source)
 
 
 class _Approved(StreamInput):
-    """A reading that must be the one that was approved."""
+    """Input that must be the same as when the plan was made."""
 
     def __init__(self, bound: BoundStream, state: Any, tally: Tally, run_id: int, expected: str) -> None:
         super().__init__(bound, state, tally, run_id, digested=True)
@@ -175,11 +175,11 @@ class _Approved(StreamInput):
     def accept(self) -> None:
         if self.digest != self._expected_digest:
             raise RefusedError(
-                "the source has changed while the plan was applied", where=self._bound.name, hint="plan again"
+                "the source changed while the plan was applied", where=self._bound.name, hint="plan again"
             )
 
 
-def _summed(project: Project, selection: Sequence[str], planned: Planned, digest: Digest) -> PlanFile:
+def _plan_file(project: Project, selection: Sequence[str], planned: Planned, digest: DecisionHash) -> PlanFile:
     pin = project.pin
     return PlanFile(
         base_url=pin.base_url,
@@ -192,4 +192,4 @@ def _summed(project: Project, selection: Sequence[str], planned: Planned, digest
 
 
 def _ignore(_: object) -> None:
-    """Nobody looks on."""
+    """No listener."""

@@ -1,4 +1,4 @@
-"""What a stream's `pull` gives, checked: a connector's defect ends its own stream and says where it is."""
+"""Checks what a stream's `pull` yields: a defect of a connector ends its own stream, and the error names the place."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crossdock.records import Again, RawBatch
 
 
 def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, None]:
-    """The batches of the stream; closing this closes the source, which gives back what it holds.
+    """The batches of the stream; closing this generator closes the source.
 
     Raises:
-        ConnectorError: If `pull` raised an exception that is not an error of a source, or gave what is not a batch.
+        ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
         CrossdockError: If the source failed or was refused.
     """
     latest: str | None = None
@@ -37,7 +37,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, N
 
 
 class _Guard:
-    """Gives what a batch calls later the errors of `pulled`; the same calls stay the same."""
+    """Wraps what a batch calls later, so that it raises the errors of `pulled`; equal callables stay equal."""
 
     def __init__(self, bound: BoundStream) -> None:
         self._bound = bound
@@ -75,11 +75,11 @@ def _check(bound: BoundStream, batch: object, latest: str | None) -> None:
     source: object = getattr(batch, "source", None)
     cursor: object = getattr(batch, "cursor", None)
     if not isinstance(batch, RawBatch):
-        wrong = f"gave a {type(batch).__name__} in place of a RawBatch"
+        wrong = f"yielded a {type(batch).__name__} instead of a RawBatch"
     elif not isinstance(source, str) or not is_storable(source):
-        wrong = "gave a batch whose source is not text that can be stored"
+        wrong = "yielded a batch whose source is not storable text"
     elif cursor is not None and not (isinstance(cursor, str) and is_storable(cursor)):
-        wrong = "gave a batch whose cursor is not text that can be stored"
+        wrong = "yielded a batch whose cursor is not storable text"
     if wrong is not None:
         read = f" after {latest}" if latest else ""
-        raise ConnectorError(f"pull {wrong}{read}", where=bound.name, hint="mend the connector")
+        raise ConnectorError(f"pull {wrong}{read}", where=bound.name, hint="fix the connector")

@@ -1,4 +1,4 @@
-"""Dead letters as a source: records that were refused, to be mapped and delivered once more."""
+"""Replays dead letters: maps and delivers rejected records again."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from crossdock.tally import Tally
 
 
 class Replay:
-    """One stream's turn in a replay. A letter goes when its record gets through, waits or is refused anew.
+    """The dead letters of one stream. One is removed when its record is delivered, waits, or is rejected again.
 
-    The letter of a removal asks for the removal again, as long as the stream removes anything.
+    The dead letter of a removal repeats the removal, if the stream still removes records.
     """
 
     def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: DeadLetterFilter) -> None:
         self._bound, self._state, self._tally = bound, state, tally
         self._choice = replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
-        self.gone = Removals()
+        self.removals = Removals()
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Take the chosen letters, but for those of whose record an operation is unsettled."""
+        """Take the chosen dead letters, except for records with an unsettled operation."""
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
@@ -35,20 +35,20 @@ class Replay:
         self._dead_letters = [each for each in chosen if each.raw]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]
-            self.gone = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
+            self.removals = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
         self._tally.count("carried_over", self.expected)
         advance(self.expected)
 
-    def give_up(self) -> None:
-        """The letters stay as they are."""
+    def abandon(self) -> None:
+        """The dead letters stay."""
         self._tally.count("carried_on", self.expected)
 
     @property
     def expected(self) -> int:
-        return len(self._dead_letters) + len(self.gone.removed)
+        return len(self._dead_letters) + len(self.removals.removed)
 
-    def failing(self) -> FailureCount:
-        """Any number may fail: they are dead letters already."""
+    def failure_count(self) -> FailureCount:
+        """Any number may fail: the records are dead letters already."""
         return FailureCount(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
@@ -57,4 +57,4 @@ class Replay:
             yield KeyedRecord(record, dead_letter.identity)
 
     def finish(self) -> None:
-        """Nothing was read from the source, so nothing of it is worked through."""
+        """Nothing was read from the source, so nothing of it is finished."""

@@ -1,4 +1,4 @@
-"""The folder of one run."""
+"""The temporary folder of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock.sources.source_context import writing
 
 
 def run_folder(stack: ExitStack, spool: Path | None) -> Path:
-    """A new private folder, inside *spool* or else where temporary files go; removed when *stack* unwinds."""
+    """A new private folder in *spool*, or in the system's temporary folder; removed when *stack* unwinds."""
     with writing(spool or Path(tempfile.gettempdir())):
         if spool is not None:
             private_folder(spool)
@@ -24,7 +24,7 @@ def run_folder(stack: ExitStack, spool: Path | None) -> Path:
 
 
 def _sweep(spool: Path) -> None:
-    """Remove what runs left behind that were killed."""
+    """Remove the folders of killed runs."""
     for folder in spool.glob("run-*"):
         owner = folder.name.split("-")[1]
         if owner.isdecimal() and not alive(int(owner)):
@@ -32,7 +32,7 @@ def _sweep(spool: Path) -> None:
 
 
 def alive(process: int) -> bool:
-    """True if there is a process of this id on this machine."""
+    """True if a process with this id is running on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -17,8 +17,8 @@ class Report:
     Attributes:
         tallies: By stream, in the order they ran.
         errors: What stopped a stream, by its name, or the run, under an empty name.
-        notes: What else a person should know of a stream, by its name.
-        still_refused: Dead letters of earlier runs that this one did not meet again.
+        notes: Other remarks on a stream, by its name.
+        still_refused: Dead letters of earlier runs that this run did not see again.
     """
 
     run: int
@@ -29,6 +29,9 @@ class Report:
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
     still_refused: int = 0
+
+    def tally(self, stream: str) -> Tally:
+        return self.tallies.setdefault(stream, Tally())
 
     @property
     def balanced(self) -> bool:
@@ -42,7 +45,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """The gravest of what happened; ``crossdock sync --help`` tells their meaning."""
+        """The most severe of what happened; ``crossdock sync --help`` lists the codes."""
         if not self.balanced:
             return InternalError.exit_code
         codes = {error.exit_code for error in self.errors.values()}
@@ -52,7 +55,7 @@ class Report:
         return 1 if any(tally.unfinished for tally in self.tallies.values()) else 0
 
     def accounts(self) -> dict[str, Any]:
-        """The accounts of each stream, with its notes."""
+        """The tally of each stream, with its notes."""
         return {name: tally.as_json() | {"notes": self.notes.get(name, [])} for name, tally in self.tallies.items()}
 
     def as_json(self) -> dict[str, Any]:

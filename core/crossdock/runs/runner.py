@@ -1,37 +1,36 @@
-"""One run of a project: resume, read, decide, deliver, balance."""
+"""One run of a project: settle what earlier runs left, run the streams, and check that the tally balances."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
+from datetime import date
 
 from crossdock.clock import Clock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
-from crossdock.errors import ConfigError, CrossdockError, InternalError, StateError, StoppedError
+from crossdock.errors import ConfigError, CrossdockError, InternalError, StoppedError
 from crossdock.pacing.allowance import Allowance, Priority
-from crossdock.planning.planner import PlannedChunk, Planner
-from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.project import BoundStream, Project
 from crossdock.resources import RESOURCES
 from crossdock.runs.intake_logs import StateIntake
-from crossdock.runs.record_source import Source
+from crossdock.runs.record_source import SourceFactory
 from crossdock.runs.replay import Replay
 from crossdock.runs.run_folder import run_folder
 from crossdock.runs.run_report import Report
 from crossdock.runs.session import Session, opened
+from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_order import StreamOrder
+from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
 from crossdock.sources.source_context import Patience, SourceContext
 from crossdock.state import DeadLetterFilter, DueRun, Transaction
-from crossdock.tally import Tally, Term
+from crossdock.tally import Tally
 
 
 def sync(
@@ -44,40 +43,41 @@ def sync(
     priority: Priority = "batch",
     patience: Patience | None = None,
 ) -> Report:
-    """Bring the selected streams to the platform.
+    """Deliver the selected streams to the platform.
 
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
-        patience: To wait for late files as the streams say; without it, what is there is all there is.
+        patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with opened(project, clock) as session:
-        run = Run(session, progress, interrupt, priority, patience)
-        return run.execute(project.selected(selection))
+        return Run(session, progress, interrupt, priority, patience).execute(project.selected(selection))
 
 
 def night(session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event) -> Report | None:
-    """Run the night of *due_run*, once: None if it has been run already.
+    """Run a scheduled run, once; None if it has already finished.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     job = session.project.jobs[due_run.job]
+    with session.state.begin() as tx:
+        if not tx.scheduled_runs.begin(due_run, at=session.clock.now()):
+            return None
     patience = Patience(due_run.due, job.schedule.zone)
     run = Run(session, progress, interrupt, patience=patience, due_run=due_run)
-    names = session.project.selected(job.streams)
-    return run.execute(names) if run.begin() else None
+    return run.execute(session.project.selected(job.streams))
 
 
 def replay(
     project: Project, choice: DeadLetterFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Map the chosen dead letters again, as the mapping is today, and deliver them; no source is read.
+    """Map the chosen dead letters again with today's mapping, and deliver them. No source is read.
 
     Raises:
-        ConfigError: If a stream or a record is chosen that is not there.
+        ConfigError: If no such stream or dead letter exists.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     with opened(project, clock) as session:
@@ -85,14 +85,14 @@ def replay(
         with session.state.look() as tx:
             names = {dead_letter.identity.stream for dead_letter in tx.dead_letters.chosen(choice)} & known
         if not names and choice.key is not None:
-            hint = "'crossdock records list --state rejected' shows what there is"
+            hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
         run = Run(session, progress, interrupt, "live")
-        return run.execute(names, lambda bound, tally: Replay(bound, session.state, tally, choice), reads=False)
+        return run.execute(names, lambda bound, tally, _: Replay(bound, session.state, tally, choice), reads=False)
 
 
 class Run:
-    """One execution: resume, read, decide, deliver, balance."""
+    """One execution of some streams."""
 
     def __init__(
         self,
@@ -103,217 +103,95 @@ class Run:
         patience: Patience | None = None,
         due_run: DueRun | None = None,
     ) -> None:
-        self._session, self._project, self._state, self._clock = session, session.project, session.state, session.clock
-        self._progress, self._interrupt, self._patience = Timings.over(progress, session.clock), interrupt, patience
-        self._priority, self._due_run = priority, due_run
+        self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
+        self._priority, self._patience, self._due_run = priority, patience, due_run
         self._target = PlatformTarget(session.project.platform)
-        self._references = References(self._target.name)
-        self._opened: set[tuple[str, int]] = set()
-        self._resuming = False
-        self.id = 0
 
-    def begin(self) -> bool:
-        """Begin the night that this run is for; False if it has ended already."""
-        due_run, now = self._due_run, self._clock.now()
-        assert due_run is not None
-        with self._state.begin() as tx:
-            return tx.scheduled_runs.begin(due_run, at=now)
-
-    def execute(
-        self,
-        names: set[str],
-        source: Callable[[BoundStream, Tally], Source] | None = None,
-        *,
-        reads: bool = True,
-    ) -> Report:
+    def execute(self, names: set[str], source: SourceFactory | None = None, *, reads: bool = True) -> Report:
         """Run streams.
 
         Args:
-            names: Of the streams; without any, only what the last run left is sent.
+            names: Of the streams; if empty, only what the last run left is sent.
             source: Where the records of a stream come from; by default from its own source.
             reads: False if that is not the streams' own sources.
         """
-        whole = reads and names == self._project.selected([])
-        self._source, now, night = source or self._reading, self._clock.now(), self._due_run
-        business_date = night.business_date if night else now.astimezone().date()
-        date, job = business_date.isoformat(), night.job if night else None
-        self._target.client().close()  # a credential that cannot be read is told before anything begins
-        with self._state.begin() as tx:
-            self.id = tx.runs.start(business_date=date, at=now, job=job)
-            restored = tx.runs.restored()
-        self._report = report = Report(self.id, date)
-        self._progress.start(report, job)
-        intake, spool, session = StateIntake(self._state, self._clock), self._project.spool, self._session
+        whole = reads and names == self._session.project.selected([])
+        self._target.client().close()  # a credential that cannot be read is reported before anything begins
+        report, state_restored = self._start()
         try:
-            with ExitStack() as stack, Senders(self._target, session.in_flight, self._project.masks) as senders:
-                work = run_folder(stack, spool)
-                place = SourceContext(
-                    self._clock, self._progress, intake, spool, work, spool, self._patience, report.notes
-                )
-                streams = self._project.bind(names, target=self._target.name, place=place)
-                self._allowance = Allowance(
-                    self._clock, session.bucket, ceiling=session.in_flight, priority=self._priority
-                )
-                self._dispatcher = Dispatcher(
-                    self._state,
-                    self._target,
-                    self._allowance,
-                    senders,
-                    self._clock,
-                    run_id=self.id,
-                    settled=self._settled,
-                    interrupt=self._interrupt,
-                    warn=self._progress.warn,
-                    adopting=self._project.adopting,
-                    state_restored=restored,
-                )
-                report.counters = self._dispatcher.counters
-                self._all(streams, whole=whole)
+            with ExitStack() as stack:
+                streams = self._bind(stack, names, report)
+                runner = self._runner(stack, report, state_restored=state_restored)
+                runner.run(streams, source or self._stream_input, whole=whole)
         except BaseException as error:
-            report.errors[""] = _ended_by(error)
+            report.errors[""] = _as_crossdock_error(error)
             raise
         finally:
-            report.seconds = self._progress.end().total_seconds()
+            report.seconds = self._timings.end().total_seconds()
             self._finish(report)
         return report
 
-    def _all(self, streams: list[BoundStream], *, whole: bool) -> None:
-        with self._session.resuming:
-            if not self._resume(streams):
-                return
-            self._session.resumed = True
-        if not (self._each(streams) and self._deliver(self._dispatcher.release)):
-            self._dispatcher.put_back()
-            return
-        tallies = self._report.tallies.values()
-        looked = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
-        if whole and looked and not self._report.errors:  # a restored state was compared, and nothing is open
-            self._state.apply(lambda tx: tx.runs.trusted_again())
+    def _start(self) -> tuple[Report, bool]:
+        """Write that the run begins. True if the state was restored from a backup and is not trusted yet."""
+        session, now = self._session, self._session.clock.now()
+        day: date = self._due_run.business_date if self._due_run else now.astimezone().date()
+        job = self._due_run.job if self._due_run else None
+        with session.state.begin() as tx:
+            run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=job)
+            state_restored = tx.runs.restored()
+        report = Report(run_id, day.isoformat())
+        self._timings.start(report, job)
+        return report, state_restored
 
-    def _each(self, streams: list[BoundStream]) -> bool:
-        """Run one stream after the other; False if the run must end."""
-        stream_order = StreamOrder(streams, self._clock, self._progress, self._interrupt)
-        for bound in stream_order:
-            if self._interrupt.is_set():
-                hint = "what was in flight is settled; run again to go on"
-                self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
-                return False
-            if RESOURCES[bound.stream.resource].write_once and not self._deliver(self._dispatcher.release):
-                return False
-            try:
-                if not self._one(bound):
-                    return False
-            except LateError as late:
-                stream_order.put_off(bound, late)
-        return True
-
-    def _reading(self, bound: BoundStream, tally: Tally) -> Source:
-        return StreamInput(bound, self._state, tally, self.id)
-
-    def _resume(self, streams: list[BoundStream]) -> bool:
-        """Deliver what earlier runs left; False if the run must end."""
-        unsettled = self._session.left(streams)
-        for intent in unsettled:
-            if intent.step != "open":  # its record waits, and is counted there
-                self._tally(intent.identity.stream).count("carried_over")
-        self._progress.proceed("sending what the last run left", len(unsettled))
-        self._resuming = True
-        names = {bound.name for bound in streams}
-        done = self._deliver(lambda: self._dispatcher.resume(unsettled, later=names))
-        self._resuming = False
-        return done
-
-    def _one(self, bound: BoundStream) -> bool:
-        """Run one stream; False if the run must end. Nothing of it is read or counted when its file is late."""
-        tally = self._tally(bound.name)
-        source = self._source(bound, tally)
-        with self._state.look() as tx:
-            unsettled = tx.intents.unsettled(bound.scope)
-        try:
-            source.read(unsettled, self._advance)
-        except (StateError, LateError):
-            raise
-        except CrossdockError as error:
-            self._report.errors[bound.name] = error
-            source.give_up()
-            return True
-        planner = Planner(
-            bound,
-            self._state,
-            self._references,
-            tally,
-            run_id=self.id,
-            target=self._target,
-            gone=source.gone,
-            failing=source.failing(),
+    def _bind(self, stack: ExitStack, names: set[str], report: Report) -> list[BoundStream]:
+        session, spool = self._session, self._session.project.spool
+        context = SourceContext(
+            session.clock,
+            self._timings,
+            StateIntake(session.state, session.clock),
+            spool,
+            run_folder(stack, spool),
+            spool,
+            self._patience,
+            report.notes,
         )
-        reads = source.records()
-        self._progress.proceed(f"sending {bound.name}", source.expected)
-        chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
-        try:
-            while chunks is not None:
-                if not self._deliver(partial(self._dispatcher.deliver, self._watched(chunks))):
-                    planner.pass_over(reads)  # they stay in files that are not worked through
-                    return False
-                chunks = planner.next_round()
-            planner.pass_over(reads)
-        finally:
-            planner.finish()
-        if planner.stopped is not None:
-            self._report.errors[bound.name] = planner.stopped
-            return True
-        self._progress.proceed(f"remembering {bound.name}", None)
-        self._finish_stream(source, bound.name)
-        return True
+        return session.project.bind(names, target=self._target.name, place=context)
 
-    def _finish_stream(self, source: Source, name: str) -> None:
-        try:
-            source.finish()
-        except StateError:
-            raise
-        except CrossdockError as error:
-            self._report.errors[name] = error
-        if source.gone.refusal is not None:
-            self._report.errors[name] = source.gone.refusal
+    def _runner(self, stack: ExitStack, report: Report, *, state_restored: bool) -> _Streams:
+        session, project = self._session, self._session.project
+        senders = stack.enter_context(Senders(self._target, session.in_flight, project.masks))
+        allowance = Allowance(session.clock, session.bucket, ceiling=session.in_flight, priority=self._priority)
+        counts = SettlementCount(report)
 
-    def _deliver(self, work: Callable[[], None]) -> bool:
-        try:
-            work()
-        except StateError:
-            raise
-        except CrossdockError as error:
-            self._report.errors[""] = error
-            return False
-        return True
+        def settled(item: Settlement) -> None:
+            if counts.count(item):
+                self._timings.advance()
+                self._timings.allowance(allowance.tokens)
 
-    def _advance(self, rows: int) -> None:
-        if self._interrupt.is_set():
-            raise StoppedError("stopped while reading", hint="nothing of this source has entered; run again to go on")
-        self._progress.advance(rows)
+        dispatcher = Dispatcher(
+            session.state,
+            self._target,
+            allowance,
+            senders,
+            session.clock,
+            run_id=report.run,
+            settled=settled,
+            interrupt=self._interrupt,
+            warn=self._timings.warn,
+            adopting=project.adopting,
+            state_restored=state_restored,
+        )
+        report.counters = dispatcher.counters
+        runner = StreamRunner(session.state, self._target, dispatcher, report, self._timings, self._interrupt)
+        return _Streams(session, dispatcher, runner, counts, report, self._timings, self._interrupt)
 
-    def _watched(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
-        for chunk in chunks:
-            self._progress.advance(chunk.size - len(chunk.operations))
-            yield chunk
-
-    def _settled(self, item: Settlement) -> None:
-        intent = item.intent
-        if intent.step == "open":  # the first of two steps: unless it was refused, its record still waits
-            self._opened.add((intent.identity.stream, intent.identity.key_hash))
-            if intent.status == "rejected":
-                self._tally(intent.identity.stream).count("carried_over", self._resuming)
-                self._tally(intent.identity.stream).count("rejected")
-            return
-        first_time = intent.operation == "create" or (intent.identity.stream, intent.identity.key_hash) in self._opened
-        self._tally(intent.identity.stream).count(_term(item, first_time=first_time))
-        self._progress.advance()
-        self._progress.allowance(self._allowance.tokens)
-
-    def _tally(self, stream: str) -> Tally:
-        return self._report.tallies.setdefault(stream, Tally())
+    def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
+        return StreamInput(bound, self._session.state, tally, run_id)
 
     def _finish(self, report: Report) -> None:
-        error = next(map(str, report.errors.values()), None)
+        """Write how the run ended. A scheduled run that was asked to stop is continued by the next scheduler."""
+        error, now = next(map(str, report.errors.values()), None), self._session.clock.now()
+        stopped = self._interrupt.is_set() and report.status != "done"
 
         def finish(tx: Transaction) -> None:
             report.still_refused = tx.dead_letters.count_before(report.run)
@@ -324,30 +202,78 @@ class Run:
                 throttled=report.counters.throttled,
                 tally=report.accounts(),
                 error=error,
-                timings=self._progress.as_json(),
-                at=self._clock.now(),
+                timings=self._timings.as_json(),
+                at=now,
             )
-            stopped = self._interrupt.is_set() and report.status != "done"
-            if self._due_run and not stopped:  # a night that was asked to end goes on with the next scheduler
-                tx.scheduled_runs.finish(self._due_run, report.status, report.run, error, at=self._clock.now())
+            if self._due_run and not stopped:
+                tx.scheduled_runs.finish(self._due_run, report.status, report.run, error, at=now)
 
-        self._state.apply(finish)
-
-
-def _term(item: Settlement, *, first_time: bool) -> Term:
-    intent = item.intent
-    if intent.status != "delivered":
-        return "rejected" if intent.status == "rejected" else "carried_on"
-    if item.untouched:
-        return "suppressed"
-    if intent.operation == "delete":
-        return "deleted"
-    return "created" if first_time else "updated"
+        self._session.state.apply(finish)
 
 
-def _ended_by(error: BaseException) -> CrossdockError:
+class _Streams:
+    """The streams of one run, in their order, after what earlier runs left."""
+
+    def __init__(
+        self,
+        session: Session,
+        dispatcher: Dispatcher,
+        runner: StreamRunner,
+        counts: SettlementCount,
+        report: Report,
+        timings: Timings,
+        interrupt: threading.Event,
+    ) -> None:
+        self._session, self._dispatcher, self._runner = session, dispatcher, runner
+        self._counts, self._report, self._timings, self._interrupt = counts, report, timings, interrupt
+
+    def run(self, streams: list[BoundStream], source: SourceFactory, *, whole: bool) -> None:
+        """Run *streams*; *whole* if they are all streams, read from their own sources."""
+        with self._session.resuming:
+            if not self._resume(streams):
+                return
+            self._session.resumed = True
+        if not (self._each(streams, source) and self._runner.deliver(self._dispatcher.release)):
+            self._dispatcher.put_back()
+            return
+        tallies = self._report.tallies.values()
+        compared = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
+        if whole and compared and not self._report.errors:  # a restored state was compared, and nothing is open
+            self._session.state.apply(lambda tx: tx.runs.trusted_again())
+
+    def _resume(self, streams: list[BoundStream]) -> bool:
+        """Deliver what earlier runs left; False if the run must end."""
+        unsettled = self._session.left(streams)
+        self._counts.carried_over(unsettled)
+        self._timings.proceed("sending what the last run left", len(unsettled))
+        self._counts.resuming = True
+        names = {bound.name for bound in streams}
+        done = self._runner.deliver(lambda: self._dispatcher.resume(unsettled, later=names))
+        self._counts.resuming = False
+        return done
+
+    def _each(self, streams: list[BoundStream], source: SourceFactory) -> bool:
+        """Run one stream after the other; False if the run must end."""
+        order = StreamOrder(streams, self._session.clock, self._timings, self._interrupt)
+        for bound in order:
+            if self._interrupt.is_set():
+                hint = "requests in flight are settled; run again to continue"
+                self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
+                return False
+            write_once = RESOURCES[bound.stream.resource].write_once
+            if write_once and not self._runner.deliver(self._dispatcher.release):
+                return False
+            try:
+                if not self._runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run)):
+                    return False
+            except LateError as late:
+                order.postpone(bound, late)
+        return True
+
+
+def _as_crossdock_error(error: BaseException) -> CrossdockError:
     if isinstance(error, CrossdockError):
         return error
     if isinstance(error, KeyboardInterrupt):
-        return StoppedError("interrupted twice", hint="run again: it goes on from what was delivered")
-    return InternalError(f"unforeseen: {type(error).__name__}")
+        return StoppedError("interrupted twice", hint="run again: it continues from what was delivered")
+    return InternalError(f"unexpected {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The state while this process holds it, and what runs that go on side by side in it have in common."""
+"""A session: the state while this process holds it, shared by the runs in it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from crossdock.state import Intent, State
 
 
 class Session:
-    """What runs share: the state, the token bucket, and the duty to send what earlier runs left.
+    """What concurrent runs share: the state, the token bucket, and what earlier runs left.
 
-    Runs side by side must have no connection in common; each has its part of the requests that may be on their way.
+    Concurrent runs must not share a connection; each has its part of the requests in flight.
 
     Args:
-        width: How many runs may go on at once.
+        width: How many runs may be running at once.
     """
 
     def __init__(self, project: Project, state: State, clock: Clock, bucket: BucketStore, width: int) -> None:
         self.project, self.state, self.clock, self.bucket = project, state, clock, bucket
         self.in_flight = max(1, project.platform.in_flight // width)
-        self.resuming = threading.Lock()  # whose streams are their turn waits until what was left of them is settled
+        self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
         self.resumed = False
 
     def left(self, streams: list[BoundStream]) -> list[Intent]:
-        """What earlier runs have not settled: of all streams at first, then of *streams*, which no other run has."""
+        """What earlier runs left unsettled: for the first run of all streams, later of *streams*."""
         with self.state.look() as tx:
             if not self.resumed:
                 return tx.intents.unsettled()
@@ -39,11 +39,11 @@ class Session:
 
 @contextmanager
 def opened(project: Project, clock: Clock, *, width: int = 1) -> Iterator[Session]:
-    """Take the state over; runs that ended without a word are known to be killed then.
+    """Take the state; runs without an end are marked as killed.
 
     Raises:
-        StateBusyError: If another process is at work on it.
-        CrossdockError: If state or bucket cannot be used.
+        StateBusyError: If another process uses it.
+        CrossdockError: If the state or the bucket cannot be used.
     """
     with project.alone() as state:
         with state.begin() as tx:

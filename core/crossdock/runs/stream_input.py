@@ -1,4 +1,4 @@
-"""Everything a stream brings to a run: what it reads, what changed of it, and what waited."""
+"""What a stream brings to a run: what it reads, which of it changed, and what waited."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRec
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
 
-_IN_LINE = 10_000  # rows for each one that is out of line with the key index, which then keeps its order
+_IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the key index keeps its order
 
 
 class StreamInput:
-    """One stream's turn in a run.
+    """The input of one stream.
 
     Args:
-        digested: Whether `digest` is wanted.
+        digested: Compute `digest`.
 
     Attributes:
-        digest: A hash over which records were read and what they say, under which mapping, whatever their order.
+        digest: A hash over the records that were read and the version of the mapping, whatever their order.
     """
 
     def __init__(self, bound: BoundStream, state: State, tally: Tally, run_id: int, *, digested: bool = False) -> None:
         self._bound, self._state, self._tally, self._run_id = bound, state, tally, run_id
         self._digested, self.digest = digested, ""
         self._waiting: list[WaitingRecord] = []
-        self._scan = Scan(bound.stream, bound.name, bound.context.place.work)
+        self._scan = Scan(bound.stream, bound.name, bound.context.run.work)
         self._delta: compare.Delta | None = None
-        self._order: pl.Series | None = None  # the keys as they were listed, if the index has them in another order
-        self._completeness, self._gone = Completeness(), Removals()
+        self._order: pl.Series | None = None  # the keys as listed, if the index has them in another order
+        self._completeness, self._removals = Completeness(), Removals()
         self._rows = 0
-        self._left_alone: set[int] = set()  # keys that wait, while an operation of theirs is not settled
+        self._left_alone: set[int] = set()  # keys that wait and have an unsettled operation
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Read the source and compare it with the state; counts all that needs no decision.
+        """Read the source and compare it with the state; counts everything that needs no decision.
 
         Args:
-            unsettled: Intents of this stream that stay in doubt: their keys are left alone.
-            advance: Told how many rows each batch had; what it raises ends the reading.
+            unsettled: Intents of this stream: their keys are left alone.
+            advance: Called with the number of rows of each batch; what it raises ends the reading.
 
         Raises:
-            CrossdockError: If the source fails or is refused; nothing of it has entered.
+            CrossdockError: If the source fails or is refused; nothing of it is imported then.
         """
         bound, name = self._bound, self._bound.name
         with self._state.look() as tx:
             self._waiting = tx.waiting_records.of(name)
             since = tx.cursors.get(name, bound.stream.version)
-        bound.context.place.progress.begin(f"reading {name}", None)
+        bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         with closing(pulled(bound, since)) as batches:
             known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
@@ -72,13 +72,13 @@ class StreamInput:
         found = self._delta = self._compared(unsettled)
         self._state.read_ahead(found.changed.height)
         self._order = self._new_order(found)
-        beside = SnapshotFacts(self._scan, self._completeness, counted, self._waiting, unsettled)
-        self._gone = decide(self._state, bound, found.gone, beside, at=bound.context.place.clock.now())
+        facts = SnapshotFacts(self._scan, self._completeness, counted, self._waiting, unsettled)
+        self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.run.clock.now())
         self._scan.forget()
         self._rows = counted.rows_read
         self._tally.take_rows(counted)
-        if self._gone.warning is not None:
-            bound.context.place.progress.warn(self._gone.warning)
+        if self._removals.warning is not None:
+            bound.context.run.progress.warn(self._removals.warning)
         self._left_alone = {w.identity.key_hash for w in self._waiting} & {
             intent.identity.key_hash for intent in unsettled
         }
@@ -96,28 +96,25 @@ class StreamInput:
         )
 
     def _new_order(self, found: compare.Delta) -> pl.Series | None:
-        """The keys as they were listed, if so many are elsewhere in the key index that the next night would suffer.
-
-        None after a first load, which has enough to do: the night after it puts them in order.
-        """
+        """The keys as listed, if the key index has too many of them in another order; None after a first load."""
         key_order, latest = self._scan.key_order, self._scan.latest
         new = latest.height - found.known
-        if key_order is None or new > found.known or (key_order.steps + new) * _IN_LINE <= latest.height:
+        if key_order is None or new > found.known or (key_order.steps + new) * _IN_ORDER <= latest.height:
             return None
         return latest[KEY_HASH]
 
     def _known(self) -> pl.DataFrame:
-        """What the state knows of the scope, unless it is held since the first row was read."""
+        """What the state knows of the scope, unless it is still held."""
         key_order = self._scan.key_order
         held = key_order.known if key_order else None
         return self._state.known(self._bound.scope) if held is None else held
 
     def accept(self) -> None:
-        """Called once everything is read, before anything of it is counted; may refuse it."""
+        """Called after everything is read, before any of it is counted; may refuse it."""
 
     @property
     def _is_snapshot(self) -> bool:
-        """True if what was read lists everything."""
+        """True if the input lists all records."""
         return self._bound.stream.mode == "snapshot" and bool(self._scan.sources)
 
     def _digest(self) -> str:
@@ -134,39 +131,37 @@ class StreamInput:
         tally.count("rejected", found.refused)
         tally.count("dropped", found.dropped)
         tally.count("ignored", found.ignored)
-        tally.records.update(self._gone.terms)
+        tally.records.update(self._removals.terms)
         tally.count("replaced", len(found.replaced))
         tally.count("carried_on", found.blocked + len(self._left_alone))
 
-    def give_up(self) -> None:
-        """The source failed: what waited goes on waiting."""
+    def abandon(self) -> None:
+        """The source failed: what waited continues to wait."""
         self._tally.count("carried_over", len(self._waiting))
         self._tally.count("carried_on", len(self._waiting))
 
     @property
     def expected(self) -> int:
         """How many records `records` will give."""
-        return self._to_map + len(self._gone.removed)
+        return self._to_map + len(self._removals.removed)
 
     @property
     def _to_map(self) -> int:
         assert self._delta is not None
         return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
 
-    def failing(self) -> FailureCount:
-        """Says when the mapping fails at too many of the records that are new, changed or waiting."""
+    def failure_count(self) -> FailureCount:
         return FailureCount(self._bound, self._to_map)
 
     @property
-    def gone(self) -> Removals:
-        """What becomes of the records that are not listed any more, once all of `records` is settled."""
-        return self._gone
+    def removals(self) -> Removals:
+        return self._removals
 
     def records(self) -> Iterator[KeyedRecord]:
-        """What must be decided on: first what waited, longest first, then what was read, in its order.
+        """First what waited, longest first, then what is new or changed, in source order.
 
         Raises:
-            CrossdockError: If the source fails when it is read again; what it does not give is carried on.
+            CrossdockError: If the source fails when it is read again; the rest is carried on.
         """
         assert self._delta is not None
         given = 0
@@ -180,15 +175,15 @@ class StreamInput:
             for given, read in enumerate(chain(waited, self._scan.records(self._delta.changed)), 1):  # noqa: B007
                 yield read
         except CrossdockError:
-            self._tally.count("carried_on", self._to_map - given)  # none of them can be counted by itself
+            self._tally.count("carried_on", self._to_map - given)
             raise
 
     def finish(self) -> None:
-        """Every record is settled or kept: the source need not be read again, and cured records are no dead letters."""
+        """Every record is settled or kept: the source need not be read again, and resolved dead letters are removed."""
         assert self._delta is not None
         bound = self._bound
         with self._state.begin() as tx:
-            tx.dead_letters.put(self._scan.keyless, run_id=self._run_id, at=bound.context.place.clock.now())
+            tx.dead_letters.put(self._scan.keyless, run_id=self._run_id, at=bound.context.run.clock.now())
             tx.dead_letters.clear_keyless(bound.name, self._scan.sources, run_id=self._run_id)
             tx.dead_letters.clear(bound.name, self._delta.cured)
             tx.waiting_records.clear(bound.name, self._delta.unmoved)
@@ -201,10 +196,10 @@ class StreamInput:
                 bound.stream.finished(bound.context)
 
     def _is_done(self, tx: Transaction) -> bool:
-        """Whether the source need not be read again: nothing of it is withheld or waits for a doubt to be settled."""
+        """False if the source must be read again: removals are withheld, or records wait for an unsettled operation."""
         assert self._delta is not None
-        if self._gone.withheld is not None:
-            tx.snapshots.ask(self._gone.withheld)
+        if self._removals.withheld is not None:
+            tx.snapshots.ask(self._removals.withheld)
             return False
         if self._is_snapshot:
             tx.snapshots.forget(self._bound.name)
@@ -215,9 +210,9 @@ class StreamInput:
         return True
 
     def _remember(self, tx: Transaction) -> None:
-        """Keep what later snapshots are compared with."""
+        """Store the facts that later snapshots are compared with."""
         bound = self._bound
-        counts = bound.stream.on_gone != "nothing"  # which takes its time where there are many
+        counts = bound.stream.on_gone != "nothing"  # which is slow for many records
         past = PastSnapshot(self._rows, tx.snapshots.present(bound.scope) if counts else None)
         content = self._completeness.content() or f"run-{self._run_id}"
-        tx.snapshots.remember(bound.name, content, past, at=bound.context.place.clock.now())
+        tx.snapshots.remember(bound.name, content, past, at=bound.context.run.clock.now())

@@ -1,4 +1,4 @@
-"""The course of a run: where its time went, and what the allowance was meanwhile."""
+"""Where the time of a run went, and what its allowance was."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from crossdock.clock import Clock
 from crossdock.progress import Progress, Silent
 from crossdock.runs.run_report import Report
 
-MOST_STEPS = 100  # that stay when there are twice as many
-SLOTS = 250  # of time, each of which keeps two samples
+MOST_STEPS = 100  # steps are merged to this number when there are twice as many
+SLOTS = 250  # of time, each with two samples
 OTHERS = "other steps"
 _FIRST, _FINEST = "starting", timedelta(milliseconds=10)
 _LONGEST_NAME = 200  # characters
 _MS = timedelta(milliseconds=1)
 
-Sample = tuple[timedelta, int]  # since the run began, and tokens
+Sample = tuple[timedelta, int]  # time since the run began, and tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a run did for a while; *began* is since it began itself."""
+    """A step of a run; *began* is the time since the run began."""
 
     name: str
     began: timedelta
@@ -31,15 +31,15 @@ class Step:
 
 
 class Timings:
-    """Tells *listener* what a run tells, and keeps where its time went; a few hundred facts, however long it takes.
+    """Passes the progress of a run on to *listener*, and records its steps; bounded, however long the run takes.
 
     Args:
-        begun: Called once with the report of the run, when its id is known.
+        begun: Called once with the report, when the run's id is known.
 
     Attributes:
         report: Of the run; None until it began.
-        began: The instant at which the run did.
-        job: Whose night it is; None of a manual run.
+        began: When the run began.
+        job: Of a scheduled run; None for a manual one.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class Timings:
 
     @classmethod
     def over(cls, progress: Progress, clock: Clock) -> Timings:
-        """*progress*, if it is a course, as somebody gives who wants to look at it later; else a new one over it."""
+        """*progress* itself if it is a `Timings`, which its caller reads later; else a new one over it."""
         return progress if isinstance(progress, cls) else cls(clock, progress)
 
     def start(self, report: Report, job: str | None) -> None:
-        """The run of *report* begins now."""
+        """The run begins."""
         self._reset()
         self.report, self.job = report, job
         self._begun(report)
 
     def end(self) -> timedelta:
-        """The run ends; how long it took."""
-        self._turn(_FIRST)
+        """The run ends; returns how long it took."""
+        self._switch(_FIRST)
         return self._since
 
     def _reset(self) -> None:
@@ -74,27 +74,27 @@ class Timings:
         self._spacing = _FINEST
         self._slots: dict[int, tuple[Sample, Sample]] = {}  # by number: the lowest and the highest of each
 
-    # What the run tells
+    # ---- called by the run
 
     def proceed(self, stage: str, total: int | None) -> None:
-        """A part of the run itself begins: it lasts until the next one, also when all of *total* is done."""
+        """A part of the run begins; it lasts until the next one, even after all of *total* is done."""
         self._listener.begin(stage, total)
-        self._turn(stage)
+        self._switch(stage)
 
     def begin(self, stage: str, total: int | None) -> None:
-        """A stage begins; one whose size is known is within the last one, which goes on once it is done."""
+        """A stage begins; one of known size is part of the present one, which continues after it."""
         self._listener.begin(stage, total)
         if total is None:
-            self._turn(stage)
+            self._switch(stage)
         elif total > 0:
-            self._turn(self._outer, stage)
+            self._switch(self._outer, stage)
             self._left = total
 
     def advance(self, steps: int = 1) -> None:
         self._listener.advance(steps)
         self._left -= steps
         if self._inner and self._left <= 0:
-            self._turn(self._outer)
+            self._switch(self._outer)
 
     def allowance(self, tokens: int | None) -> None:
         self._listener.allowance(tokens)
@@ -110,20 +110,20 @@ class Timings:
     def warn(self, text: str) -> None:
         self._listener.warn(text)
 
-    # What is left of it
+    # ---- read after the run
 
     @property
     def steps(self) -> list[Step]:
-        """All that has ended; where there were more than twice `MOST_STEPS`, those of one name are one."""
+        """Finished steps; if there were more than twice `MOST_STEPS`, those of one name are merged."""
         return list(self._steps)
 
     @property
     def samples(self) -> list[Sample]:
-        """The allowance in the course of time; the lowest and the highest that there were are among them."""
+        """The allowance over time, including its lowest and highest values."""
         return [sample for low, high in self._slots.values() for sample in sorted({low, high})]
 
     def as_json(self) -> dict[str, Any]:
-        """For the state, which keeps no floats: times in milliseconds since the run began."""
+        """Times in milliseconds since the run began, without floats."""
         return {
             "steps": [[step.name, step.began // _MS, step.lasted // _MS] for step in self._steps],
             "samples": [[at // _MS, tokens] for at, tokens in self.samples],
@@ -133,8 +133,8 @@ class Timings:
     def _now(self) -> timedelta:
         return timedelta(seconds=self._clock.monotonic()) - self._zero
 
-    def _turn(self, outer: str, inner: str = "") -> None:
-        """What was done until now is a step."""
+    def _switch(self, outer: str, inner: str = "") -> None:
+        """End the present step."""
         now, name = self._now, _storable(self._inner or self._outer)
         if now > self._since:
             self._steps.append(Step(name, self._since, now - self._since))
@@ -153,12 +153,12 @@ def _tokens(sample: Sample) -> int:
 
 
 def _storable(name: str) -> str:
-    """Names of files may hold what is no character."""
+    """File names may contain bytes that are not characters."""
     return name[:_LONGEST_NAME].encode(errors="replace").decode()
 
 
 def _fewer(steps: Iterable[Step]) -> list[Step]:
-    """At most `MOST_STEPS` that lasted as long: those of one name as one, and the shortest as `OTHERS`."""
+    """At most `MOST_STEPS`: those of one name merged, and the shortest as `OTHERS`."""
     merged: dict[str, Step] = {}
     for step in steps:
         _add(merged, step)

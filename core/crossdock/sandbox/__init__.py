@@ -1,7 +1,7 @@
-"""The platform of the specification, emulated on this machine: strict where it speaks, honest where it does not.
+"""The sandbox: an emulation of the platform on this machine. What its specification leaves open is marked as assumed.
 
-It shares nothing with the client but the wire models and the errors, so that one mistake cannot cancel out; how HTTP is
-served (`crossdock.serving`) is nothing that the client has.
+It shares only the wire models, the errors and `crossdock.serving` with the rest of crossdock, so that a mistake on one
+side is found by the other.
 """
 
 from crossdock.sandbox.app import Sandbox, SandboxSettings

@@ -1,13 +1,14 @@
-"""The two actions: an invoice is approved, a quantity of a lot is moved to another bin. All of it is assumed.
+"""The two actions, both assumed: approve an invoice, and move a quantity of a lot to another bin.
 
-Approving has an empty body, or ``{}``. It can be repeated: an approved invoice is answered as it is, 200, without a
-second effect, as someone expects who retries after a lost answer. It may be approved whether it is posted or not.
+The body of an approval is empty or ``{}``. An approval can be repeated: an approved invoice is returned with 200 and
+without a second effect, as a client expects that retries after a lost response. It makes no difference whether the
+invoice is posted.
 
-A movement takes at most what the lot holds. It goes to the lot of the same product and lot number in the other bin,
-the oldest if there are several. If there is none, one is made: all the source says of itself is said of it, and its
-externalId is the source's, "@" and the bin's code, or the bin's externalId where the code gives one that is taken.
-The source stays, even with nothing left in it. The effects of a movement are ``move`` on the source, with the
-movement as its body, then the ``update`` of the source, then the ``update`` or ``create`` of the other lot.
+A movement takes at most what the lot holds. It goes to the oldest lot of the same product and lot number in the other
+bin. If there is none, a lot is created with the members of the source; its externalId is that of the source, "@" and
+the code of the bin, or the externalId of the bin if the first is taken. The source stays, even with a quantity of 0.
+The effects of a movement are ``move`` on the source with the movement as the body, ``update`` of the source, and
+``update`` or ``create`` of the other lot.
 """
 
 from __future__ import annotations
@@ -18,52 +19,60 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import json_codec
-from crossdock.sandbox.collections import COLLECTIONS, Collection, Movement, Nothing, check, fits
-from crossdock.sandbox.problem_answers import Finding, ProblemError
-from crossdock.sandbox.read_requests import JSON, stored
-from crossdock.sandbox.write_requests import Call, check_surroundings, holder, keep, new_id, present, read_json, witness
+from crossdock.sandbox import json_codec, resource_store
+from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.body_validation import EmptyBody, Movement, fits, validated
+from crossdock.sandbox.effects_log import record_effect
+from crossdock.sandbox.problem_errors import Finding, ProblemError
+from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 
 _BINS = COLLECTIONS["/api/v1/warehouse/bins"]
-_LONGEST = 500  # characters of an externalId
+_MAX_EXTERNAL_ID = 500  # characters
 
 
-def approve(connection: sqlite3.Connection, call: Call, collection: Collection, target: str) -> Response:
+def approve(connection: sqlite3.Connection, call: Call, collection: Collection, invoice_id: str) -> Response:
     if call.body:
-        check(Nothing, read_json(call))
-    text, tag = present(connection, call, collection, target)
-    invoice = json_codec.read(text.encode())
+        validated(EmptyBody, call.json())
+    invoice, tag = resource_store.load_for_change(connection, call, collection, invoice_id)
+    text = json_codec.write(invoice)
     if invoice.get("status") != "approved":
-        text, tag = keep(connection, call, "approve", collection, {**invoice, "status": "approved"})
-    return Response(text, 200, {"etag": tag}, JSON)
+        approved = {**invoice, "status": "approved"}
+        text, tag = resource_store.save(connection, call, "approve", collection, approved)
+    return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
-def move(connection: sqlite3.Connection, call: Call, collection: Collection, target: str) -> Response:
-    asked = check(Movement, read_json(call))
-    lot = json_codec.read(present(connection, call, collection, target)[0].encode())
-    check_surroundings(connection, call.caller.tenant, collection, asked, target)
-    there = _lot_there(connection, call, lot, asked["toBinId"])
-    to_lot = there or _new_lot(connection, call, collection, lot, asked["toBinId"])
-    _check_amount(lot, to_lot, asked)
-    own = {"id": new_id("mov", call.now), "lotId": target, "toLotId": to_lot["id"], "createdAt": call.at}
-    left = {"fromBinId": lot["binId"]} if "binId" in lot else {}
-    text = json_codec.write({**asked, **own, **left})
-    witness(connection, call, "move", collection.kind.name, target, text)
-    lot["quantity"] -= asked["quantity"]
-    to_lot["quantity"] += asked["quantity"]
-    keep(connection, call, "update", collection, lot)
-    keep(connection, call, "update" if there else "create", collection, to_lot)
-    return Response(text, 201, media_type=JSON)
+def move(connection: sqlite3.Connection, call: Call, collection: Collection, lot_id: str) -> Response:
+    request = validated(Movement, call.json())
+    lot, _ = resource_store.load_for_change(connection, call, collection, lot_id)
+    resource_store.check_against_stored(connection, call.caller.tenant, collection, request, lot_id)
+    existing = _matching_lot(connection, call.caller.tenant, lot, request["toBinId"])
+    to_lot = existing or _new_lot(connection, call, collection, lot, request["toBinId"])
+    _check_quantity(lot, to_lot, request)
+    movement = {
+        **request,
+        "id": resource_store.new_id("mov", call.now),
+        "lotId": lot_id,
+        "toLotId": to_lot["id"],
+        "createdAt": call.at,
+        **({"fromBinId": lot["binId"]} if "binId" in lot else {}),
+    }
+    text = json_codec.write(movement)
+    record_effect(connection, call, "move", collection.kind.name, lot_id, text)
+    lot["quantity"] -= request["quantity"]
+    to_lot["quantity"] += request["quantity"]
+    resource_store.save(connection, call, "update", collection, lot)
+    resource_store.save(connection, call, "update" if existing else "create", collection, to_lot)
+    return Response(text, 201, media_type=json_codec.MEDIA_TYPE)
 
 
-def _lot_there(
-    connection: sqlite3.Connection, call: Call, lot: Mapping[str, Any], bin_id: str
+def _matching_lot(
+    connection: sqlite3.Connection, tenant: str, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any] | None:
-    """What the bin already has of the same product and lot number, the oldest first."""
+    """The oldest lot of the same product and lot number in the bin."""
     rows = connection.execute(
         "SELECT body FROM stored WHERE tenant = ? AND resource = 'inventory_lot'"
         " AND json_extract(body, '$.binId') = ? AND json_extract(body, '$.productId') = ? ORDER BY rowid",
-        (call.caller.tenant, bin_id, lot["productId"]),
+        (tenant, bin_id, lot["productId"]),
     )
     bodies = (json_codec.read(text.encode()) for (text,) in rows)
     return next((body for body in bodies if body["lotNumber"] == lot["lotNumber"]), None)
@@ -73,24 +82,25 @@ def _new_lot(
     connection: sqlite3.Connection, call: Call, collection: Collection, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any]:
     tenant = call.caller.tenant
-    place = json_codec.read(stored(connection, _BINS, tenant, bin_id)[0].encode())
-    for end in (place["code"], place["externalId"]):
-        name = f"{lot['externalId']}@{end}"
-        if len(name) <= _LONGEST and not holder(connection, tenant, collection, name):
-            own = {"id": new_id(collection.prefix, call.now), "createdAt": call.at, "externalId": name}
+    to_bin = json_codec.read(resource_store.load(connection, _BINS, tenant, bin_id)[0].encode())
+    for suffix in (to_bin["code"], to_bin["externalId"]):
+        name = f"{lot['externalId']}@{suffix}"
+        taken = resource_store.find_external_id(connection, tenant, collection, name)
+        if len(name) <= _MAX_EXTERNAL_ID and not taken:
+            own = {"id": resource_store.new_id(collection.prefix, call.now), "createdAt": call.at, "externalId": name}
             return {**lot, **own, "binId": bin_id, "quantity": 0}
-    wrong = "the lot to be made there would have an externalId that is taken or too long"
-    raise ProblemError(409, "The movement needs a lot that cannot be made.", findings=[("#/toBinId", wrong)])
+    wrong = "needs a new lot whose externalId would be taken or too long"
+    raise ProblemError(409, "The lot at the destination cannot be created.", findings=[("#/toBinId", wrong)])
 
 
-def _check_amount(lot: Mapping[str, Any], to_lot: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuse to move what is not there, to where it is, or beyond what a number may hold."""
+def _check_quantity(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: Mapping[str, Any]) -> None:
+    """422 for more than the lot holds, for the bin it is in, and for more than a quantity can hold."""
     findings: list[Finding] = []
-    if asked["toBinId"] == lot.get("binId"):
-        findings.append(("#/toBinId", "is where the lot is"))
-    if asked["quantity"] > lot["quantity"]:
+    if request["toBinId"] == lot.get("binId"):
+        findings.append(("#/toBinId", "is the bin that the lot is in"))
+    if request["quantity"] > lot["quantity"]:
         findings.append(("#/quantity", "is more than the lot holds"))
-    elif not fits(to_lot["quantity"] + asked["quantity"]):
-        findings.append(("#/quantity", "is more than the other lot can take"))
+    elif not fits(to_lot["quantity"] + request["quantity"]):
+        findings.append(("#/quantity", "would exceed the largest quantity of the other lot"))
     if findings:
-        raise ProblemError(422, "The movement does not fit the lot.", findings=findings)
+        raise ProblemError(422, "The lot does not allow this movement.", findings=findings)

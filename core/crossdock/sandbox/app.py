@@ -1,4 +1,4 @@
-"""One sandbox: its storage, the platform's API, and the doors behind which it tells what really happened."""
+"""The sandbox as an ASGI application: its settings, and how a request gets to its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from crossdock.addresses import is_loopback
@@ -23,48 +23,52 @@ from crossdock.sandbox import (
     access_control,
     api_keys,
     database,
-    docs,
-    execution,
+    effects_log,
     openapi_document,
-    read_requests,
-    request_bodies,
+    openapi_endpoints,
+    read_operations,
     runtime_controls,
+    write_operations,
 )
 from crossdock.sandbox.access_control import Caller
+from crossdock.sandbox.api_call import Call, media_type, read_body
 from crossdock.sandbox.api_keys import TENANT, Keyring
-from crossdock.sandbox.fault_injection import Encounter, FaultSet
-from crossdock.sandbox.problem_answers import ProblemError, make_plain
+from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
+from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
 from crossdock.sandbox.rate_limit_headers import Dialect
-from crossdock.sandbox.runtime_controls import Clock, Controls
-from crossdock.sandbox.url_routes import Route, find_route
-from crossdock.sandbox.write_requests import Call
+from crossdock.sandbox.rate_limiter import RateLimiter
+from crossdock.sandbox.request_log import RequestLog
+from crossdock.sandbox.resource_paths import Route, find_route
+from crossdock.sandbox.runtime_controls import AdjustableClock, RuntimeControls
 from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
 
-_DOORS = (*docs.PATHS, "/_sandbox/")
-_MEDIA_TYPES = {"POST": ("application/json",), "PATCH": ("application/merge-patch+json", "application/json")}
+_OWN_PREFIXES = (*openapi_endpoints.PREFIXES, "/_sandbox/")
+_MAX_OWN_BODY_BYTES = 64 << 10
+_JSON = "application/json"
+_MEDIA_TYPES = {"POST": (_JSON,), "PATCH": ("application/merge-patch+json", _JSON)}
 
 Profile = Literal[
     "full",
-    "no-idempotency",  # Idempotency-Key means nothing; effects then have no key
-    "bare",  # nor is there a look-up by externalId, a rate header, Retry-After, or a problem document
+    "no-idempotency",  # Idempotency-Key is ignored, and effects have no key
+    "bare",  # the same, and no look-up by externalId, rate limit headers, Retry-After or problem documents
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
-    """Limits and manners of one sandbox."""
+    """Limits and behaviour of one sandbox."""
 
-    rate_per_min: int = 10_000  # what a credential's bucket regains, as documented
-    burst: int = 2_000  # what a full bucket holds, an assumption
+    rate_per_min: int = 10_000  # tokens that a credential's bucket gains, as documented
+    burst: int = 2_000  # tokens in a full bucket, an assumption
     max_body_bytes: int = 1 << 20  # a longer request body is answered 413
     max_items: int = 10_000  # an invoice or order with more lines is answered 422
-    delay_s: float = 0.0  # by how much each API answer is held back after its effect; meanwhile its key is running
-    rate_headers: Dialect = "draft10"  # how answers tell of the rate limit
+    delay_s: float = 0.0  # how long each response is held back after its effect; meanwhile its key is running
+    rate_headers: Dialect = "draft10"
     profile: Profile = "full"
     faults: FaultSet = field(default_factory=FaultSet)
-    allowed_hosts: tuple[str, ...] = ()  # names besides those of this machine by which its own pages may be asked
+    allowed_hosts: tuple[str, ...] = ()  # host names, besides this machine's, for everything but the platform's API
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:
@@ -74,14 +78,14 @@ class SandboxSettings:
                 raise ConfigError("is too small", where=f"sandbox {name}", hint=f"Give at least {least}.")
         for name, known in (("profile", get_args(Profile)), ("rate_headers", get_args(Dialect))):
             if getattr(self, name) not in known:
-                raise ConfigError("is not known", where=f"sandbox {name}", hint=f"There are: {', '.join(known)}.")
+                raise ConfigError("is not known", where=f"sandbox {name}", hint=f"Use one of: {', '.join(known)}.")
 
 
 class Sandbox(AbstractContextManager["Sandbox"]):
-    """The platform, emulated over one directory, which is made if it is not there.
+    """The emulated platform on one data directory, which is created if it does not exist.
 
-    It has a ``tenant``, ``keys`` (the credentials in force, by id), and an ASGI application, ``app``. Close it, or use
-    it as a context manager. *clock* gives seconds since the epoch, for times, limits and the life of idempotency keys.
+    Close it, or use it as a context manager. *clock* gives seconds since the epoch, for times, limits and the life of
+    idempotency keys.
     """
 
     def __init__(
@@ -95,11 +99,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._reader = database.connect(data_dir / database.FILE_NAME)
         self._writing = database.connect(data_dir / database.FILE_NAME)
         self._writer = database.Writer(self._writing)
-        self._controls = Controls(self._settings.faults, Clock(clock, self._reader), self._writer)
+        clock = AdjustableClock(clock, self._reader)
+        self._controls = RuntimeControls(self._settings.faults, clock, self._writer)
         dialect = "none" if self._bare else self._settings.rate_headers
-        self._limits = access_control.Limits(self._settings.rate_per_min, self._settings.burst, dialect)
-        self._log = read_requests.RequestLog()
-        self._running: set[tuple[str, str | None]] = set()
+        self._rate_limiter = RateLimiter(self._settings.rate_per_min, self._settings.burst, dialect)
+        self._request_log = RequestLog()
+        self._running: set[tuple[str, str | None]] = set()  # credentials and keys of requests that are in progress
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -111,125 +116,136 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     @property
     def connection_limits(self) -> ConnectionLimits:
-        """For who serves its application."""
         return self._settings.connection_limits
 
     @property
     def keys(self) -> Mapping[str, Caller]:
-        """The credentials in force, by id, whoever made them."""
+        """The valid credentials by id."""
         return self._keyring.current()
 
     def new_key(self, tenant: str = TENANT, *scopes: str) -> str:
-        """Make one more API key; it is told here and never again. Not for the event loop's thread."""
+        """Create an API key, which is not stored. Do not call it in the thread of the event loop."""
         return self._keyring.add(tenant, scopes)[1]
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI application."""
-        request = Request(scope, receive)
+        request, path = Request(scope, receive), scope["path"]
+        own = path == "/" or path.startswith(_OWN_PREFIXES)
         try:
-            response = await (self._open(request) if scope["path"].startswith(_DOORS) else self._call(request))
-        except ClientDisconnect:  # half a body: nobody listens, and nothing has happened
+            response = await (self._answer_own(request) if own else self._answer_api(request))
+        except ClientDisconnect:  # the body is incomplete, and nothing has happened
             return
         await response(scope, receive, send)
 
-    async def _open(self, request: Request) -> Response:
-        """Answer at a door of the sandbox itself: to anybody, and under ``/_sandbox`` to this machine alone.
+    async def _answer_own(self, request: Request) -> Response:
+        """Answer a request to the sandbox itself; requests below ``/_sandbox`` only to this machine.
 
-        No credential is asked for here, so a page of another site must not get in by the browser of somebody who may.
-        The platform's API has credentials, which such a page does not know, and may be asked by any name.
+        These endpoints need no credential, so Host and Origin are checked: a page of another site must not reach them
+        through a browser on this machine. The platform's API needs a credential and can be used under any name.
         """
         path, peer = request.scope["path"], request.client
         try:
-            if wrong := self._names.refusal(request.scope):
-                raise ProblemError(403, wrong)
-            if path.startswith(docs.PATHS):
-                return docs.answer(request)
+            if refusal := self._names.refusal(request.scope):
+                raise ProblemError(403, refusal)
+            if not path.startswith("/_sandbox/"):
+                return openapi_endpoints.answer(request)
             if peer is None or not is_loopback(peer.host):
-                raise ProblemError(403, "/_sandbox answers this machine alone.")
-            body = await request_bodies.read_at_door(request)
-            if path == "/_sandbox/keys" or path.startswith("/_sandbox/keys/"):
+                raise ProblemError(403, "/_sandbox answers only requests from this machine.")
+            body = await _read_own_body(request)
+            if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
                 return await api_keys.answer(self._keyring, request, body)
             if path in runtime_controls.PATHS:
                 return await self._controls.answer(request, body)
-            return self._look(request)
+            return self._answer_log(request)
         except ProblemError as problem:
             return problem.response
 
-    def _look(self, request: Request) -> Response:
-        """Answer at a door behind which nothing can be changed."""
+    def _answer_log(self, request: Request) -> Response:
         if request.method != "GET":
-            raise ProblemError(405, "This path has no such method.", headers={"allow": "GET"})
+            raise method_not_allowed("GET")
         match request.scope["path"]:
             case "/_sandbox/effects":
-                return read_requests.effects(self._reader, request.query_params)
+                return effects_log.list_effects(self._reader, request.query_params)
             case "/_sandbox/requests":
-                return self._log.answer(request.query_params)
+                return self._request_log.answer(request.query_params)
             case "/_sandbox/health":
                 self._reader.execute("SELECT 1 FROM stored")
-                return Response('{"status": "ok"}', media_type=read_requests.JSON)
+                return JSONResponse({"status": "ok"})
         raise ProblemError(404, "There is nothing at this path.")
 
-    async def _call(self, request: Request) -> Response:
-        body = await request_bodies.read(request, self._settings.max_body_bytes)
+    async def _answer_api(self, request: Request) -> Response:
+        body = await read_body(request, self._settings.max_body_bytes)
         path, headers = request.scope["path"], request.headers
-        now, limits = self._controls.clock(), self._limits.policy
-        call = Call(request.method, path, headers, body, now, limits, self._settings.max_items)
-        met = self._controls.faults.meet(call.method, path)
-        noted = {"method": call.method, "path": path, "idempotencyKey": headers.get("idempotency-key")}
+        now, policy = self._controls.clock(), self._rate_limiter.policy_headers
+        call = Call(request.method, path, headers, body, now, policy, self._settings.max_items)
+        faults = self._controls.faults.for_request(call.method, path)
+        facts = {"method": call.method, "path": path, "idempotencyKey": headers.get("idempotency-key")}
         try:
-            response = met.instead() or await self._execute(call, request.query_params, met)
+            response = faults.response_instead() or await self._answer_with_faults(call, request.query_params, faults)
         finally:
             self._running.discard((call.caller.id, call.key))
         if self._bare:
             make_plain(response)
-        if "throttle" not in met.struck:
-            response.headers.update({**call.limits, "x-request-id": call.id})
-        noted |= {"at": call.at, "requestId": call.id, "credential": call.caller.id or None}
-        self._log.note(response.status_code, **noted, faults=met.struck)
+        if "throttle" not in faults.struck:
+            response.headers.update({**call.rate_limit_headers, "x-request-id": call.id})
+        facts |= {"at": call.at, "requestId": call.id, "credential": call.caller.id or None}
+        self._request_log.add(response.status_code, **facts, faults=faults.struck)
         return response
 
-    async def _execute(self, call: Call, query: Mapping[str, str], met: Encounter) -> Response:
-        response = await self._answer(call, query)
-        if delay_s := self._settings.delay_s + met.delay_s():
+    async def _answer_with_faults(self, call: Call, query: Mapping[str, str], faults: RequestFaults) -> Response:
+        response = await self._carry_out(call, query)
+        if delay_s := self._settings.delay_s + faults.delay_s():
             await asyncio.sleep(delay_s)
-        if call.limits and (plenty := met.lie()) is not None:
-            call.limits = self._limits.lie(call.now, plenty=plenty)
-        return met.after(response)
+        if call.rate_limit_headers and (claimed := faults.false_quota()):
+            call.rate_limit_headers = self._rate_limiter.false_headers(call.now, full=claimed == "full")
+        return faults.after(response)
 
-    async def _answer(self, call: Call, query: Mapping[str, str]) -> Response:
+    async def _carry_out(self, call: Call, query: Mapping[str, str]) -> Response:
         try:
-            call.caller = access_control.prove(self.keys, call.headers)
-            call.limits = self._limits.take(call.caller, call.now)
+            call.caller = access_control.authenticate(self.keys, call.headers)
+            call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
             route = find_route(call.method, call.path)
-            access_control.permit(call.caller, route.collection.kind.name, call.method)
+            access_control.authorize(call.caller, route.collection.kind.name, call.method)
             if call.method != "GET":
-                return await self._change(call, route)
+                return await self._write(call, route)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
-            return read_requests.answer(self._reader, route, call.caller.tenant, query)
+            return read_operations.read(self._reader, route, call.caller.tenant, query)
         except ProblemError as problem:
             return problem.response
         except Exception:
             logger.exception("request %s failed", call.id)
-            return ProblemError(500, "The sandbox itself failed; its log says how.").response
+            return ProblemError(500, "Internal error of the sandbox; see its log.").response
 
-    async def _change(self, call: Call, route: Route) -> Response:
+    async def _write(self, call: Call, route: Route) -> Response:
         key = _idempotency_key(call) if self._settings.profile == "full" else None
-        bodiless = route.operation == "approve" and not call.body
-        accepted = None if bodiless else _MEDIA_TYPES.get(call.method)
-        if accepted and request_bodies.media_type(call.headers) not in accepted:
+        without_body = route.operation == "approve" and not call.body
+        accepted = None if without_body else _MEDIA_TYPES.get(call.method)
+        if accepted and media_type(call.headers) not in accepted:
             headers = {"accept-patch" if call.method == "PATCH" else "accept": ", ".join(accepted)}
             raise ProblemError(415, f"Content-Type must be {' or '.join(accepted)}.", headers=headers)
         if len(call.body) > self._settings.max_body_bytes:
-            raise ProblemError(413, "The body is too long.")
+            raise ProblemError(413, f"The body is longer than {self._settings.max_body_bytes} bytes.")
         if key is not None:
             if (call.caller.id, key) in self._running:
                 headers = {"retry-after": "1"}
-                raise ProblemError(409, "A request under this Idempotency-Key is still running.", headers=headers)
+                raise ProblemError(409, "A request with this Idempotency-Key is in progress.", headers=headers)
             self._running.add((call.caller.id, key))
             call.key = key
-        work = partial(execution.execute, call=call, route=route)
-        return await self._writer.run(work)
+        return await self._writer.run(partial(write_operations.execute, call=call, route=route))
+
+
+async def _read_own_body(request: Request) -> bytes:
+    """A JSON body of at most 64 KiB, or none.
+
+    The media type is checked because browsers send this one across sites only if the server allows it.
+    """
+    body = await read_body(request, _MAX_OWN_BODY_BYTES)
+    if (body or "content-type" in request.headers) and media_type(request.headers) != _JSON:
+        raise ProblemError(415, f"Send the body as Content-Type: {_JSON}.", headers={"accept": _JSON})
+    if len(body) > _MAX_OWN_BODY_BYTES:
+        raise ProblemError(413, f"The body is longer than {_MAX_OWN_BODY_BYTES} bytes. Send a shorter one.")
+    return body
 
 
 def _idempotency_key(call: Call) -> str | None:

@@ -1,4 +1,4 @@
-"""Breaking a connection on purpose. ASGI has no word for it, so the server puts its transport into each request."""
+"""Breaking a connection on purpose. ASGI cannot do it, so the server gives each request access to its transport."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class Connection(GuardedConnection):
-    """Lets each of its requests reach its transport."""
+    """A connection whose requests have access to its transport."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         self.app_state = {**self.app_state, _TRANSPORT: transport}
 
 
-class Broken(Response):
-    """Instead of *answer*, or after half of its body, the connection is closed, or reset."""
+class BrokenResponse(Response):
+    """Closes or resets the connection instead of sending *response*, or after half of its body."""
 
-    def __init__(self, answer: Response, *, half: bool = False, reset: bool = False) -> None:
-        super().__init__(answer.body, answer.status_code)
-        self.raw_headers = answer.raw_headers
+    def __init__(self, response: Response, *, half: bool = False, reset: bool = False) -> None:
+        super().__init__(response.body, response.status_code)
+        self.raw_headers = response.raw_headers
         self._half, self._reset = half, reset
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -42,5 +42,5 @@ class Broken(Response):
         if self._reset:
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         transport.close()
-        while (await receive())["type"] != "http.disconnect":  # before that the server would answer 500 in our place
+        while (await receive())["type"] != "http.disconnect":  # returning earlier would make the server answer 500
             pass

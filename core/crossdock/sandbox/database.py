@@ -1,4 +1,4 @@
-"""The sandbox's own SQLite file, and its one writer: grouped commits, each write a savepoint of its own."""
+"""The sandbox's SQLite file, and its writer, which groups writes into shared commits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offse
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection that commits only when told to, and then to the disk."""
+    """Open a connection with explicit transactions whose commits wait for the disk."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -51,10 +51,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 class Writer:
-    """Runs writes one after another; those that arrive while a commit is under way share the next one.
+    """Runs writes one after another; those that arrive during a commit share the next one.
 
-    The statements run on the event loop, because two busy threads would hand the interpreter lock to and fro at every
-    single one. Only the commit, which waits for the disk, runs in a thread, while the loop reads further requests.
+    Each write is a savepoint. The statements run on the event loop, because two busy threads would pass the interpreter
+    lock back and forth at every statement. Only the commit, which waits for the disk, runs in a thread.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -63,7 +63,7 @@ class Writer:
         self._task: asyncio.Task[None] | None = None
 
     async def run(self, work: Work[T]) -> T:
-        """Run *work* inside a transaction and return once that is on the disk; if it raises, nothing has happened."""
+        """Run *work* in a transaction and return once that is on disk. If *work* raises, nothing is written."""
         future: asyncio.Future[T | Exception] = asyncio.get_running_loop().create_future()
         self._queue.append((work, future))
         if self._task is None or self._task.done():
@@ -85,14 +85,14 @@ class Writer:
                     self._connection.execute("ROLLBACK")
                 results = [error] * len(group)
             for (_, future), result in zip(group, results, strict=True):
-                if not future.done():  # as it is when its request was cancelled meanwhile
+                if not future.done():  # it is if its request was cancelled
                     future.set_result(result)
 
     def _run_one(self, work: Work[Any]) -> Any:
         self._connection.execute("SAVEPOINT one")
         try:
             return work(self._connection)
-        except Exception as error:  # noqa: BLE001  it belongs to the request, not to the group
+        except Exception as error:  # noqa: BLE001  the error of one request, not of the group
             self._connection.execute("ROLLBACK TO one")
             return error
         finally:

@@ -1,4 +1,4 @@
-"""Misbehaviour on demand: faults by name, probability and route, each with a seeded generator and counts of its own."""
+"""Fault injection: faults by name, probability and route, each with a seeded generator and its own counts."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from starlette.responses import Response
 
-from crossdock.sandbox.broken_connections import Broken
-from crossdock.sandbox.collections import COLLECTIONS
-from crossdock.sandbox.problem_answers import ProblemError
+from crossdock.sandbox.broken_connections import BrokenResponse
+from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.resource_paths import COLLECTIONS
 
 FaultName = Literal[
     "reset_before",  # the connection is reset before anything happens
-    "error_before",  # 503 with Retry-After, nothing has happened
+    "error_before",  # 503 with Retry-After; nothing has happened
     "throttle",  # 429 without any header
     "expire_token",  # 401 invalid_token
-    "slow",  # the effect happens at once, the answer comes ``ms`` later; meanwhile its key is running
-    "lying_headers",  # the rate headers tell of plenty or of nothing, both untrue
-    "lost_answer",  # all is done, then the connection is closed without a byte
-    "error_after_commit",  # an effect has happened, but the answer is 500; a resend under its key gets the real one
-    "cut_body",  # all is done, then the connection is closed in the middle of the answer's body
+    "slow",  # the effect happens at once, the response follows ``ms`` later; meanwhile its key is running
+    "lying_headers",  # the rate limit headers show a full or an empty bucket, both wrong
+    "lost_answer",  # the effect happens, then the connection is closed without a byte
+    "error_after_commit",  # the effect happens, but the response is 500; a resend under its key gets the real one
+    "cut_body",  # the effect happens, then the connection is closed in the middle of the response body
 ]
 _ROUTE = re.compile(r"(?P<method>[A-Z]+(?= |$))? ?(?P<place>/\S*|[a-z_]*)")
 _PATHS: dict[str, str] = {each.kind.name: path for path, each in COLLECTIONS.items()}
 
 
 class Fault(BaseModel):
-    """One way to misbehave, and how often: *probability* is of every request that it could strike."""
+    """One fault; *probability* is the share of the requests that it applies to."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: FaultName
     probability: Annotated[float, Field(ge=0, le=1)]
-    route: str = ""  # "POST", a resource, a path's beginning, or "POST invoice"; empty for every request
+    route: str = ""  # "POST", a resource, the beginning of a path, or "POST invoice"; empty for every request
     ms: Annotated[int, Field(ge=0, le=600_000)] = 1000  # for slow
 
     @field_validator("route")
@@ -49,14 +49,14 @@ class Fault(BaseModel):
             raise ValueError(f"must be a method, a place, or both; a place is a path that begins with '/', or {places}")
         return route
 
-    def may_strike(self, method: str, path: str) -> bool:
+    def applies_to(self, method: str, path: str) -> bool:
         found = _ROUTE.fullmatch(self.route)
         assert found is not None
         return found["method"] in {None, method} and path.startswith(_PATHS.get(found["place"], found["place"]))
 
 
 class FaultSet(BaseModel):
-    """The faults that are to be in force together, and what they are drawn from."""
+    """The active faults, and the seed of their generators."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -65,40 +65,40 @@ class FaultSet(BaseModel):
 
 
 @dataclass(slots=True)
-class _Armed:
+class _ActiveFault:
     fault: Fault
     random: Random
-    met: int = 0  # requests that it could strike
-    struck: int = 0
+    met: int = 0  # requests for which it was drawn
+    struck: int = 0  # requests that got it
 
 
-class Faults:
-    """A set in force: after the same requests equal sets have struck alike."""
+class FaultInjector:
+    """Draws the faults of each request. With equal sets and equal requests the same requests are struck."""
 
     def __init__(self, given: FaultSet) -> None:
-        self._given = given
+        self._seed = given.seed
         seeded = ((each, f"{given.seed} {each.name} {each.route}") for each in given.faults)
-        self._armed = [_Armed(each, Random(seed)) for each, seed in seeded]  # noqa: S311  reproducible on purpose
+        self._active = [_ActiveFault(each, Random(seed)) for each, seed in seeded]  # noqa: S311  reproducible on purpose
 
-    def meet(self, method: str, path: str) -> Encounter:
-        return Encounter([each for each in self._armed if each.fault.may_strike(method, path)], method)
+    def for_request(self, method: str, path: str) -> RequestFaults:
+        return RequestFaults([each for each in self._active if each.fault.applies_to(method, path)], method)
 
-    def told(self) -> dict[str, Any]:
-        """The set as it was given, and of each fault how many requests it ``met`` and how many it ``struck``."""
-        told = [{**each.fault.model_dump(), "met": each.met, "struck": each.struck} for each in self._armed]
-        return {"seed": self._given.seed, "faults": told}
+    def as_json(self) -> dict[str, Any]:
+        """The set, with how many requests each fault ``met`` and how many it ``struck``."""
+        faults = [{**each.fault.model_dump(), "met": each.met, "struck": each.struck} for each in self._active]
+        return {"seed": self._seed, "faults": faults}
 
 
 @dataclass(slots=True)
-class Encounter:
-    """What strikes one request, in the order of its life. A fault that comes too late to strike is not drawn."""
+class RequestFaults:
+    """The faults of one request, in the order of its life. A fault that comes too late to strike is not drawn."""
 
-    _armed: Sequence[_Armed]
+    _applicable: Sequence[_ActiveFault]
     _method: str
     struck: list[FaultName] = field(default_factory=list)
 
-    def _draw(self, name: FaultName) -> _Armed | None:
-        for each in self._armed:
+    def _draw(self, name: FaultName) -> _ActiveFault | None:
+        for each in self._applicable:
             if each.fault.name == name:
                 each.met += 1
                 if each.random.random() < each.fault.probability:
@@ -107,39 +107,40 @@ class Encounter:
                     return each
         return None
 
-    def instead(self) -> Response | None:
-        """What is answered although nothing happens, if so."""
-        if not self._armed:
+    def response_instead(self) -> Response | None:
+        """The response of a fault that prevents the request from being carried out."""
+        if not self._applicable:
             return None
         if self._draw("reset_before"):
-            return Broken(Response(status_code=0), reset=True)
+            return BrokenResponse(Response(status_code=0), reset=True)
         if self._draw("error_before"):
-            return ProblemError(503, "Out of service for a moment (a fault).", headers={"retry-after": "1"}).response
+            headers = {"retry-after": "1"}
+            return ProblemError(503, "Temporarily unavailable (an injected fault).", headers=headers).response
         if self._draw("throttle"):
             return Response(status_code=429)
         if self._draw("expire_token"):
             challenge = {"www-authenticate": 'Bearer error="invalid_token", error_description="The token expired"'}
-            return ProblemError(401, "The token has expired (a fault).", headers=challenge).response
+            return ProblemError(401, "The token has expired (an injected fault).", headers=challenge).response
         return None
 
     def delay_s(self) -> float:
         slow = self._draw("slow")
         return slow.fault.ms / 1000 if slow else 0.0
 
-    def lie(self) -> bool | None:
-        """None for the truth; else whether plenty is left, which it is not, or nothing is, for an hour."""
-        lying = self._draw("lying_headers")
-        return lying.random.random() < 0.5 if lying else None
+    def false_quota(self) -> Literal["full", "empty"] | None:
+        """What the rate limit headers claim instead of the truth, if anything."""
+        active = self._draw("lying_headers")
+        return None if active is None else "full" if active.random.random() < 0.5 else "empty"
 
     def after(self, response: Response) -> Response:
-        """What becomes of an answer."""
-        if not self._armed:
+        """The response that is sent in place of *response*."""
+        if not self._applicable:
             return response
         if self._draw("lost_answer"):
-            return Broken(response)
+            return BrokenResponse(response)
         committed = self._method != "GET" and response.status_code < 300
         if committed and "idempotent-replayed" not in response.headers and self._draw("error_after_commit"):
-            return ProblemError(500, "Something went wrong (a fault).").response
+            return ProblemError(500, "Internal error (an injected fault).").response
         if len(response.body) > 1 and self._draw("cut_body"):
-            return Broken(response, half=True)
+            return BrokenResponse(response, half=True)
         return response

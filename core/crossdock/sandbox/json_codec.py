@@ -1,4 +1,4 @@
-"""The sandbox's own JSON, apart from the client's: exact numbers in and out, nothing ambiguous let in."""
+"""The sandbox's own JSON reader and writer: exact numbers, and no ambiguous input."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from decimal import Decimal
 from json.encoder import encode_basestring
 from typing import Any
 
+MEDIA_TYPE = "application/json"
 MAX_DEPTH = 32
-MAX_DIGITS = 4_300  # of a whole number; Python's own bound, since it takes quadratic time to read one
-MAX_EXPONENT = 1_000  # of a number that is written, up or down; the resources' own bounds are far below
+MAX_DIGITS = 4_300  # of a whole number; Python's own limit, since reading one takes quadratic time
+MAX_EXPONENT = 1_000  # of a number that is written, positive or negative; the limits of the resources are far below
 
 
 def read(body: bytes) -> Any:
-    """Read one JSON text; a number with a point or an exponent comes as `Decimal`, any other as `int`.
+    """Read one JSON text; a number with a point or an exponent becomes a `Decimal`, any other an `int`.
 
     Raises:
-        ValueError: For anything that is not exact and unambiguous; the message echoes nothing of the body.
+        ValueError: For input that is not exact and unambiguous JSON. The message repeats nothing of it.
     """
     try:
         value = json.loads(
@@ -30,9 +31,9 @@ def read(body: bytes) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except UnicodeError:
-        raise ValueError("not UTF-8, or half a surrogate pair") from None
+        raise ValueError("not UTF-8, or a lone surrogate") from None
     except ArithmeticError:
-        raise ValueError("a number is beyond all bounds") from None
+        raise ValueError("a number has too large an exponent") from None
     return value
 
 
@@ -53,7 +54,7 @@ def _inspect(value: Any, room: int) -> None:
     if isinstance(value, str):
         value.encode()
     elif isinstance(value, Decimal) and not value.is_finite():
-        raise ValueError("NaN and the infinities are not JSON")
+        raise ValueError("NaN and infinity are not JSON")
     elif isinstance(value, dict | list):
         if room == 0:
             raise ValueError("nested too deeply")
@@ -62,10 +63,10 @@ def _inspect(value: Any, room: int) -> None:
 
 
 def write(value: Any) -> str:
-    """The canonical text: members sorted, no white space, numbers in plain digits.
+    """The canonical text: sorted members, no white space, plain digits.
 
     Raises:
-        TypeError: For a float or anything else that `read` does not give.
+        TypeError: For a float or another type that `read` does not return.
         ValueError: See `number_text`.
     """
     match value:
@@ -81,19 +82,19 @@ def write(value: Any) -> str:
             return json.dumps(value)
         case int():
             return str(value)
-    raise TypeError(f"{type(value).__name__} is no exact JSON value")
+    raise TypeError(f"{type(value).__name__} is not an exact JSON value")
 
 
 def number_text(number: Decimal) -> str:
-    """Assemble the plain digits from sign, digits and exponent, so that no context ever rounds.
+    """The plain digits, assembled from sign, digits and exponent so that no context rounds them.
 
     Raises:
         TypeError: For NaN and infinities.
-        ValueError: For an exponent beyond `MAX_EXPONENT`, whose zeros could take gigabytes.
+        ValueError: For an exponent beyond `MAX_EXPONENT`: its zeros could take gigabytes.
     """
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
-        raise TypeError("an infinity or NaN is no JSON number")
+        raise TypeError("NaN and infinity are not JSON numbers")
     if not number:  # its exponent may ask for a gigabyte of zeros
         return "0"
     if abs(number.adjusted()) > MAX_EXPONENT:

@@ -1,156 +1,39 @@
-"""What the OpenAPI document tells people: an example of every schema, and what the members mean."""
+"""An example for every schema of the OpenAPI document, and the descriptions of the members, from the YAML file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
+import yaml
+
+_TEXT = files("crossdock.sandbox").joinpath("openapi_examples.yaml").read_text("utf-8")
+_DATA: Mapping[str, Mapping[str, Any]] = yaml.safe_load(_TEXT)
 _AT = "2026-11-20T09:30:00.000000Z"
-_AFTER = "4be07c9d52f1a3"  # the part of an id behind its prefix and time
 
-
-def sample_id(prefix: str, number: int = 1) -> str:
-    return f"{prefix}_{0x19A8B2C3D00 + number:011x}{_AFTER}"
-
-
-_ADDRESS = {"line1": "1 Harbour Street", "city": "Hamburg", "postalCode": "20457", "country": "DE"}
-_LINES = [{"productId": sample_id("prd", 1), "quantity": 3, "unitPrice": 12.5}]
-_ENTRY = {
-    "id": sample_id("ent", 1),
-    "accountId": sample_id("acc", 1),
-    "invoiceId": sample_id("inv", 1),
-    "side": "debit",
-    "amount": 37.5,
-    "currency": "EUR",
-    "at": _AT,
+DESCRIPTIONS: Mapping[str, str] = _DATA["descriptions"]
+INPUTS: Mapping[str, Mapping[str, Any]] = _DATA["inputs"]
+_STORED = {
+    f"Stored{name}": {**body, **_DATA["added"][name], "createdAt": _AT, "updatedAt": _AT}
+    for name, body in INPUTS.items()
 }
-_MOVEMENT = {"toBinId": sample_id("bin", 2), "quantity": 40}
-
-INPUTS: Mapping[str, Mapping[str, Any]] = {
-    "Invoice": {"customerId": sample_id("cus", 1), "currency": "EUR", "items": _LINES, "autoPostLedger": True},
-    "LedgerAccount": {"externalId": "erp:4100", "code": "4100", "name": "Freight revenue", "type": "revenue"},
-    "Customer": {
-        "externalId": "shop:1001",
-        "name": "Harbour Lights Ltd",
-        "email": "office@harbour-lights.example",
-        "currency": "EUR",
-        "billingAddress": _ADDRESS,
-    },
-    "Order": {
-        "externalId": "shop:A-5001",
-        "customerId": sample_id("cus", 1),
-        "currency": "EUR",
-        "placedAt": "2026-11-20T08:15:00Z",
-        "items": _LINES,
-        "shippingAddress": _ADDRESS,
-    },
-    "Product": {
-        "externalId": "wms:0017",
-        "sku": "0017",
-        "name": "Storm lantern",
-        "unitOfMeasure": "EA",
-        "unitPrice": 12.5,
-        "currency": "EUR",
-    },
-    "InventoryLot": {
-        "externalId": "wms:L-2026-04",
-        "productId": sample_id("prd", 1),
-        "lotNumber": "L-2026-04",
-        "binId": sample_id("bin", 1),
-        "quantity": 240,
-        "expiresOn": "2028-04-30",
-    },
-    "WarehouseBin": {"externalId": "wms:A-01", "code": "A-01", "warehouse": "HAM", "zone": "A", "capacity": 500},
-}
-_GIVEN: Mapping[str, Mapping[str, Any]] = {
-    "Invoice": {"id": sample_id("inv", 1), "status": "draft", "total": 37.5},
-    "LedgerAccount": {"id": sample_id("acc", 3)},
-    "Customer": {"id": sample_id("cus", 1)},
-    "Order": {"id": sample_id("ord", 1)},
-    "Product": {"id": sample_id("prd", 1), "active": True},
-    "InventoryLot": {"id": sample_id("lot", 1)},
-    "WarehouseBin": {"id": sample_id("bin", 1), "active": True},
-}
-STORED = {
-    f"Stored{name}": {**body, **_GIVEN[name], "createdAt": _AT, "updatedAt": _AT} for name, body in INPUTS.items()
-}
-_PATCHES: Mapping[str, Mapping[str, Any]] = {
-    "InvoicePatch": {"currency": "GBP"},
-    "LedgerAccountPatch": {"name": "Freight and handling revenue"},
-    "CustomerPatch": {"phone": "+49 40 123456", "currency": None},
-    "OrderPatch": {"status": "shipped"},
-    "ProductPatch": {"unitPrice": 12.75},
-    "InventoryLotPatch": {"quantity": 200},
-    "WarehouseBinPatch": {"active": False},
-}
-_STORED_MOVEMENT = {
-    **_MOVEMENT,
-    "id": sample_id("mov", 1),
-    "lotId": sample_id("lot", 1),
-    "toLotId": sample_id("lot", 2),
-    "fromBinId": sample_id("bin", 1),
-    "createdAt": _AT,
-}
+_OTHERS = _DATA["others"]
 EXAMPLES: Mapping[str, Any] = {
     **INPUTS,
-    **STORED,
-    **_PATCHES,
-    **{f"{name}Page": {"data": [STORED[f"Stored{name}"]], "nextCursor": None} for name in INPUTS},
-    "Address": _ADDRESS,
-    "AddressPatch": {"line2": "Warehouse 4", "region": None},
-    "Line": _LINES[0],
-    "Movement": _MOVEMENT,
-    "StoredMovement": _STORED_MOVEMENT,
-    "Entry": _ENTRY,
-    "EntryPage": {"data": [_ENTRY], "nextCursor": None},
-    "Currency": "EUR",
-    "Country": "DE",
-    "Exact": 12.5,
-    "Problem": {
-        "type": "about:blank",
-        "title": "Unprocessable Entity",
-        "status": 422,
-        "detail": "The body does not fit the resource.",
-        "errors": [{"pointer": "#/items/0/quantity", "detail": "must be an exact number"}],
-    },
-    "OrderCreated": {"type": "order.created", "timestamp": _AT, "data": STORED["StoredOrder"]},
-    "InventoryLotMoved": {"type": "inventory.lot_moved", "timestamp": _AT, "data": _STORED_MOVEMENT},
+    **_STORED,
+    **_OTHERS,
+    **{f"{name}Page": {"data": [_STORED[f"Stored{name}"]], "nextCursor": None} for name in INPUTS},
+    "EntryPage": {"data": [_OTHERS["Entry"]], "nextCursor": None},
+    "OrderCreated": {"type": "order.created", "timestamp": _AT, "data": _STORED["StoredOrder"]},
+    "InventoryLotMoved": {"type": "inventory.lot_moved", "timestamp": _AT, "data": _OTHERS["StoredMovement"]},
     "InvoiceApproved": {
         "type": "invoice.approved",
         "timestamp": _AT,
-        "data": {**STORED["StoredInvoice"], "status": "approved"},
+        "data": {**_STORED["StoredInvoice"], "status": "approved"},
     },
 }
 
-MEANINGS: Mapping[str, str] = {
-    "id": "The platform's name for it. Text, never a number.",
-    "createdAt": "When the platform made it.",
-    "updatedAt": "When it changed last; lists are in this order.",
-    "externalId": "Your own name for it, unique in tenant and resource. Look it up with ?externalId=.",
-    "customerId": "Identifier of an existing customer.",
-    "productId": "Identifier of an existing product.",
-    "binId": "The bin that the stock lies in. Stock of one lot in two bins is two lots.",
-    "toBinId": "The bin that it is moved to.",
-    "fromBinId": "The bin that it lay in, if any.",
-    "lotId": "The lot that was taken from.",
-    "toLotId": "The lot of the same product and lot number that it went to; made if there was none.",
-    "parentId": "The ledger account above this one.",
-    "accountId": "The ledger account that it stands on.",
-    "invoiceId": "The invoice that was posted.",
-    "currency": "What the amounts are in.",
-    "items": "One entry per line, at most 10,000 unless the sandbox is told otherwise.",
-    "quantity": "How much, in the unit of measure; whole numbers go out without a point.",
-    "unitPrice": "Price per unit in the currency given. No decimals in a currency without a minor unit.",
-    "autoPostLedger": "Post the invoice to the general ledger in the same operation.",
-    "total": "The sum of quantity x unitPrice with all its digits, up to 8 after the point. Nothing is rounded.",
-    "status": "Free text that the platform keeps and does not judge.",
-    "side": "Debit or credit; the two entries of an invoice balance.",
-    "amount": "Never negative: a negative total is posted with the sides exchanged.",
-    "placedAt": "When the order was placed: RFC 3339 with a zone.",
-    "lotNumber": "Text: 0017 stays 0017.",
-    "sku": "Text: 0017 stays 0017.",
-    "data": "The resources of this page, in the order of their last change.",
-    "nextCursor": "Give it as ?cursor= to read on; null on the last page.",
-    "pointer": "Where in the body: a JSON pointer as a URI fragment (RFC 6901).",
-    "detail": "What is wrong, in a sentence. No value of the request is repeated.",
-}
+
+def sample_id(prefix: str) -> str:
+    return f"{prefix}_19a8b2c3d014be07c9d52f1a3"

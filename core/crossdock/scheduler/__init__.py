@@ -1,1 +1,1 @@
-"""The service that runs jobs when they are due."""
+"""The service that starts runs when they are due."""

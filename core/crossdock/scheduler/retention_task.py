@@ -1,4 +1,4 @@
-"""Retention, applied by the scheduler: once a day, a bounded part at a time, and only while no run is at work."""
+"""Retention, applied once a day while no run is in progress, a bounded part at a time."""
 
 from __future__ import annotations
 
@@ -11,44 +11,42 @@ from crossdock.project.project import Project
 from crossdock.scheduler.run_log import LOGGER
 from crossdock.state.upkeep import purge
 
-EVERY = timedelta(days=1)  # also by other schedulers on the same state
-AGAIN = timedelta(hours=1)  # after a failure
-BATCHES = 50  # of one turn; another scheduler's night waits for the turn at most
+EVERY = timedelta(days=1)  # for all schedulers of a state together
+RETRY_AFTER = timedelta(hours=1)
+BATCHES = 50  # per part; runs of other schedulers wait until a part is done
 
 
 class RetentionTask:
-    """Removes from a state what its config keeps no longer."""
+    """Removes from a state what has passed the retention period of its config."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._next: datetime | None = None
 
-    def turn(self, project: Project) -> bool:
-        """Do a part of it if a day has passed; True if more is left to do. A failure is logged, and costs no night."""
+    def run(self, project: Project) -> bool:
+        """Remove a part if a day has passed; True if more is left. Failures are logged: they must not prevent runs."""
         now = self._clock.now()
         if project.retention is None or (self._next is not None and now < self._next):
             return False
         try:
             self._next = self._due(project, now)
-            return self._next <= now and not self._work(project, now)
+            return self._next <= now and not self._purge(project, now)
         except StateBusyError:
-            return False  # a run is at work: the next turn does it
-        except CrossdockError as error:
-            self._next = now + AGAIN
-            LOGGER.error("retention: %s", error)
-            return False
-        except Exception as error:  # noqa: BLE001  a defect here must not cost a night
-            self._next = now + AGAIN
-            LOGGER.error("retention: unforeseen: %s", type(error).__name__)
+            return False  # a run is in progress; the next call tries again
+        except Exception as error:  # noqa: BLE001  a defect here must not prevent runs
+            self._next = now + RETRY_AFTER
+            reason = error if isinstance(error, CrossdockError) else f"unexpected error: {type(error).__name__}"
+            LOGGER.error("retention: %s", reason)
             return False
 
     @staticmethod
     def _due(project: Project, now: datetime) -> datetime:
         with project.look() as tx:
             last = tx.retention.applied_at()
-        return now if last is None or last > now else last + EVERY  # a clock that was ahead must not stop it
+        return now if last is None or last > now else last + EVERY  # later than now: the clock was ahead then
 
-    def _work(self, project: Project, now: datetime) -> bool:
+    def _purge(self, project: Project, now: datetime) -> bool:
+        """True if nothing is left."""
         assert project.retention is not None
         ages = project.ages(project.retention, now)
         with project.alone() as state:
@@ -56,7 +54,7 @@ class RetentionTask:
             if is_whole:
                 state.apply(lambda tx: tx.retention.applied(now))
                 self._next = now + EVERY
-        done = [f"{number:,} {name.replace('_', ' ')}" for name, number in asdict(purged).items() if number]
-        if done:
-            LOGGER.info("retention: %s", ", ".join(done))
+        counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in asdict(purged).items() if number]
+        if counts:
+            LOGGER.info("retention: %s", ", ".join(counts))
         return is_whole

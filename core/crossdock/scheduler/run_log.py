@@ -1,4 +1,4 @@
-"""What the scheduler logs: sentences for people, or one JSON object a line for machines."""
+"""What the scheduler logs to stderr: sentences, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from crossdock.runs.timings import Timings
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")
-_WARNINGS = LOGGER.getChild("run")  # what runs warn of, which people have always read as a warning
+_WARNINGS = LOGGER.getChild("run")  # shown with the prefix "warning: "
 _FACTS = ("job", "business_date", "run", "status", "seconds")
 
 
 @contextmanager
-def shown(form: LogFormat) -> Iterator[None]:
-    """Write what is logged to stderr while the block lasts."""
+def logging_to_stderr(form: LogFormat) -> Iterator[None]:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Objects() if form == "json" else _Sentences())
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     LOGGER.addHandler(handler)
     LOGGER.setLevel(logging.INFO)
     try:
@@ -35,10 +34,10 @@ def shown(form: LogFormat) -> Iterator[None]:
         LOGGER.removeHandler(handler)
 
 
-def beside(text: str) -> None:
-    """Write *text* after an empty line, and not while a thread logs: two writers at once may lose a line.
+def print_notice(text: str) -> None:
+    """Write *text* to stderr after an empty line, while no thread logs.
 
-    That is a defect of CPython before 3.12.4 (gh-119506).
+    Before 3.12.4, CPython may lose a line that two threads write at once (gh-119506).
     """
     with ExitStack() as held:
         for handler in LOGGER.handlers:
@@ -49,20 +48,23 @@ def beside(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Log what a person should look at, and no night is about."""
+    """Log a warning that belongs to no run."""
     _WARNINGS.warning(text)
 
 
-class _Sentences(logging.Formatter):
+def first_error(report: Report) -> str | None:
+    return next(map(str, report.errors.values()), None)
+
+
+class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         first, *others = record.getMessage().split("\n")
         begin = f"crossdock: {'warning: ' * (record.name == _WARNINGS.name)}{printable(first)}"
-        return "\n  ".join(
-            [begin, *(printable(line.strip()) for line in others)]
-        )  # indented: none looks like another's
+        # Indented, so that quoted text cannot pass for an entry.
+        return "\n  ".join([begin, *(printable(line.strip()) for line in others)])
 
 
-class _Objects(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
@@ -74,13 +76,13 @@ class _Objects(logging.Formatter):
 
 
 class RunLog(Silent):
-    """The log of one night, which looks on at its run.
+    """The log of one scheduled run, which also listens to the progress of that run.
 
     Args:
-        show: Told how many requests could leave, as often as that is known.
+        show: Called with the number of requests that could be sent now, or None if that is unknown.
 
     Attributes:
-        facts: What is known of the night by now; each line has them.
+        facts: Members of each log line about the run.
     """
 
     def __init__(self, job: str, business_date: date, show: Callable[[int | None], None] = lambda _: None) -> None:
@@ -88,12 +90,12 @@ class RunLog(Silent):
         self.facts: dict[str, Any] = {"job": job, "business_date": business_date.isoformat()}
 
     def timings(self, clock: Clock) -> Timings:
-        """A course for the run of this night, whose begin and warnings are logged."""
+        """Timings of the run that log its start and its warnings."""
         return Timings(clock, self, self._begun)
 
     def _begun(self, report: Report) -> None:
         self.facts["run"] = report.run
-        self.say("begins")
+        self.say("started")
 
     def warn(self, text: str) -> None:
         _WARNINGS.warning(text, extra=self.facts)
@@ -102,15 +104,14 @@ class RunLog(Silent):
         self._show(tokens)
 
     def ended(self, report: Report | None, error: str | None = None) -> None:
-        """It came to an end, as *report* tells; without one it could not be run, because of *error*."""
+        """Log the end of the run; without a report it could not start, because of *error*."""
         status, seconds, level = "failed", 0.0, logging.ERROR
         if report is not None:
-            status, seconds = report.status, report.seconds
-            error = next(map(str, report.errors.values()), None)
+            status, seconds, error = report.status, report.seconds, first_error(report)
             level = {0: logging.INFO, 1: logging.WARNING}.get(report.exit_code, logging.ERROR)
-        told = f"{status} after {seconds:.0f} s{f': {error}' if error else ''}"
-        self.say(told, level, status=status, seconds=round(seconds, 3))
+        text = f"{status} after {seconds:.0f} s{f': {error}' if error else ''}"
+        self.say(text, level, status=status, seconds=round(seconds, 3))
 
     def say(self, text: str, level: int = logging.INFO, **facts: Any) -> None:
-        """Log a sentence about this night."""
+        """Log a sentence about this run."""
         LOGGER.log(level, "%s: %s", self._name, text, extra=self.facts | facts)

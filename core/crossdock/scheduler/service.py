@@ -1,4 +1,4 @@
-"""The scheduler as a service: it looks, runs, tells and shows itself until it is asked to end."""
+"""What the scheduler does as a service: it logs, notifies, serves metrics and reloads its config."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.session import Session
 from crossdock.runs.timings import Timings
 from crossdock.scheduler.retention_task import RetentionTask
-from crossdock.scheduler.run_log import LOGGER, RunLog
+from crossdock.scheduler.run_log import LOGGER, RunLog, first_error
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.scheduling.due_times import Due, due
 from crossdock.state import DueRun
 
-NAP_S = 1.0  # so long after a signal at most it is noticed
-GLANCE_S = 0.1  # and so long after a night that it has ended
-
 
 class Service:
-    """Runs the jobs of a project.
+    """Runs the jobs of a project. Calls must not overlap.
 
     Args:
-        notifier: Tells people; None where the config names nobody.
-        trace: Told of each run that ended, however it did.
-        executor: Runs nights, in threads of this process.
-        at_once: Most nights that run side by side.
+        interrupt: Once it is set, no run starts and those in flight stop early.
+        notifier: None if the config names no recipients.
+        trace: Called with the timings of each run that has ended.
+        executor: Executes runs, in threads of this process.
+        at_once: Maximum number of runs at the same time.
+
+    Attributes:
+        project: The config in effect.
     """
 
     def __init__(
@@ -51,78 +52,70 @@ class Service:
         executor: Executor,
         at_once: int = 1,
     ) -> None:
-        self._project, self._clock, self._interrupt = project, clock, interrupt
+        self.project, self._clock, self._interrupt = project, clock, interrupt
         self._metrics, self._notifier, self._trace = metrics, notifier, trace
         self._scheduler = Scheduler(project, clock, self._run, self._ended, executor, at_once=at_once)
-        self._upkeep = RetentionTask(clock)
-        self._logs: dict[str, RunLog] = {}  # by job, of nights that have begun
-        self._fresh: Project | None = None  # a config that takes effect once nothing runs
+        self._retention = RetentionTask(clock)
+        self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
+        self._fresh: Project | None = None  # takes effect once no run is in progress
         self._looked_at = clock.now()
-        self._lost: set[str] = set()  # jobs of which was told that the state is lost
+        self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
+        metrics.found("config")
 
-    def run(self, reloaded: Callable[[], Project | None]) -> None:
-        """Go on until the interrupt; *reloaded* gives another config when somebody asked for it."""
-        self._metrics.found("config")
-        try:
-            while not self._interrupt.is_set():
-                self._look()
-                self._pause(self._wait_s(), reloaded)
-            while self._scheduler.runs:  # the interrupt ends them in order
-                self._scheduler.tick(may_start=False)
-                self._clock.sleep(GLANCE_S)
-        finally:
-            if not self._scheduler.runs:  # else its threads write still, and must hold the lease to their end
-                self._scheduler.close()
+    @property
+    def busy(self) -> bool:
+        """True while a run is in progress, or its end has not been reported."""
+        return self._scheduler.busy
 
-    def _pause(self, seconds: float, reloaded: Callable[[], Project | None]) -> None:
-        """Wait for what is new; a signal may come to another thread, which does not wake this one."""
-        until = self._clock.monotonic() + seconds
-        while (left := until - self._clock.monotonic()) > 0 and not self._scheduler.has_news:
-            if self._interrupt.wait(min(left, GLANCE_S if self._scheduler.runs else NAP_S)):
-                return
-            self._fresh = reloaded() or self._fresh
-            if self._fresh is not None and not self._scheduler.runs:
-                for job in self._project.jobs:
-                    self._metrics.due(job, None)
-                self._project, self._fresh = self._fresh, None
-                self._scheduler.reload(self._project)
-                return
-
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Report the runs that have ended, and start those that are due; a failure is logged and reported."""
         self._metrics.beat()
         now = self._clock.now()
         try:
-            while not self._interrupt.is_set() and self._scheduler.tick(may_start=self._fresh is None):
+            while self._step():
                 self._metrics.beat()
-                self._keep_up()
-            self._keep_up()
+                self.apply_retention()  # also between the runs of a long backlog
         except CrossdockError as error:
             self._metrics.found("clock" if isinstance(error, ClockError) else "state", str(error))
-            LOGGER.error("cannot look what is due: %s", error)
-            self._tell_of_loss(str(error), now)
+            LOGGER.error("cannot check which jobs are due: %s", error)
+            self._report_loss(str(error), now)
         else:
             self._metrics.found("state")
             self._metrics.found("clock")
-            self._looked_at, self._lost = now, set()
-
-    def _keep_up(self) -> None:
-        if not self._scheduler.runs and not self._interrupt.is_set():
-            self._upkeep.turn(self._project)
-
-    def _tell_of_loss(self, error: str, now: datetime) -> None:
-        """Tell of the first night of each job that is due while the state cannot be used."""
-        for name, job in self._project.jobs.items():
-            one = next(due(job.schedule, self._looked_at, now), None)
-            if one is not None and name not in self._lost:
-                self._lost.add(name)
-                self._tell(_failed(name, one, error), RunLog(name, one.business_date))
-
-    def _wait_s(self) -> float:
-        """Seconds until the next look; when each job is due next is shown meanwhile."""
-        next_due = self._scheduler.next_due()
-        for job, instant in next_due.items():
+            self._looked_at, self._reported_lost = now, set()
+        for job, instant in self._scheduler.next_due().items():
             self._metrics.due(job, instant)
-        return self._scheduler.wait_s(next_due.values())
+
+    def apply_retention(self) -> None:
+        """Remove some of what the retention period has passed, unless a run is in progress."""
+        if not self.busy and not self._interrupt.is_set():
+            self._retention.run(self.project)
+
+    def reload(self, project: Project) -> None:
+        """Use another config from the first `look` at which no run is in progress; none starts until then."""
+        self._fresh = project
+
+    def close(self) -> None:
+        """Close the state, unless runs still write to it: they keep the lease until they end."""
+        if not self.busy:
+            self._scheduler.close()
+
+    def _step(self) -> bool:
+        """Do the next thing; False if there is nothing to do."""
+        if self._fresh is not None and not self.busy:
+            for job in self.project.jobs:
+                self._metrics.due(job, None)
+            self.project, self._fresh = self._fresh, None
+            self._scheduler.reload(self.project)
+        return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
+
+    def _report_loss(self, error: str, now: datetime) -> None:
+        """Report the first run of each job that is due while the state cannot be used."""
+        for name, job in self.project.jobs.items():
+            one = next(due(job.schedule, self._looked_at, now), None)
+            if one is not None and name not in self._reported_lost:
+                self._reported_lost.add(name)
+                self._notify(_failed(name, one, error), RunLog(name, one.business_date))
 
     def _run(self, session: Session, due_run: DueRun) -> Report | None:
         self._metrics.found("state")
@@ -154,49 +147,46 @@ class Service:
             zone = job.schedule.zone
             event = RunOverdue(due_run.job, due_run.business_date, ends.astimezone(zone), done_by.astimezone(zone))
             log.say(f"expected to end after {job.done_by}", logging.WARNING)
-            self._tell(event, log)
+            self._notify(event, log)
 
     def _ended(self, ended: FinishedRun) -> None:
-        report, day = ended.report, ended.due.business_date
-        log = self._logs.pop(ended.job, None) or RunLog(ended.job, day)
-        error = ended.error or (next(map(str, report.errors.values()), None) if report else None)
-        status = report.status if report else "failed"
-        seconds, requests = (report.seconds, report.counters.requests) if report else (0.0, 0)
-        self._metrics.ended(ended.job, status, seconds)
+        report = ended.report
+        log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
+        event = _failed(ended.job, ended.due, ended.error)
         if report is not None:
-            self._metrics.sent(requests, report.counters.throttled)
+            event = replace(
+                event,
+                run_id=report.run,
+                status=report.status,
+                degraded=report.exit_code == 1,
+                seconds=report.seconds,
+                requests=report.counters.requests,
+                error=first_error(report),
+            )
+            self._metrics.sent(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
-                terms = {str(term): number for term, number in tally.records.items()}
-                self._metrics.counted(name, terms)
+                self._metrics.counted(name, {str(term): number for term, number in tally.records.items()})
+        self._metrics.ended(ended.job, event.status, event.seconds)
         log.ended(report, ended.error)
-        event = replace(
-            _failed(ended.job, ended.due, error),
-            run_id=report.run if report else None,
-            status=status,
-            degraded=report is not None and report.exit_code == 1,
-            seconds=seconds,
-            requests=requests,
-            previous=self._before(ended),
-        )
-        self._tell(event, log)
+        self._notify(replace(event, previous=self._previous_status(ended)), log)
 
-    def _before(self, ended: FinishedRun) -> Status | None:
-        """How the night before ended; None where there was none, or nobody can tell."""
+    def _previous_status(self, ended: FinishedRun) -> Status | None:
+        """How the previous run of the job ended; None if there was none or the state cannot be read."""
         try:
-            with self._project.look() as tx:
+            with self.project.look() as tx:
                 scheduled_runs = tx.scheduled_runs.listed(limit=50, job=ended.job)
         except CrossdockError:
             return None
-        ends = (night.status for night in scheduled_runs if night.due < ended.due.instant)
-        return next((end for end in ends if end == "done" or end == "incomplete" or end == "failed"), None)  # noqa: PLR1714  the type checker narrows these
+        statuses = (run.status for run in scheduled_runs if run.due < ended.due.instant)
+        return next((one for one in statuses if one == "done" or one == "incomplete" or one == "failed"), None)  # noqa: PLR1714  the type checker narrows these
 
-    def _tell(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
+    def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
         for problem in self._notifier.tell(event) if self._notifier else ():
-            LOGGER.error("could not tell anybody: %s", problem, extra=log.facts)
+            LOGGER.error("notification failed: %s", problem, extra=log.facts)
 
 
 def _failed(job: str, one: Due, error: str | None) -> ScheduledRunEnded:
-    """What is told of a night of which no run began."""
+    """The notification of a due run that could not start."""
     return ScheduledRunEnded(
         job=job,
         business_date=one.business_date,

@@ -1,1 +1,23 @@
-"""When jobs are due: the calendar of a schedule, as arithmetic that reads no clock and keeps no state."""
+"""When jobs are due: schedules as pure functions, without a clock or a database.
+
+`Schedule` describes when a job is due. `ScheduleTrigger` offers it to an APScheduler 3 scheduler of your own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crossdock.scheduling.schedule_config import Schedule
+
+if TYPE_CHECKING:
+    from crossdock.scheduler.trigger import ScheduleTrigger
+
+__all__ = ["Schedule", "ScheduleTrigger"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ScheduleTrigger":  # imported on demand: only `crossdock.scheduler` depends on APScheduler
+        from crossdock.scheduler.trigger import ScheduleTrigger  # noqa: PLC0415
+
+        return ScheduleTrigger
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,28 +13,28 @@ Window = tuple[datetime, datetime]
 
 
 def free_from(schedule: Schedule, instant: datetime) -> datetime:
-    """The first instant in no blackout, from *instant* on: what is due, asked for by hand or late may start then."""
+    """The first instant from *instant* on that is outside all blackouts; runs may start then."""
     while ends := [end for begin, end in _windows(schedule, instant) if begin <= instant < end]:
         instant = max(ends)
     return instant
 
 
 def shut_since(schedule: Schedule, instant: datetime) -> datetime:
-    """Where the blackouts that reach to *instant* without a break begin; *instant* itself if none does."""
+    """When the unbroken row of blackouts that reaches *instant* begins; *instant* itself if there is none."""
     while begins := [begin for begin, end in _windows(schedule, instant) if begin < instant <= end]:
         instant = min(begins)
     return instant
 
 
 def _windows(schedule: Schedule, around: datetime) -> Iterator[Window]:
-    """All windows that could hold *around*, in UTC."""
+    """All windows that could contain *around*, in UTC."""
     for blackout in schedule.blackouts:
         if blackout.instants:
             yield blackout.instants
         if blackout.times:
             begin, end = blackout.times
             today = shown(around, schedule.zone).date()
-            # Two days back: one for midnight in the window, one for clocks set back over midnight or a skipped day.
+            # Two days back: one for windows through midnight, one for clocks set back over midnight or a skipped day.
             for day in (today - 2 * ONE_DAY, today - ONE_DAY, today, today + ONE_DAY):
                 closing = day if begin < end else day + ONE_DAY
                 yield (

@@ -1,9 +1,9 @@
-"""On which days a schedule runs. Working days are Monday to Friday without the holidays."""
+"""On which days a schedule runs. Working days are Monday to Friday, except holidays."""
 
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import date, timedelta
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -16,26 +16,26 @@ def is_working(day: date, holidays: Collection[date]) -> bool:
 
 
 def days_of_month(day: date) -> Iterator[date]:
-    """All days of the month of *day*."""
     return (day.replace(day=number) for number in range(1, monthrange(day.year, day.month)[1] + 1))
 
 
-def runs_on(day: date, days: Collection[str | int], holidays: Collection[date], *, moves: bool) -> bool:
-    """True if a schedule of these *days* runs on *day*.
+def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
+    """True if a schedule runs on *day*.
 
     Args:
-        days: Of `DAY_NAMES`, and numbers from 1 to 31. A month that lacks a number has it on its last day.
-        moves: True if what falls on a holiday runs on the next working day. What is due there anyway runs once.
+        named: Whether the schedule names a day, holiday or not.
+        moves: Whether a run that falls on a holiday moves to the next working day. That day then runs once.
     """
-    if day in holidays:
-        return False
-    return _is_named(day, days, holidays) or (moves and _takes_over(day, days, holidays))
+    return day not in holidays and (named(day) or (moves and _takes_over(day, named, holidays)))
 
 
-def _is_named(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
-    if WEEKDAYS[day.weekday()] in days or ("weekdays" in days and day.weekday() < 5):
-        return True
-    if day.day in days:
+def is_named(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
+    """True if *day* is one of *days*.
+
+    Args:
+        days: Of `DAY_NAMES`, and numbers from 1 to 31. The last day of a month also has the numbers it lacks.
+    """
+    if WEEKDAYS[day.weekday()] in days or ("weekdays" in days and day.weekday() < 5) or day.day in days:
         return True
     if (day + ONE_DAY).day == 1 and any(isinstance(number, int) and number > day.day for number in days):
         return True
@@ -45,13 +45,13 @@ def _is_named(day: date, days: Collection[str | int], holidays: Collection[date]
     return (day == working[0] and "first_working_day" in days) or (day == working[-1] and "last_working_day" in days)
 
 
-def _takes_over(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
-    """True if *day* is the next working day after a holiday on which the schedule would have run."""
+def _takes_over(day: date, named: Callable[[date], bool], holidays: Collection[date]) -> bool:
+    """True if *day* is the next working day after a holiday that the schedule names."""
     if not is_working(day, holidays):
         return False
     earlier = day - ONE_DAY
     while not is_working(earlier, holidays):
-        if earlier in holidays and _is_named(earlier, days, holidays):
+        if earlier in holidays and named(earlier):
             return True
         earlier -= ONE_DAY
     return False

@@ -1,11 +1,12 @@
-"""When a schedule is due. The preview, the ticker and the catch-up ask the same functions."""
+"""When a schedule is due. Preview, scheduler, trigger and catch-up use the same functions."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import count, takewhile
 
 from crossdock.scheduling.blackouts import free_from, shut_since
 from crossdock.scheduling.calendar_days import ONE_DAY, runs_on
@@ -18,9 +19,7 @@ class Due:
     """One run that a schedule asks for. No two of a schedule are equal.
 
     Attributes:
-        instant: When it may start, in UTC. Runs of several business dates share one where a blackout or a skipped
-            day held them back.
-        business_date: The date that it is for.
+        instant: When it may start, in UTC. Runs of several business dates share it after a blackout or skipped day.
     """
 
     instant: datetime
@@ -30,11 +29,11 @@ class Due:
 def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
     """What is due after *since* and not after *until*, in order.
 
-    However a span is cut into parts, the parts together give what the whole gives: what becomes due at one instant
-    for one business date is one run.
+    The parts of a span together give what the whole gives. What is due at one instant for one business date is one
+    run.
 
     Raises:
-        ValueError: If *since* or *until* has no zone.
+        ValueError: If *since* or *until* has no time zone.
     """
     since, until = _utc(since), _utc(until)
     back = timedelta(days=schedule.business_date == "previous_day")
@@ -53,7 +52,7 @@ def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iter
     """What is due after the run *last*, or after an instant, and not after *until*, in order.
 
     Raises:
-        ValueError: If *last* or *until* has no zone.
+        ValueError: If *last* or *until* has no time zone.
     """
     if isinstance(last, datetime):
         return due(schedule, last, until)
@@ -61,15 +60,15 @@ def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iter
 
 
 def missed(schedule: Schedule, last_finished: Due | datetime, now: datetime) -> list[Due]:
-    """What is to be made up for at *now*, in order, by the schedule's ``catch_up`` and ``catch_up_within``.
+    """The missed runs to catch up with at *now*, in order, by ``catch_up`` and ``catch_up_within``.
 
-    *now* may lie in a blackout that began since: `free_from` says when it may start.
+    Blackouts that began since are not considered; see `free_from`.
 
     Args:
         last_finished: The last run that finished; before there is one, the instant from which the job counts.
 
     Raises:
-        ValueError: If *now* or *last_finished* has no zone.
+        ValueError: If *now* or *last_finished* has no time zone.
     """
     if schedule.catch_up == "none":
         return []
@@ -84,22 +83,36 @@ def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[t
     day = shown(since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _begin(schedule, day) <= until:
-        if runs_on(day, schedule.days, schedule.holidays, moves=moves):
+        if runs_on(day, schedule.names, schedule.holidays, moves=moves):
             for instant in _planned_on(schedule, day, since):
                 yield instant, day
         day += ONE_DAY
 
 
-def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterator[datetime]:
-    if schedule.step is None:
-        for at in schedule.times:
-            yield first_showing(datetime.combine(day, at), schedule.zone)
-        return
+def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterable[datetime]:
+    if schedule.step is not None:
+        begin, end = _begin(schedule, day), _begin(schedule, day + ONE_DAY)
+        first = begin + max(0, -((begin - since) // schedule.step)) * schedule.step
+        return takewhile(lambda instant: instant < end, (first + number * schedule.step for number in count()))
+    if schedule.line is not None and schedule.line.has_wildcard_time:
+        return _showings(schedule, day)
+    return (first_showing(datetime.combine(day, at), schedule.zone) for at in schedule.times)
+
+
+def _showings(schedule: Schedule, day: date) -> list[datetime]:
+    """Every instant of *day* at which the clocks show one of the times: none for a skipped time, two for a repeated."""
     begin, end = _begin(schedule, day), _begin(schedule, day + ONE_DAY)
-    instant = begin + max(0, -((begin - since) // schedule.step)) * schedule.step
-    while instant < end:
-        yield instant
-        instant += schedule.step
+    locals_ = [datetime.combine(day, at) for at in schedule.times]
+    if end - begin == ONE_DAY and shown(begin, schedule.zone).time() == time():
+        midnight = datetime.combine(day, time())
+        return [begin + (local - midnight) for local in locals_]
+    folds = (local.replace(tzinfo=schedule.zone, fold=fold) for local in locals_ for fold in (0, 1))
+    instants = {
+        local.astimezone(UTC)
+        for local in folds
+        if shown(local.astimezone(UTC), schedule.zone) == local.replace(tzinfo=None, fold=0)
+    }
+    return sorted(instant for instant in instants if begin <= instant < end)
 
 
 def _begin(schedule: Schedule, day: date) -> datetime:
@@ -109,5 +122,5 @@ def _begin(schedule: Schedule, day: date) -> datetime:
 
 def _utc(instant: datetime) -> datetime:
     if instant.tzinfo is None:
-        raise ValueError("a time without zone is no instant")
+        raise ValueError("the time has no time zone")
     return instant.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Jobs as a config file says them: which streams, when, after which others, and by when."""
+"""The jobs of a config file: which streams run, when, after which other jobs, and by when."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from crossdock.scheduling.times_and_durations import TimeOfDay
 
 
 class JobConfig(ConfigModel):
-    """Some streams and a schedule; each night of it runs once."""
+    """Some streams and their schedule. Each scheduled run runs once."""
 
     streams: tuple[str, ...] = ()
-    """``CONNECTION`` or ``CONNECTION.STREAM``; without any all streams."""
+    """``CONNECTION`` or ``CONNECTION.STREAM``; all streams if empty."""
     schedule: Schedule
     after: tuple[str, ...] = ()
-    """Jobs whose run for the same business date must have ended before."""
+    """Jobs whose run for the same business date must have ended first."""
     overlap: Literal["queue", "skip", "forbid"] = "queue"
-    """What becomes of a run that is due while the one before is still at work: it follows, is left out, or fails."""
+    """A run that becomes due while the previous one is running is queued, skipped, or recorded as failed."""
     done_by: TimeOfDay | None = None
-    """Local time at which it should be done; it is told early when that looks impossible."""
+    """Local time by which the run should end; a warning is sent at its start if it is expected to end later."""
 
     def deadline(self, due: datetime) -> datetime | None:
         """The first instant at or after *due* at which the clock shows `done_by`."""
@@ -37,10 +37,10 @@ class JobConfig(ConfigModel):
 
 
 def ordered(jobs: Mapping[str, JobConfig]) -> list[str]:
-    """The names of *jobs*, each after those that it comes after; else in the order of the file.
+    """The names of *jobs*, each after the jobs in its `after`, otherwise in file order.
 
     Raises:
-        ValueError: If one comes after a job that is not there, or after itself.
+        ValueError: If a job comes after an unknown job, or after itself.
     """
     for name, job in jobs.items():
         for other in job.after:

@@ -1,4 +1,4 @@
-"""The schedule of a job, as a config file says it."""
+"""The schedule of a job in a config file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config_file import ConfigModel
-from crossdock.scheduling.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_working
+from crossdock.scheduling.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_named, is_working
+from crossdock.scheduling.cron_line import CronLine
 from crossdock.scheduling.time_zones import zone_name
 from crossdock.scheduling.times_and_durations import (
     A_TIME,
@@ -24,16 +25,16 @@ from crossdock.scheduling.times_and_durations import (
     time_of_day,
 )
 
-MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the file, and a list that nobody works off
+MOST_CAUGHT_UP = 10_000  # runs; more is a mistake in the config
 _MINUTES = 24 * 60
-_YEARS = range(1900, 9999)  # all that follows from an instant of these can be reckoned with
+_YEARS = range(1900, 9999)  # leaves room for arithmetic within Python's years 1 to 9999
 _UNITS = "smhd"
 
 
 def _items(value: Any) -> list[Any]:
     items = list(value) if isinstance(value, list | tuple) else [value]
     if not items:
-        raise ValueError("name at least one, or leave it out")
+        raise ValueError("name at least one, or omit the key")
     return items
 
 
@@ -46,13 +47,13 @@ def _days(value: Any) -> tuple[str | int, ...]:
         if item not in DAY_NAMES and not (type(item) is int and 1 <= item <= 31):
             near = get_close_matches(str(item), DAY_NAMES, n=1)
             advice = f"did you mean {near[0]}?" if near else f"known: {', '.join(DAY_NAMES)}, and numbers from 1 to 31"
-            raise ValueError(f"{str(item)!r} is no day to run on; {advice}")
+            raise ValueError(f"{str(item)!r} is not a day to run on; {advice}")
     return tuple(dict.fromkeys(_items(value)))
 
 
 def _dates(value: Any) -> tuple[date, ...]:
     if not isinstance(value, list | tuple):
-        raise ValueError("must be a list of dates: [2026-12-25]")  # noqa: TRY004  pydantic wants this one
+        raise ValueError("must be a list of dates: [2026-12-25]")  # noqa: TRY004  pydantic needs this type
     return tuple(sorted({_date(item) for item in value}))
 
 
@@ -62,30 +63,36 @@ def _date(value: Any) -> date:
     try:
         return date.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{str(value)!r} is no date such as 2026-12-25") from None
+        raise ValueError(f"{str(value)!r} is not a date such as 2026-12-25") from None
 
 
 def _duration(value: Any) -> str:
     if not is_duration(value, _UNITS):
-        raise ValueError(f"{str(value)!r} is no duration such as 90s, 15m, 6h or 2d: 1 to 99999 and a unit")
+        raise ValueError(f"{str(value)!r} is not a duration such as 90s, 15m, 6h or 2d: 1 to 99999 and a unit")
     return str(value)
 
 
 def _moment(value: Any) -> str:
     if is_time(value):
         return str(value)
-    try:  # YAML itself makes an instant of one without quotes
+    try:  # YAML parses an instant without quotes
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         instant = None
     if instant is None or instant.tzinfo is None or instant.year not in _YEARS:
         raise ValueError(
-            f"{str(value)!r} is no {A_TIME}, and no instant with its offset, such as 2026-12-24T12:00:00+01:00, "
+            f"{str(value)!r} is neither a {A_TIME} nor an instant with its offset, such as 2026-12-24T12:00:00+01:00, "
             f"in the years {_YEARS[0]} to {_YEARS[-1]}"
         )
     return instant.isoformat()
 
 
+def _cron(text: str) -> str:
+    CronLine(text)
+    return text
+
+
+_CRON_PATTERN = r"^\s*(@[A-Za-z]+|\S+(\s+\S+){4})\s*$"
 _DAY_SCHEMA = {"anyOf": [{"enum": list(DAY_NAMES)}, {"type": "integer", "minimum": 1, "maximum": 31}]}
 
 
@@ -100,17 +107,17 @@ Moment = Annotated[str, BeforeValidator(_moment), WithJsonSchema({"type": "strin
 
 
 class Blackout(ConfigModel):
-    """A window in which nothing starts, from its first moment until just before its last.
+    """A window in which no run starts; its end is not part of it.
 
-    Either two times of day, on every day; through midnight where the second is the earlier. A time that exists twice
-    counts from its first to its last time. Or two instants, with their offsets.
+    Either two times of day, for every day, through midnight if the second is earlier. A time that the clocks show
+    twice counts from its first to its last showing. Or two instants with their offsets.
     """
 
     from_: Annotated[Moment, Field(alias="from")]
     to: Moment
 
     @model_validator(mode="after")
-    def _lasts(self) -> Self:
+    def _not_empty(self) -> Self:
         if is_time(self.from_) != is_time(self.to):
             raise ValueError("from and to must both be times of day, or both instants")
         if self.from_ == self.to or (self.instants and self.instants[0] >= self.instants[1]):
@@ -131,40 +138,47 @@ class Blackout(ConfigModel):
 
 
 class Schedule(ConfigModel):
-    """When a job is due: at times of day, or every so often.
+    """When a job is due: at times of day, at intervals, or by a crontab line.
 
-    A time that the clocks skip is due when they have jumped; one that they show twice is due the first time.
+    A time of day that the clocks skip is due right after the change; one that they repeat is due the first time.
     """
 
     time_zone: Annotated[str, AfterValidator(zone_name)]
-    """IANA name. All dates and times of the schedule are those of its clocks."""
+    """IANA name. All dates and times of the schedule are local to it."""
     at: Times | None = None
-    """Times of day, such as "02:30", in quotes. A date that the zone skipped is due as a whole when it has jumped."""
+    """Times of day, such as "02:30", in quotes. On a date that the zone skipped they are due right after it."""
     every: Duration | None = None
-    """Up to 24h, counted from the first instant of each local day, whatever the clocks do in it: the last step of a
-    day is shorter where it does not fit. A repeated hour has its runs twice, a skipped one has none."""
+    """Interval of up to 24h, counted from the first instant of each local day; the last one of a day may be shorter.
+    A repeated hour has its runs twice, a skipped one has none."""
+    cron: Annotated[str, AfterValidator(_cron), WithJsonSchema({"type": "string", "pattern": _CRON_PATTERN})] | None = (
+        None
+    )
+    """Crontab line of five fields, such as "30 2 * * 1-5", or @hourly, @daily, @weekly, @monthly or @yearly. As in
+    Debian's cron, a line whose minute or hour begins with * follows the clocks when they change."""
     days: Days = WEEKDAYS
     """Local dates to run on: mon to sun, weekdays (Monday to Friday), first_working_day, last_working_day (of the
-    month), or numbers from 1 to 31; a month that lacks the number runs on its last day."""
+    month), or numbers from 1 to 31; in a month that lacks the number, its last day. Not with cron."""
     holidays: Annotated[tuple[date, ...], BeforeValidator(_dates)] = ()
-    """Dates that are no working days, and on which the job does not run."""
+    """Dates that are not working days, and on which the job does not run."""
     on_holiday: Literal["skip", "next_working_day"] = "skip"
-    """What becomes of a run on a holiday. The day that takes it over runs once, for its own business date."""
+    """Whether a run on a holiday is skipped or moved. The day it moves to runs once, for its own business date."""
     business_date: Literal["same_day", "previous_day"] = "same_day"
-    """The date that a run is for: its local date as planned, or the date before (a night belongs to its evening)."""
+    """The date that a run is for: its local date as planned, or the day before."""
     catch_up: Literal["all", "latest", "none"] = "latest"
-    """Which of the runs that were missed are made up for."""
+    """Which missed runs are run later."""
     catch_up_within: Duration = "7d"
-    """What was due longer ago is not made up for."""
+    """Runs that were due longer ago are not caught up with."""
     blackouts: tuple[Blackout, ...] = ()
-    """Windows in which nothing starts: what is due inside is due at its end, for the business date that it had."""
+    """Windows in which no run starts. A run that is due inside is due at its end, for the business date that it had."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if (self.at is None) == (self.every is None):
-            raise ValueError("needs either at or every, and not both")
+        if [self.at, self.every, self.cron].count(None) != 2:
+            raise ValueError("needs exactly one of at, every and cron")
         if self.step and self.step > ONE_DAY:
             raise ValueError("every is at most 24h; for rarer runs use at and days")
+        if self.line and self.days != WEEKDAYS:
+            raise ValueError("days does not apply to cron, whose last three fields name the days")
         if self.catch_up == "all":
             _refuse_flood(self.step or ONE_DAY / len(self.times), span(self.catch_up_within))
         if {"first_working_day", "last_working_day"}.intersection(self.days):
@@ -172,14 +186,22 @@ class Schedule(ConfigModel):
         _refuse_days_blacked_out([blackout.times for blackout in self.blackouts if blackout.times])
         return self
 
+    def names(self, day: date) -> bool:
+        """True if the schedule runs on *day* unless it is a holiday."""
+        return self.line.matches(day) if self.line else is_named(day, self.days, self.holidays)
+
     @cached_property
     def zone(self) -> ZoneInfo:
         return ZoneInfo(self.time_zone)
 
     @cached_property
+    def line(self) -> CronLine | None:
+        return None if self.cron is None else CronLine(self.cron)
+
+    @cached_property
     def times(self) -> tuple[time, ...]:
-        """The times of `at`, in order."""
-        return tuple(time.fromisoformat(text) for text in self.at or ())
+        """The times of day of `at` or `cron`, in order."""
+        return self.line.times if self.line else tuple(time.fromisoformat(text) for text in self.at or ())
 
     @cached_property
     def step(self) -> timedelta | None:
@@ -202,7 +224,7 @@ def _refuse_flood(step: timedelta, within: timedelta) -> None:
 def _refuse_months_off(holidays: Sequence[date]) -> None:
     for first in sorted({day.replace(day=1) for day in holidays}):
         if not any(is_working(day, holidays) for day in days_of_month(first)):
-            raise ValueError(f"{first:%Y-%m} has no working day: every one is in holidays")
+            raise ValueError(f"{first:%Y-%m} has no working day: all are holidays")
 
 
 def _refuse_days_blacked_out(windows: Iterable[tuple[time, time]]) -> None:
@@ -211,4 +233,4 @@ def _refuse_days_blacked_out(windows: Iterable[tuple[time, time]]) -> None:
         first, last = begin.hour * 60 + begin.minute, end.hour * 60 + end.minute
         free -= set(range(first, last if last > first else last + _MINUTES)) | set(range(last if last < first else 0))
     if not free:
-        raise ValueError("the blackouts leave no time of day at which anything could start")
+        raise ValueError("the blackouts leave no time of day at which a run could start")

@@ -1,4 +1,4 @@
-"""Clocks on the wall and instants: which instant a local time means where clocks jump forward or back."""
+"""Local times and instants, also where the clocks are changed."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from difflib import get_close_matches
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-_NO_PLACE = {"localtime", "posixrules", "Factory"}  # the machine's own settings, and what stands for none
+_NOT_ZONES = {"localtime", "posixrules", "Factory"}  # the machine's own settings, and a placeholder
 
 
 @cache
 def _known() -> frozenset[str]:
-    # Not every file that `ZoneInfo` would open is a zone of UTC: those below right/ count leap seconds.
-    return frozenset(available_timezones() - _NO_PLACE)
+    # `ZoneInfo` also opens the files below right/, which count leap seconds.
+    return frozenset(available_timezones() - _NOT_ZONES)
 
 
 def zone_name(name: str) -> str:
     """*name*, if it is an IANA time zone.
 
     Raises:
-        ValueError: If this machine knows no such zone; with the nearest names.
+        ValueError: If it is not, with the nearest names.
     """
     if name in _known():
         return name
     near = get_close_matches(name, sorted(_known()))
     advice = f"did you mean {' or '.join(near)}?" if near else "write it like Europe/Berlin"
-    raise ValueError(f"{name!r} is no IANA time zone that this machine knows; {advice}")
+    raise ValueError(f"{name!r} is not an IANA time zone known to this machine; {advice}")
 
 
 def shown(instant: datetime, zone: ZoneInfo) -> datetime:
-    """What the clocks in *zone* show at *instant*, without a zone."""
+    """The local time in *zone* at *instant*, without a zone."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
     """The first instant at which the clocks show *local* or later, in UTC.
 
-    A time that exists twice means its first time; one that was skipped means the end of the gap.
+    For a repeated time, the first of the two instants; for a skipped one, the end of the gap.
 
     Args:
         local: Without a zone, in whole seconds.
@@ -46,7 +46,7 @@ def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
     instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if shown(instant, zone) == local:
         return instant
-    # Skipped: read with the offset after the gap, it lies before the gap; with the one before, as here, behind it.
+    # Skipped: with the offset after the gap it lies before the gap, with the one before, as in `instant`, behind it.
     before = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     seconds = range((instant - before) // timedelta(seconds=1))
     return before + timedelta(

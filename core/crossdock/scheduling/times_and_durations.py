@@ -1,4 +1,4 @@
-"""Times of day and durations: as config files say them, and as people are told them."""
+"""Times of day and durations in config files and messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def time_of_day(value: Any) -> str:
         ValueError: If it is not.
     """
     if not is_time(value):
-        raise ValueError(f"{str(value)!r} is no {A_TIME}")
+        raise ValueError(f"{str(value)!r} is not a {A_TIME}")
     return str(value)
 
 
@@ -38,7 +38,7 @@ def is_duration(value: Any, units: str) -> bool:
 
 
 def duration_schema(units: str) -> WithJsonSchema:
-    """What `is_duration` takes, for an editor."""
+    """The JSON Schema of what `is_duration` accepts."""
     return WithJsonSchema({"type": "string", "pattern": f"^{_duration(units)}$"})
 
 
@@ -47,7 +47,7 @@ def _duration(units: str) -> str:
 
 
 def span(duration: str) -> timedelta:
-    """How long a *duration* such as ``15m`` is."""
+    """The length of a *duration* such as ``15m``."""
     return int(duration[:-1]) * _UNITS[duration[-1]]
 
 

@@ -1,4 +1,4 @@
-"""What the HTTP servers of this project share: limits of connections, unambiguous framing, and the server's names."""
+"""Shared by the HTTP servers of this project: connection limits, unambiguous framing, host names."""
 
 from crossdock.serving.guarded_connections import ConnectionLimits, GuardedConnection
 from crossdock.serving.host_names import ServerNames

@@ -1,6 +1,6 @@
-"""Connections that do not wait for ever, on uvicorn's protocol over h11.
+"""HTTP connections with deadlines, based on uvicorn's h11 protocol.
 
-It is h11 by name, and not what uvicorn finds installed, so that every machine reads requests alike.
+h11 is chosen explicitly, not by what is installed, so that requests are parsed alike on every machine.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crossdock.serving.problem_responses import problem
 
-_Awaited = tuple[Literal["header section", "body"], object]  # of a request, which is known by the one before or itself
+_Awaited = tuple[Literal["header section", "body"], object]  # and the request cycle before it or its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """What a client may take, in seconds, and how many connections there may be."""
+    """Time limits for clients in seconds, and the number of connections."""
 
     header_s: float = 30.0  # from the connection or the first byte of a request to the end of its header section
     body_s: float = 60.0  # from there to the end of its body
-    answer_s: float = 60.0  # from an answer that the client does not take to its last byte
-    connections: int | None = None  # one more, and the oldest of those that have nothing to be answered is closed
+    answer_s: float = 60.0  # for the client to read the rest of a response once it falls behind
+    connections: int | None = None  # one more closes the oldest idle one
 
 
 class GuardedConnection(H11Protocol):
-    """A connection whose client must send and take within the `limits`.
+    """A connection that is closed when its client exceeds the `limits`.
 
-    One that is late with half a request is answered 408 (RFC 9110 section 15.5.9), and every one that is late closed.
+    An incomplete request is answered 408 first (RFC 9110 section 15.5.9).
     """
 
     limits: ClassVar[ConnectionLimits]
@@ -42,7 +42,7 @@ class GuardedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
-        transport.set_write_buffer_limits(0)  # so that writing is paused exactly while an answer waits to be taken
+        transport.set_write_buffer_limits(0)  # writing is paused exactly while data waits for the client
         self.opened_at = self.loop.time()
         self._make_room()
         self._watch()
@@ -71,7 +71,7 @@ class GuardedConnection(H11Protocol):
         self._answer_timer.cancel()
 
     def _make_room(self) -> None:
-        """Close the oldest connection without a request to be answered, or else this one, if there are too many."""
+        """If there are too many connections, close the oldest idle one, or this one if none is idle."""
         limit = self.limits.connections
         if limit is None:
             return
@@ -82,7 +82,7 @@ class GuardedConnection(H11Protocol):
             min(idle, key=lambda each: each.opened_at, default=self).transport.abort()
 
     def _watch(self) -> None:
-        """Set the deadline of what the client has to send next; more of the same does not postpone it."""
+        """Set the deadline for what the client must send next; sending a part of it does not extend the deadline."""
         awaited = self._next()
         if awaited == self._awaited:
             return
@@ -92,7 +92,7 @@ class GuardedConnection(H11Protocol):
             self._request_timer = None
         if awaited is not None and not self.transport.is_closing():
             limit_s = self.limits.body_s if awaited[0] == "body" else self.limits.header_s
-            self._request_timer = self.loop.call_later(limit_s, self._late, awaited[0], limit_s)
+            self._request_timer = self.loop.call_later(limit_s, self._time_out, awaited[0], limit_s)
 
     def _next(self) -> _Awaited | None:
         if self.conn.their_state is h11.SEND_BODY:
@@ -100,12 +100,12 @@ class GuardedConnection(H11Protocol):
         first = self.cycle is None
         if self.conn.their_state is h11.IDLE and (first or self.conn.trailing_data[0]):
             return "header section", self.cycle
-        return None  # an idle connection has uvicorn's timeout, and a whole request waits for us
+        return None  # uvicorn has a timeout for idle connections
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the signature is uvicorn's
-        self._refuse(HTTPStatus.BAD_REQUEST, "This is not a request of HTTP/1.1. Send one of RFC 9112.")
+        self._refuse(HTTPStatus.BAD_REQUEST, "This is not a valid HTTP/1.1 request (RFC 9112).")
 
-    def _late(self, part: str, limit_s: float) -> None:
+    def _time_out(self, part: str, limit_s: float) -> None:
         if part == "body" or self.conn.trailing_data[0]:
             detail = f"The {part} of the request was not complete within {limit_s:g} s."
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, detail)
@@ -113,16 +113,16 @@ class GuardedConnection(H11Protocol):
             self._end()
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer in place of the application, unless it has begun to, and end the connection."""
+        """Answer instead of the application, unless it has already started to, and close the connection."""
         if self.cycle is not None:
-            # Now, or it would send until the event loop says that the connection is lost.
+            # Otherwise it would send until the event loop reports the lost connection.
             self.cycle.disconnected = True
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            answer = problem(status, detail, headers={"connection": "close"})
+            response = problem(status, detail, headers={"connection": "close"})
             to_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
             events = (
-                h11.Response(status_code=status, headers=answer.raw_headers, reason=status.phrase),
-                h11.Data(data=b"" if to_head else bytes(answer.body)),
+                h11.Response(status_code=status, headers=response.raw_headers, reason=status.phrase),
+                h11.Data(data=b"" if to_head else bytes(response.body)),
                 h11.EndOfMessage(),
             )
             for event in events:

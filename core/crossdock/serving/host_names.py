@@ -1,7 +1,7 @@
-"""The names by which a server may be asked.
+"""The host names that a server answers to.
 
-A web page of another site can send requests to a server on this machine: directly, and, if its own name is made to
-resolve to 127.0.0.1 (DNS rebinding), as if it were of the same origin. The first shows in Origin, the second in Host.
+A web page of another site can send requests to a server on this machine: directly, and as if it had the same origin
+if its name resolves to 127.0.0.1 (DNS rebinding). The first is visible in Origin, the second in Host.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")  # 
 
 
 class ServerNames:
-    """Loopback names and the address that a connection came to, each with the port, and the names that are *allowed*.
+    """Loopback names and the address of the connection, each with the port, and *allowed* names.
 
     Args:
-        allowed: More names, as ``HOST``, for any port, or ``HOST:PORT``.
-        command: The command that takes them with ``--allow-host``.
+        allowed: Further names: ``HOST``, for any port, or ``HOST:PORT``.
+        command: The command whose option ``--allow-host`` takes them.
 
     Raises:
         ConfigError: If one of *allowed* has another form.
@@ -35,22 +35,22 @@ class ServerNames:
         self._command = command
         for name in self._allowed:
             if not _AUTHORITY.fullmatch(name):
-                hint = "Give HOST or HOST:PORT, for example metrics.example.com:9464."
-                raise ConfigError(f"{name!r} does not name a host", where="--allow-host", hint=hint)
+                hint = "Use HOST or HOST:PORT, for example metrics.example.com:9464."
+                raise ConfigError(f"{name!r} is not a host", where="--allow-host", hint=hint)
 
     def refusal(self, scope: Scope) -> str | None:
-        """Why a request must not be answered; None for one to these names that no page of another site has sent."""
+        """Why a request must not be answered; None if it is for these names and from no page of another site."""
         headers = Headers(scope=scope)
         local, port = scope.get("server") or ("", None)
         host = headers.get("host", "").lower()
         if not self._is_ours(host, local, port or 80):
             return (
-                f"Host does not name this server. Use localhost:{port or 80} or 127.0.0.1:{port or 80}, or allow the"
+                f"Host is not this server. Use localhost:{port or 80} or 127.0.0.1:{port or 80}, or allow the"
                 f" name: {self._command} --allow-host NAME."
             )
-        own = {f"http://{host}", f"https://{host}"}  # https where a proxy has taken the TLS off
+        own = {f"http://{host}", f"https://{host}"}  # https behind a proxy that terminates TLS
         if any(origin.lower() not in own for origin in headers.getlist("origin")):
-            return "Origin is another site. Ask from a page of this server, or from a program that sends no Origin."
+            return "Origin is another site. Send the request from a page of this server, or without Origin."
         return None
 
     def _is_ours(self, host: str, local: str, local_port: int) -> bool:

@@ -1,4 +1,4 @@
-"""How an application is served."""
+"""Configuration of uvicorn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crossdock.serving.problem_responses import problem
 def config(
     app: ASGIApp, limits: ConnectionLimits, protocol: type[GuardedConnection] = GuardedConnection, **more: Any
 ) -> uvicorn.Config:
-    """A server for *app*, without a log of its own; *more* goes to uvicorn as it is."""
+    """The configuration for *app*, without logs; *more* is passed to uvicorn."""
     return uvicorn.Config(
         _unambiguous(app),
         interface="asgi3",
@@ -29,7 +29,7 @@ def config(
 
 
 def _unambiguous(app: ASGIApp) -> ASGIApp:
-    """Refuse what two readers could take for different requests, and close the connection (RFC 9112 section 6.3)."""
+    """Refuse requests whose framing is ambiguous and close the connection (RFC 9112 section 6.3)."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         await (_framing_problem(scope) or app)(scope, receive, send)
@@ -42,9 +42,9 @@ def _framing_problem(scope: Scope) -> ASGIApp | None:
     if b"transfer-encoding" not in names:
         return None
     if b"content-length" in names:
-        wrong = "Content-Length and Transfer-Encoding exclude each other. Send one of them."
+        detail = "Content-Length and Transfer-Encoding exclude each other. Send one of them."
     elif scope["http_version"] == "1.0":
-        wrong = "HTTP/1.0 has no Transfer-Encoding. Send Content-Length."  # RFC 9112 section 6.1
+        detail = "HTTP/1.0 has no Transfer-Encoding. Send Content-Length."  # RFC 9112 section 6.1
     else:
         return None
-    return problem(400, wrong, headers={"connection": "close"})
+    return problem(400, detail, headers={"connection": "close"})

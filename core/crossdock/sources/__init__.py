@@ -1,6 +1,6 @@
-"""What connectors build on: files with their intake gates, and paged HTTP.
+"""What connectors build on: files with their intake checks, and paged HTTP.
 
-Each name is loaded when it is first used: who reads folders needs no SSH.
+A name is imported when it is first used: a connector that reads folders needs no SSH library.
 """
 
 from __future__ import annotations
@@ -13,51 +13,42 @@ if TYPE_CHECKING:
     from crossdock.config_file import ConfigPath, Name
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
+    from crossdock.records import Proof
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.http_source import HttpSource, Page
     from crossdock.sources.late_files import Wait
+    from crossdock.sources.source_context import SourceContext
     from crossdock.transport.file_store import FileStore, split_pattern
     from crossdock.transport.folder_store import FolderStore
     from crossdock.transport.sftp_store import SftpLogin, connect
 
-_HOME_OF = {
-    "ConfigPath": "crossdock.config_file",
-    "DelimitedFormat": "crossdock.formats.delimited_files",
-    "FileSource": "crossdock.sources.file_source",
-    "FileStore": "crossdock.transport.file_store",
-    "FolderStore": "crossdock.transport.folder_store",
-    "HostName": "crossdock.addresses",
-    "HttpSource": "crossdock.sources.http_source",
-    "Name": "crossdock.config_file",
-    "Page": "crossdock.sources.http_source",
-    "StreamId": "crossdock.sources.file_source",
-    "SftpLogin": "crossdock.transport.sftp_store",
-    "UnavailableError": "crossdock.errors",
-    "Wait": "crossdock.sources.late_files",
-    "connect": "crossdock.transport.sftp_store",
-    "split_pattern": "crossdock.transport.file_store",
+_NAMES = {
+    "addresses": "HostName",
+    "config_file": "ConfigPath Name",
+    "errors": "UnavailableError",
+    "formats.delimited_files": "DelimitedFormat",
+    "records": "Proof",
+    "sources.file_source": "FileSource StreamId",
+    "sources.http_source": "HttpSource Page",
+    "sources.late_files": "Wait",
+    "sources.source_context": "SourceContext",
+    "transport.file_store": "FileStore split_pattern",
+    "transport.folder_store": "FolderStore",
+    "transport.sftp_store": "SftpLogin connect",
 }
+_HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ConfigPath",
-    "DelimitedFormat",
-    "FileSource",
-    "FileStore",
-    "FolderStore",
-    "HostName",
-    "HttpSource",
-    "Name",
-    "Page",
-    "SftpLogin",
-    "StreamId",
-    "UnavailableError",
-    "Wait",
-    "connect",
-    "split_pattern",
-]
+    "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName", "HttpSource", "Name", "Page",
+    "Proof", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'crossdock.sources' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,12 +1,12 @@
-"""Paged HTTP: reading JSON page by page, with patience but never for ever."""
+"""Reads a paged JSON API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 from crossdock import exact_json
 from crossdock.addresses import without_user
@@ -14,19 +14,23 @@ from crossdock.errors import ConfigError, RefusedError, RemoteError, Unauthorize
 from crossdock.redaction import redacted
 from crossdock.sources.link_header import next_target
 from crossdock.sources.source_context import SourceContext
-from crossdock.transport.http_answers import Answer
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.http_client import UNQUOTED
+from crossdock.transport.httpx_client import httpx_client, unavailable_errors
+
+if TYPE_CHECKING:
+    import httpx
 
 ATTEMPTS = 5
+MAX_PAUSE_S = 60.0
 MAX_PAGES = 100_000
-MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 asks everybody to support so many
+MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answered page: *body* is JSON with exact numbers, *address* where it came from.
+    """One page: *body* is JSON with exact numbers, *address* where it was read.
 
-    What the server repeats of our parameters in its links is ``***`` in *address*, and ``(secret)`` of our headers.
+    In *address*, request parameters that the server repeats in its links are ``***``, and credentials ``(secret)``.
     """
 
     address: str
@@ -37,106 +41,152 @@ class HttpSource(AbstractContextManager["HttpSource"]):
     """A JSON API to read from.
 
     Args:
-        headers: Sent with every request, credentials among them.
-        timeout_s: How long the server may be silent.
+        headers: Sent with every request, including credentials.
         place: Of the run.
+        timeout_s: Longest silence of the server.
+        auth: Authorizes requests.
+        transport: Replaces the network in tests, such as an `httpx.MockTransport`.
 
     Raises:
-        ConfigError: If a user or a password stands in *base_url*: addresses are shown.
+        ConfigError: If *base_url* contains a user or a password, since addresses are shown.
     """
 
     def __init__(
-        self, base_url: str, headers: Mapping[str, str], place: SourceContext, *, timeout_s: float = 30.0
+        self,
+        base_url: str,
+        headers: Mapping[str, str],
+        place: SourceContext,
+        *,
+        timeout_s: float = 30.0,
+        auth: httpx.Auth | None = None,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         try:
             without_user(base_url)
         except ValueError as error:
             raise ConfigError(f"the base address {error}") from None
         self._base_url, self._place = base_url.rstrip("/"), place
-        self._secrets = [word for value in headers.values() for word in value.split()]
-        self._client = HttpClient(self._base_url, headers=headers, read_timeout_s=timeout_s)
+        self._credentials = _words(headers.values())
+        self._before_auth, self._added_by_auth = set[str](), set[str]()
+        self._client = httpx_client(
+            self._base_url,
+            headers=headers,
+            auth=auth,
+            timeout_s=timeout_s,
+            on_request=self._note_auth,
+            transport=transport,
+        )
 
     def pages(
         self, path: str, params: Mapping[str, str], next_page: Callable[[Page], str | None] | None = None
     ) -> Iterator[Page]:
-        """Pages from *path* on, until there is no next one.
+        """Pages starting at *path*.
 
         Args:
-            next_page: The next page's address, relative or whole, or None after the last; without it the ``Link``
-                header tells (RFC 8288). An empty page with a next one is no end.
+            next_page: Returns the next page's address, relative or absolute, or None after the last page. By default
+                it is taken from the ``Link`` header (RFC 8288). An empty page does not end the pages.
 
         Raises:
-            UnauthorizedError: If our credentials are refused.
+            UnauthorizedError: If the credentials are refused.
             UnavailableError: If a page failed five times.
-            RefusedError: If a page is no JSON, or where it leads to cannot be read, is another host or is in a circle.
+            RefusedError: If a page is not JSON, or the next page's address is invalid, on another host or a loop.
         """
-        address, query, seen = urljoin(f"{self._base_url}/", path.lstrip("/")), dict(params), set[int]()
+        address = urljoin(f"{self._base_url}/", path.lstrip("/"))
+        query, seen = f"?{urlencode(params)}" if params else "", set[int]()
         for _ in range(MAX_PAGES):
-            shown = redacted(_shown(address, params), self._secrets)
-            answer = self._get(address, query, shown)
-            page = Page(shown, self._json(shown, answer))
+            shown = self._redacted(_masked(address, params))
+            response = self._get(address + query, shown)
+            page = Page(self._redacted(shown), _json(shown, response))
             yield page
-            following = next_page(page) if next_page else _linked(page, answer)
+            following = next_page(page) if next_page else _linked(page, response)
             if following is None:
                 return
-            address, query = _joined(page, address, following), {}
+            address, query = _joined(page, address, following), ""
             if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
-                raise RefusedError("the next page is elsewhere", where=page.address, hint="it would get our token")
-            if hash(address) in seen:  # the addresses themselves could take a gigabyte
-                raise RefusedError("the pages lead in a circle", where=page.address)
+                hint = "The credentials would be sent to another host."
+                raise RefusedError("the next page is on another host", where=page.address, hint=hint)
+            if hash(address) in seen:  # hashes, since the addresses could take a gigabyte
+                raise RefusedError("pagination loop", where=page.address)
             seen.add(hash(address))
         raise RefusedError(f"more than {MAX_PAGES} pages", where=page.address)
 
-    def _get(self, address: str, query: Mapping[str, str], shown: str) -> Answer:
+    def _get(self, address: str, shown: str) -> httpx.Response:
         reason = ""
         for attempt in range(1, ATTEMPTS + 1):
+            pause_s = 0.5 * 2.0**attempt
             try:
-                answer = self._client.send("GET", address, params=query or None)
+                response = self._send(address)
             except UnavailableError as error:
-                reason = redacted(error.message, self._secrets)
+                reason = self._redacted(error.message)
             else:
-                if answer.status == 200:
-                    return answer
-                reason = f"HTTP {answer.status}"
-                if answer.status in {401, 403}:
-                    raise UnauthorizedError("refuses our credentials", where=shown)
-                if answer.status != 429 and answer.status < 500:
+                if response.status_code == 200:
+                    return response
+                reason = f"HTTP {response.status_code}"
+                if response.status_code in {401, 403}:
+                    raise UnauthorizedError("refused the credentials", where=shown)
+                if response.status_code != 429 and response.status_code < 500:
                     raise RemoteError(f"answered {reason}", where=shown)
+                pause_s = max(pause_s, _retry_after_s(response))
             if attempt < ATTEMPTS:
-                self._place.clock.sleep(min(60.0, 0.5 * 2.0**attempt))
-        raise UnavailableError(f"failed {ATTEMPTS} times, at last with {reason}", where=shown)
+                self._place.clock.sleep(min(MAX_PAUSE_S, pause_s))
+        raise UnavailableError(f"failed {ATTEMPTS} times, last with: {reason}", where=shown)
 
-    @staticmethod
-    def _json(address: str, answer: Answer) -> Any:
-        try:
-            return exact_json.loads(answer.body)
-        except ValueError as error:
-            raise RefusedError(f"cannot be read as JSON: {error}", where=address) from None
+    def _send(self, address: str) -> httpx.Response:
+        with unavailable_errors():
+            request = self._client.build_request("GET", quote(address, safe=UNQUOTED))
+            self._before_auth, self._added_by_auth = _values(request), set()
+            return self._client.send(request)
+
+    def _note_auth(self, request: httpx.Request) -> None:
+        self._added_by_auth |= _words(_values(request) - self._before_auth)
+
+    def _redacted(self, text: str) -> str:
+        return redacted(text, self._credentials | self._added_by_auth)
 
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
 
-def _shown(address: str, params: Mapping[str, str]) -> str:
+def _values(request: httpx.Request) -> set[str]:
+    return {value for _, value in [*request.headers.items(), *request.url.params.multi_items()]}
+
+
+def _words(values: Iterable[str]) -> set[str]:
+    return {word for value in values for word in value.split()}
+
+
+def _retry_after_s(response: httpx.Response) -> float:
+    seconds = response.headers.get("retry-after", "")
+    return float(seconds) if seconds.isascii() and seconds.isdecimal() else 0.0
+
+
+def _json(address: str, response: httpx.Response) -> Any:
+    try:
+        return exact_json.loads(response.content)
+    except ValueError as error:
+        raise RefusedError(f"cannot be read as JSON: {error}", where=address) from None
+
+
+def _masked(address: str, params: Mapping[str, str]) -> str:
     sent = set(params.items())
     members = parse_qsl(urlsplit(address).query, keep_blank_values=True)
     if sent.isdisjoint(members):
         return address
-    shown = [(name, "***" if (name, value) in sent else value) for name, value in members]
-    return urlsplit(address)._replace(query=urlencode(shown, safe="*")).geturl()
+    masked = [(name, "***" if (name, value) in sent else value) for name, value in members]
+    return urlsplit(address)._replace(query=urlencode(masked, safe="*")).geturl()
 
 
-def _linked(page: Page, answer: Answer) -> str | None:
+def _linked(page: Page, response: httpx.Response) -> str | None:
     try:
-        return next_target(answer.headers.get("link", ""))
+        return next_target(response.headers.get("link", ""))
     except ValueError as error:
         raise RefusedError(str(error), where=page.address) from None
 
 
 def _joined(page: Page, address: str, following: str) -> str:
     if len(following) > MAX_ADDRESS:
-        said = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
-        raise RefusedError(said, where=page.address)
+        reason = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
+        raise RefusedError(reason, where=page.address)
     try:
         return urljoin(address, following)
     except ValueError:  # its text would quote the address

@@ -1,7 +1,7 @@
-"""Files that come late: until when a source waits for one, and what becomes of it then.
+"""Late files: how long a source waits for one, and what happens then.
 
-A source never sleeps until its file is there. It says that it is late (`LateError`) and is asked again, so that
-other streams go meanwhile, nothing is held open, and who asks can be interrupted.
+A source never sleeps until its file arrives. It raises `LateError` and is called again, so that other streams can run
+meanwhile, nothing stays open, and the run can be interrupted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def _duration(value: Any) -> str:
     if not is_duration(value, _UNITS) or span(value) > LONGEST:
-        raise ValueError(f"{str(value)!r} is no duration such as 90s, 45m or 6h, up to 24h")
+        raise ValueError(f"{str(value)!r} is not a duration such as 90s, 45m or 6h, up to 24h")
     return str(value)
 
 
@@ -33,16 +33,16 @@ Duration = Annotated[str, BeforeValidator(_duration), duration_schema(_UNITS)]
 
 
 class Wait(ConfigModel):
-    """How long a run waits for a new file: either until a time or for a while, counted from when the run was due."""
+    """How long a run waits for a new file: until a time of day or for a duration, counted from when the run was due."""
 
     until: TimeOfDay | None = None
-    """A time of day, such as "05:00", in quotes: the first one since the run was due, by the clocks of its schedule."""
+    """A time of day, such as "05:00", in quotes: the first one after the run was due, in its schedule's time zone."""
     for_: Annotated[Duration | None, Field(alias="for")] = None
-    """A while, such as 45m; up to 24h."""
+    """A duration, such as 45m; up to 24h."""
     poll: Duration = "60s"
-    """How often to look."""
+    """How often to check."""
     then: Literal["without", "fail"] = "fail"
-    """What becomes of the stream when no file came: it runs ``without`` one, or fails with exit 3."""
+    """What to do when no file has arrived: run ``without`` one, or fail with exit 3."""
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -57,8 +57,8 @@ class Wait(ConfigModel):
     def deadline(self, patience: Patience) -> datetime:
         """The instant until which a run waits, in UTC.
 
-        A time that the clocks show twice counts whenever it comes first; one that they skip comes as much later as
-        they jumped.
+        A time of day that occurs twice on a day counts when it occurs first; one that is skipped counts as much later
+        as the clocks jumped.
         """
         since = patience.since.astimezone(UTC)
         if self.for_ is not None:
@@ -74,10 +74,10 @@ class Wait(ConfigModel):
 
 
 class LateError(UnavailableError):
-    """What a source waits for is not there, and there is time left to wait for it.
+    """The file that a source waits for has not arrived, and there is time left.
 
     Args:
-        pause: When to ask again.
+        pause: When to try again.
     """
 
     def __init__(self, message: str, *, where: str, pause: timedelta) -> None:
@@ -86,40 +86,39 @@ class LateError(UnavailableError):
 
 
 class LateFileWatch:
-    """Looks for the late files of one source in one run.
+    """Waits for the late files of one source in one run.
 
     Args:
-        files: What the source reads, to be named in messages.
-        patience: Of the run.
+        files: The source's pattern, for messages.
 
     Attributes:
-        early: There is time left after the look that is under way.
-        without: How to say that the source goes on without a new file; empty unless it does.
+        early: Whether there was time left when the current attempt began.
+        without: A note that the source continued without a new file; empty unless it did.
     """
 
-    def __init__(self, wait: Wait, files: str, place: SourceContext, patience: Patience) -> None:
-        self._wait, self._files, self._place = wait, files, place
+    def __init__(self, wait: Wait, files: str, run: SourceContext, patience: Patience) -> None:
+        self._wait, self._files, self._run = wait, files, run
         deadline = wait.deadline(patience)
-        self._deadline = self._now + (deadline - place.clock.now())  # by the monotonic clock, as all that follows
+        self._deadline = self._now + (deadline - run.clock.now())  # by the monotonic clock
         self._until = f"{deadline.astimezone(patience.zone):%Y-%m-%d %H:%M:%S %Z}"
         self._again = timedelta()
         self._late: LateError | None = None
         self.early, self.without = True, ""
 
     def look(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
-        """What *take* gives once *arrived* is true of it, or the time is over.
+        """The result of *take* once *arrived* is true of it, or the time is over.
 
-        While there is time left, a file that is refused (because it still grows, say) and a server that does not
-        answer are late too.
+        While there is time left, a file that is refused (because it still grows, say) and an unavailable server count
+        as late too.
 
         Raises:
-            LateError: If it is too early to tell. *take* is not called again before the pause of that is over.
-            UnavailableError: If the time is over and nothing arrived, where that is a failure.
+            LateError: If there is time left. Before its pause is over, *take* is not called again.
+            UnavailableError: If the time is over without a file, where that is a failure.
             CrossdockError: What *take* raises.
         """
         if self._late is not None and self._now < self._again:
             raise self._late
-        left = self._deadline - self._now  # before the look, so that one comes after the deadline
+        left = self._deadline - self._now  # before the attempt, so that one follows the deadline
         self.early = left > timedelta()
         try:
             taken = take()
@@ -132,19 +131,19 @@ class LateFileWatch:
         if self.early:
             raise self._put_off(f"{self._files}: no new file", left)
         if self._wait.then == "fail":
-            hint = "ask its sender; 'crossdock sync' takes it in when it is there, and 'then: without' needs none"
+            hint = "ask the sender; run 'crossdock sync' when it has arrived, or set 'then: without' to do without it"
             raise UnavailableError(f"no new file until {self._until}", where=self._files, hint=hint)
-        self.without = f"no new file {self._files} until {self._until}; went on without it"
+        self.without = f"no new file {self._files} until {self._until}; continued without it"
         return taken
 
     @property
     def _now(self) -> timedelta:
-        return timedelta(seconds=self._place.clock.monotonic())
+        return timedelta(seconds=self._run.clock.monotonic())
 
     def _put_off(self, reason: str, left: timedelta) -> LateError:
         if self._late is None:
-            self._place.progress.warn(f"{reason}; waiting until {self._until}")
+            self._run.progress.warn(f"{reason}; waiting until {self._until}")
         pause = min(self._wait.pause, left)
         self._again = self._now + pause
-        self._late = LateError(f"waits until {self._until}", where=self._files, pause=pause)
+        self._late = LateError(f"waiting until {self._until}", where=self._files, pause=pause)
         return self._late

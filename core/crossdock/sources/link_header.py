@@ -1,10 +1,10 @@
-"""The ``Link`` header field (RFC 8288), read in one pass as its appendix B.2 describes."""
+"""Parser of the ``Link`` header field (RFC 8288, appendix B.2)."""
 
 from __future__ import annotations
 
 import re
 
-# No quantifier gives back what it took, so the time is linear in the length.
+# The quantifiers are possessive, so the time is linear in the length.
 _target = re.compile(r"[\s,]*+<([^>]*+)>").match
 _parameter = re.compile(
     r"""
@@ -18,10 +18,10 @@ _escaped = re.compile(r"\\(.?)", re.DOTALL)
 
 
 def next_target(field: str) -> str | None:
-    """The target of the first link in *field* whose relation is ``next``; None without one.
+    """The target of the first link in *field* with the relation ``next``; None without one.
 
     Raises:
-        ValueError: If a part of *field* cannot be read that could hold it.
+        ValueError: If *field* is malformed before such a link.
     """
     at = 0
     while found := _target(field, at):
@@ -29,12 +29,12 @@ def next_target(field: str) -> str | None:
         if "next" in relation.lower().split():
             return found[1]
     if not _end(field, at):
-        raise ValueError("the Link header field cannot be read")
+        raise ValueError("the Link header field is malformed")
     return None
 
 
 def _relation(field: str, at: int) -> tuple[str, int]:
-    """The parameter ``rel`` of the link whose target ended *at*, its first one, and where its parameters end."""
+    """The first parameter ``rel`` of the link whose target ends *at*, and the end of its parameters."""
     relation = None
     while found := _parameter(field, at):
         at = found.end()

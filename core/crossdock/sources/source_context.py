@@ -1,4 +1,4 @@
-"""Where a source works in a run: what it asks of the state, and where it may put things."""
+"""What a run gives its sources: clock, progress, folders, and the log of files taken in."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from crossdock.state import Digests, FileFacts
 
 
 class IntakeLog(Protocol):
-    """Which files a stream has taken in."""
+    """Which files a stream has taken in; one version of a stream has finished a file or not."""
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files worked through under *version*, by content hash."""
+        """Files finished under *version*, by content hash."""
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
-        """Files accepted and not worked through, by content hash."""
+        """Files accepted and not finished, by content hash."""
 
     def forgotten(self, stream: str, version: str) -> Digests:
-        """Files worked through under *version* so long ago that `done` does not have them."""
+        """Files finished under *version* so long ago that `done` does not list them."""
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
-        """Remember that the source still lists files that `done` has."""
+        """Record that the source still lists these files of `done`."""
 
     def newest_stamp(self, stream: str) -> str | None:
         """The highest stamp of all files ever accepted."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
-        """Remember that *files* were accepted as a whole."""
+        """Record that *files* were accepted as a whole."""
 
     def finish(self, stream: str, version: str) -> None:
-        """Remember that every record of the accepted files is settled, or kept in the state."""
+        """Record that every record of the accepted files is settled or kept in the state."""
 
 
 @contextmanager
-def writing(place: Path) -> Iterator[None]:
-    """Tell of a disk that is full, or cannot be written, as of something that a person can mend.
+def writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError`, such as that of a full disk, into an error with a hint.
 
     Raises:
         StateError: Instead of any `OSError`.
@@ -50,17 +50,17 @@ def writing(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = "make room there, or name a place on another disk with 'spool:'"
-        raise StateError(f"cannot be written: {error.strerror or error}", where=str(place), hint=hint) from error
+        hint = "free some space, or set 'spool:' to a folder on another disk"
+        raise StateError(f"cannot be written: {error.strerror or error}", where=str(path), hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """That a run waits for late files, and by which clocks.
+    """A run that waits for late files.
 
     Attributes:
-        since: The instant at which the run was due, or began if nobody planned it.
-        zone: Whose time of day is meant; None for this machine's.
+        since: When the run was due, or began if it was not scheduled.
+        zone: The time zone for times of day; None for this machine's.
     """
 
     since: datetime
@@ -69,15 +69,15 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """What a run gives its sources.
+    """What a run gives its sources; `Context.run` for streams.
 
     Attributes:
-        intake: What files were taken in before; that of a plan remembers nothing.
-        spool: Folder where files are kept until every record of theirs is settled; may not exist yet.
+        intake: The files taken in before; that of a plan records nothing.
+        spool: Folder where files are kept until all their records are settled; it may not exist yet.
         work: Folder for this run, removed at its end.
-        kept: Where earlier runs left copies of files that they did not get through; the spool, but for a plan.
-        patience: None if the run takes what is there and waits for nothing.
-        notes: What the report of the run says of a stream beside its accounts, by the stream's name.
+        kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
+        patience: None if the run does not wait for late files.
+        notes: Remarks for the report of the run, by the stream's name.
     """
 
     clock: Clock
@@ -90,6 +90,6 @@ class SourceContext:
     notes: dict[str, list[str]] = field(default_factory=dict)
 
     def note(self, stream: str, text: str) -> None:
-        """Tell it now, and in the report of the run."""
+        """Show a remark now and in the report of the run."""
         self.progress.warn(f"{stream}: {text}")
         self.notes.setdefault(stream, []).append(text)

@@ -1,4 +1,4 @@
-"""The bytes of a run's files: fetched into the spool, kept there by an earlier run, or, in a plan, where they lie."""
+"""The bytes of a run's files: fetched into the spool, kept there by an earlier run, or, in a plan, read in place."""
 
 from __future__ import annotations
 
@@ -15,73 +15,72 @@ from crossdock.local_files import create_private
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.transport.file_store import FileStore, LocalStore, RemoteFile, Sink
 
-_UNSUMMED = "unsummed-"  # begins a name that is no hash
+_NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
 
 
 class Spool:
-    """Of the files of one source, in one run.
+    """The files of one source in one run.
 
-    Each has a name: its content hash (SHA-256, hex), or one that stands for it as long as nobody asks, and that no
-    other file of the run has.
+    The name of a file is its content hash (SHA-256, hex), or, as long as the hash is not needed, a unique random name.
 
     Attributes:
-        fetched: The names of those that this run has put into the spool.
+        fetched: The names of the files that this run has put into the spool.
     """
 
-    def __init__(self, place: SourceContext) -> None:
-        self._place = place
+    def __init__(self, run: SourceContext) -> None:
+        self._run = run
         self.fetched: set[str] = set()
-        self._in_place: dict[str, Openable] = {}  # by name: what a plan reads where it lies
+        self._in_place: dict[str, Openable] = {}  # by name: files that a plan reads in place
 
     @property
     def lasting(self) -> bool:
-        """Whether a later run may need them; a plan accepts nothing, and its folder is removed at its end."""
-        return self._place.spool == self._place.kept
+        """Whether a later run may need the files; a plan's folder is removed at its end."""
+        return self._run.spool == self._run.kept
 
     def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
-        """Fetch *files*, or find them where they lie; their names.
+        """Fetch *files*, or find them in place; their names.
 
         Args:
-            known: Gives the sizes, in bytes, of all files that are known. One of another size has new content, and
-                where nothing else needs its hash, summing it up would be to read it twice.
+            known: The sizes, in bytes, of all known files. A file of another size has new content, and need not be
+                hashed, which would read it twice.
         """
         if self.lasting or not isinstance(store, LocalStore):
             return [self._fetch(store, file) for file in files]
         sizes = Counter([*set(known()), *(file.size for file in files)])
-        return [self._find(store, file, summed=sizes[file.size] > 1) for file in files]
+        return [self._find(store, file, hashed=sizes[file.size] > 1) for file in files]
 
-    def _find(self, store: LocalStore, file: RemoteFile, *, summed: bool) -> str:
-        name = self._summed(store, file) if summed else f"{_UNSUMMED}{secrets.token_hex(16)}"
+    def _find(self, store: LocalStore, file: RemoteFile, *, hashed: bool) -> str:
+        name = self._hash(store, file) if hashed else f"{_NOT_HASHED}{secrets.token_hex(16)}"
         self._in_place[name] = store.in_place(file)
         return name
 
     def _fetch(self, store: FileStore, file: RemoteFile) -> str:
-        partial = self._place.work / f"{secrets.token_hex(16)}.part"
+        partial = self._run.work / f"{secrets.token_hex(16)}.part"
         try:
-            with writing(self._place.spool), create_private(partial) as sink:
-                name = self._summed(store, file, sink)
+            with writing(self._run.spool), create_private(partial) as sink:
+                name = self._hash(store, file, sink)
                 sink.flush()
-                if self.lasting:  # so it must outlast a power cut
+                if self.lasting:  # it must survive a power cut
                     os.fsync(sink.fileno())
-            partial.replace(self._place.spool / name)
+            partial.replace(self._run.spool / name)
         finally:
-            partial.unlink(missing_ok=True)  # a source that waits for a file that still grows is asked again and again
+            partial.unlink(missing_ok=True)  # a source that waits for a growing file fetches it repeatedly
         self.fetched.add(name)
         return name
 
-    def _summed(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
-        """Copy *file* to *sinks*; its content hash."""
-        self._place.progress.begin(f"fetching {file.name}", file.size)
+    def _hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
+        """Copy *file* to *sinks*, and return its content hash."""
+        self._run.progress.begin(f"fetching {file.name}", file.size)
         hashing = _Hashing(sinks)
-        store.fetch(file.path, hashing, self._place.progress.advance)
+        store.fetch(file.path, hashing, self._run.progress.advance)
         return hashing.sum.hexdigest()
 
     def bytes_of(self, name: str) -> Openable:
         return self._in_place.get(name) or self._kept(name)
 
     def content_hash(self, name: str) -> str:
-        """The content hash of what has this *name*, which may have to be read for it."""
-        if not name.startswith(_UNSUMMED):
+        """The content hash of the file *name*, which may have to be read."""
+        if not name.startswith(_NOT_HASHED):
             return name
         hashing = _Hashing(())
         with self._in_place[name].open("rb") as file:
@@ -89,19 +88,19 @@ class Spool:
         return hashing.sum.hexdigest()
 
     def has(self, name: str) -> bool:
-        """Whether this run or an earlier one has put what has this *name* into its spool."""
+        """Whether this run or an earlier one has the file *name* in its spool."""
         return self._kept(name).is_file()
 
     def _kept(self, name: str) -> Path:
-        fetched = self._place.spool / name
-        return fetched if fetched.is_file() else self._place.kept / name
+        fetched = self._run.spool / name
+        return fetched if fetched.is_file() else self._run.kept / name
 
     def forget(self, name: str) -> None:
-        (self._place.spool / name).unlink(missing_ok=True)
+        (self._run.spool / name).unlink(missing_ok=True)
 
 
 class _Hashing:
-    """Sums up what is written, and writes it to *sinks*."""
+    """Hashes what is written, and passes it on to *sinks*."""
 
     def __init__(self, sinks: tuple[Sink, ...]) -> None:
         self._sinks, self.sum = sinks, hashlib.sha256()

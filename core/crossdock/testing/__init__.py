@@ -1,1 +1,1 @@
-"""Help for tests and for connector authors: servers on this machine, and time that obeys."""
+"""Test support for crossdock and for connector authors: local servers, and a clock that is advanced by hand."""

@@ -1,4 +1,4 @@
-"""Time that passes when told to."""
+"""A clock for tests that is advanced by hand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """A `crossdock.clock.Clock` that stands still at *start* until it is advanced; who sleeps advances it.
-
-    Thread safe.
-    """
+    """A thread-safe `crossdock.clock.Clock` that stands still until it is advanced; `sleep` advances it."""
 
     def __init__(self, start: datetime = _START) -> None:
         if start.tzinfo is None:
-            raise ValueError("a time without zone is no instant")
+            raise ValueError("the start time has no time zone")
         self._start = start.astimezone(UTC)
         self._passed = timedelta()
         self._lock = threading.Lock()
@@ -35,11 +32,11 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         if seconds < 0:
-            raise ValueError("time does not run backwards")
+            raise ValueError("time cannot run backwards")
         with self._lock:
             self._passed += timedelta(seconds=seconds)
 
     def step(self, seconds: float) -> None:
-        """Set the time of day by *seconds*, forwards or back, as NTP or a person does; no time passes."""
+        """Change the time of day by *seconds*, forwards or back, as NTP does; the monotonic time stays."""
         with self._lock:
             self._start += timedelta(seconds=seconds)

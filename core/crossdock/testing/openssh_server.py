@@ -1,4 +1,4 @@
-"""The machine's own OpenSSH server, serving one folder by SFTP."""
+"""An OpenSSH server that serves one folder over SFTP."""
 
 from __future__ import annotations
 
@@ -31,14 +31,10 @@ ForceCommand internal-sftp -d {place}/folder
 
 
 class OpenSshServer(ServerProcess):
-    """``sshd`` on a free port of the loopback interface, while the context lasts.
+    """``sshd`` on a free port of the loopback interface while the context is open.
 
-    Logs in the user who runs it, by `client_key`; a password login would need a user whose password is known. Its
-    login folder is *folder*, but it is not locked in there. Sessions end when their clients hang up.
-
-    Args:
-        folder: What a client finds in its login folder.
-        extra: More lines for ``sshd_config``.
+    The current user logs in with `client_key`, to *folder*; other folders are accessible too. Sessions end when their
+    clients disconnect. *extra* is appended to ``sshd_config``.
     """
 
     name = "sshd"
@@ -52,7 +48,7 @@ class OpenSshServer(ServerProcess):
 
     @staticmethod
     def available() -> bool:
-        """Whether this machine has an OpenSSH server and its key generator."""
+        """Whether ``sshd`` and ``ssh-keygen`` are installed."""
         return None not in {_program("sshd"), _program("ssh-keygen")}
 
     def prepare(self) -> None:
@@ -60,9 +56,9 @@ class OpenSshServer(ServerProcess):
         self.rsa_fingerprint = self._make_key("host_rsa", "-t", "rsa", "-b", "2048")
         self._make_key("client", "-t", "ed25519")
         self.client_key = (self.place / "client").read_text()
-        (self.place / "folder").symlink_to(self.folder)  # sshd would take a path with blanks apart
+        (self.place / "folder").symlink_to(self.folder)  # sshd splits a path at blanks
         if os.getuid() == 0:
-            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # sshd insists; a booted machine has it
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # required by sshd; a booted machine has it
 
     def command(self) -> list[str]:
         config = self.place / "config"
@@ -77,15 +73,14 @@ class OpenSshServer(ServerProcess):
             return False
 
     def _make_key(self, name: str, *kind: str) -> str:
-        """Make a key pair; returns its fingerprint."""
+        """Generate a key pair and return its fingerprint."""
         path = str(self.place / name)
         _keygen("-q", *kind, "-N", "", "-f", path)
         return _keygen("-l", "-E", "sha256", "-f", path).split()[1]
 
 
 def _program(name: str) -> str | None:
-    """``sshd`` stands where only root looks."""
-    return shutil.which(name, path=_SEARCHED)
+    return shutil.which(name, path=_SEARCHED)  # sshd is in a folder that is not in a user's PATH
 
 
 def _keygen(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, thrown away afterwards."""
+"""A temporary PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _OTHER_USERS = ("postgres", "nobody")
 
 
 class PostgresServer(ServerProcess):
-    """PostgreSQL on a free port of the loopback interface, while the context lasts.
+    """PostgreSQL on a free port of the loopback interface while the context is open.
 
-    It trusts everybody on this machine and survives no power cut. When root starts it, it runs as ``postgres`` or
-    ``nobody``, because it refuses to run as root.
+    It trusts every local user and does not sync to disk. Started by root it runs as ``postgres`` or ``nobody``, because
+    it refuses to run as root.
     """
 
     name = "postgres"
-    end_signal = signal.SIGINT  # "fast": it does not wait for clients
+    end_signal = signal.SIGINT  # "fast" shutdown, which does not wait for clients
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class PostgresServer(ServerProcess):
 
     @staticmethod
     def available() -> bool:
-        """Whether this machine has PostgreSQL's server programs and a user who may run them."""
+        """Whether PostgreSQL's server programs and a user who may run them exist."""
         return _programs() is not None and (os.getuid() != 0 or _other_user() is not None)
 
     def prepare(self) -> None:
@@ -51,12 +51,12 @@ class PostgresServer(ServerProcess):
         return [_program("postgres"), "-D", str(self.place / "data"), "-p", str(self.port), *settings]
 
     def answers(self) -> bool:
-        """The server itself writes its state in the last line of its lock file, which ``pg_ctl`` reads too."""
+        """Whether the last line of the server's lock file, which ``pg_ctl`` reads too, says so."""
         lock = self.place / "data" / "postmaster.pid"
         return lock.exists() and lock.read_text().split()[-1:] == ["ready"]
 
     def create_database(self) -> str:
-        """Make an empty database of its own for the caller; returns SQLAlchemy's URL of it."""
+        """Create an empty database and return its SQLAlchemy URL."""
         name = f"test_{next(self._numbers)}"
         self._run("createdb", "-h", self.host, "-p", str(self.port), "-U", _USER, "-w", name)
         return f"postgresql+psycopg://{_USER}@{self.host}:{self.port}/{name}"
@@ -71,7 +71,7 @@ class PostgresServer(ServerProcess):
 
 
 def _programs() -> Path | None:
-    """The folder of the newest server; distributions keep several beside each other, outside PATH."""
+    """The folder of the newest version; distributions install several side by side, outside PATH."""
     installed = [path.parent for path in Path("/usr/lib/postgresql").glob("[0-9]*/bin/initdb")]
     if installed:
         return max(installed, key=lambda folder: float(folder.parent.name))

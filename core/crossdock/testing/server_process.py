@@ -1,4 +1,4 @@
-"""A server program of this machine, on a free port of the loopback interface."""
+"""The base class of the servers that run as a process on a free port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRIES = 3  # another process may take the free port before the server does
 
 
 class ServerProcess(ABC):
-    """Runs while the context lasts, in a folder of its own, `place`, that is removed afterwards."""
+    """Runs while the context is open, in a temporary folder, `place`."""
 
     host = "127.0.0.1"
     name: ClassVar[str]
@@ -26,38 +26,37 @@ class ServerProcess(ABC):
     def __init__(self) -> None:
         self.port = 0
         self.place = Path()
-        self.switch: dict[str, Any] = {}  # what `subprocess` must be told to run it as another user
+        self.switch: dict[str, Any] = {}  # for `subprocess`, to run the server as another user
         self._process: subprocess.Popen[bytes] | None = None
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make in `place` what it needs."""
+        """Create the server's files in `place`."""
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What starts it on `port`, in the foreground."""
+        """The command that runs the server in the foreground on `port`."""
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether it can be used by now."""
+        """Whether the server accepts connections."""
 
     def start(self) -> None:
-        """Return when it answers.
+        """Start the server and wait until it answers.
 
         Raises:
-            RuntimeError: If it does not start; the message has what it said.
+            RuntimeError: If it does not start; the message contains its output.
         """
         self.place = Path(tempfile.mkdtemp(prefix=f"crossdock-{self.name}-"))
         try:
             self.prepare()
-            if not any(self._launched() for _ in range(_TRIES)):
+            if not any(self._launch() for _ in range(_TRIES)):
                 raise RuntimeError(f"{self.name} did not start:\n{(self.place / 'log').read_text()}")
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Stop it and remove its folder."""
         if self._process is not None:
             self._process.send_signal(self.end_signal)
             self._process.wait()
@@ -70,7 +69,7 @@ class ServerProcess(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _launched(self) -> bool:
+    def _launch(self) -> bool:
         with socket.create_server((self.host, 0)) as free:
             self.port = free.getsockname()[1]
         with (self.place / "log").open("wb") as log:

@@ -1,4 +1,4 @@
-"""An SFTP server in this process that serves a folder, and misbehaves when asked to."""
+"""An SFTP server in this process that serves a folder, with fault injection."""
 
 from __future__ import annotations
 
@@ -21,45 +21,30 @@ from paramiko.sftp import SFTP_PERMISSION_DENIED
 
 _LOG_NAME = "crossdock.testing.ssh"
 logging.getLogger(_LOG_NAME).addHandler(logging.NullHandler())
-logging.getLogger(_LOG_NAME).propagate = False  # a client that hangs up is no news
+logging.getLogger(_LOG_NAME).propagate = False  # a client that disconnects is not an error
 
-Asked = ParamSpec("Asked")
-Answer = TypeVar("Answer")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass
 class Faults:
-    """What goes wrong on purpose. Paths are relative to the served folder; all may be changed while it runs.
+    """Injected faults, which may be changed at any time. Paths are relative to the served folder."""
 
-    Attributes:
-        stall_login: A login is never answered.
-        deny: Files that nobody may read.
-        end_early: Bytes after which a file ends, whatever its size says.
-        stall_after: Bytes after which reading a file is never answered.
-        while_read: Called once with the real path, after the first block of a file was read.
-        on_read: Called at each request to read from a file.
-        short_answers: At most this many bytes in one answer, whatever was asked for.
-        extra_names: Names listed in each folder besides what is there, as regular files.
-    """
-
-    stall_login: bool = False
-    deny: set[str] = field(default_factory=set)
-    end_early: dict[str, int] = field(default_factory=dict)
-    stall_after: dict[str, int] = field(default_factory=dict)
-    while_read: dict[str, Callable[[Path], object]] = field(default_factory=dict)
-    on_read: Callable[[], object] | None = None
-    short_answers: int | None = None
-    extra_names: list[bytes] = field(default_factory=list)
+    stall_login: bool = False  # a login is never answered
+    deny: set[str] = field(default_factory=set)  # files that cannot be read
+    end_early: dict[str, int] = field(default_factory=dict)  # bytes after which a file ends, whatever its size
+    stall_after: dict[str, int] = field(default_factory=dict)  # bytes after which a read is never answered
+    while_read: dict[str, Callable[[Path], object]] = field(default_factory=dict)  # called once, after the first read
+    on_read: Callable[[], object] | None = None  # called at each read
+    short_answers: int | None = None  # maximum number of bytes in one answer
+    extra_names: list[bytes] = field(default_factory=list)  # listed in each folder as additional regular files
 
 
 class SftpServer:
-    """Serves *folder* read only on a free port of the loopback interface, while the context lasts.
+    """Serves *folder* read-only on a free port of the loopback interface while the context is open.
 
-    Attributes:
-        user: The one user; `password` and `client_key` (the text of a private key) both log in.
-        logins: Each login that was tried, as (method, user); empty as long as nobody has tried.
-        sessions: The threads that serve logged-in clients.
-        stopping: Set when the server closes.
+    The only user logs in with `password` or `client_key`, the text of a private key.
     """
 
     host = "127.0.0.1"
@@ -69,8 +54,8 @@ class SftpServer:
         self.folder = folder.resolve()
         self.password = secrets.token_urlsafe(12)
         self.faults = Faults()
-        self.logins: list[tuple[str, str]] = []
-        self.sessions: list[threading.Thread] = []
+        self.logins: list[tuple[str, str]] = []  # method and user of each attempt
+        self.sessions: list[threading.Thread] = []  # of logged-in clients
         self.stopping = threading.Event()
         self.key = paramiko.ECDSAKey.generate()
         self.replace_host_key()
@@ -81,7 +66,7 @@ class SftpServer:
 
     @property
     def fingerprint(self) -> str:
-        """The host key's, as ``ssh-keygen -lf`` prints it."""
+        """The fingerprint of the host key, as ``ssh-keygen -lf`` prints it."""
         return self._host_key.fingerprint
 
     @property
@@ -91,11 +76,11 @@ class SftpServer:
         return text.getvalue()
 
     def replace_host_key(self) -> None:
-        """From the next connection on be another server."""
+        """Identify as another server from the next connection."""
         self._host_key = paramiko.ECDSAKey.generate()
 
     def close(self) -> None:
-        """Hang up on everybody and wait until every thread has ended."""
+        """Close all connections and wait until every thread has ended."""
         self.stopping.set()
         with suppress(OSError):
             socket.create_connection((self.host, self.port)).close()  # wakes the thread that waits for clients
@@ -117,7 +102,7 @@ class SftpServer:
 
     def _accept(self) -> None:
         while not self.stopping.is_set():
-            with suppress(OSError):  # of a client that has gone again
+            with suppress(OSError):  # a client may have disconnected already
                 self._serve(self._listener.accept()[0])
 
     def _serve(self, client: socket.socket) -> None:
@@ -138,64 +123,64 @@ class _SshServer(paramiko.ServerInterface):
         return "password,publickey"
 
     def check_auth_password(self, username: str, password: str) -> int:
-        return self._policy("password", username, password == self.server.password)
+        return self._login("password", username, password == self.server.password)
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        return self._policy("publickey", username, key == self.server.key)
+        return self._login("publickey", username, key == self.server.key)
 
     def check_channel_request(self, kind: str, chanid: int) -> int:  # noqa: ARG002
         return OPEN_SUCCEEDED
 
-    def _policy(self, method: str, user: str, good: bool) -> int:
+    def _login(self, method: str, user: str, correct: bool) -> int:
         self.server.logins.append((method, user))
         if self.server.faults.stall_login:
             self.server.stopping.wait()
-        return AUTH_SUCCESSFUL if good and user == self.server.user else AUTH_FAILED
+        return AUTH_SUCCESSFUL if correct and user == self.server.user else AUTH_FAILED
 
 
-def _coded(answer: Callable[Asked, Answer]) -> Callable[Asked, Answer | int]:
-    """An answer to a client, or SFTP's code for what the operating system says instead."""
+def _with_sftp_codes(function: Callable[P, T]) -> Callable[P, T | int]:
+    """Return SFTP's error code where *function* raises `OSError`."""
 
-    @wraps(answer)
-    def answered(*args: Asked.args, **kwargs: Asked.kwargs) -> Answer | int:
+    @wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T | int:
         try:
-            return answer(*args, **kwargs)
+            return function(*args, **kwargs)
         except OSError as error:
             return paramiko.SFTPServer.convert_errno(error.errno or 0)
 
-    return answered
+    return wrapped
 
 
 class _Folder(paramiko.SFTPServerInterface):
-    """The served folder as the root of everything; no link leads out of it, and nothing is ever written."""
+    """The served folder as the root. Links out of it are refused, as is writing."""
 
-    def __init__(self, doorman: _SshServer) -> None:
-        super().__init__(doorman)
-        self._server = doorman.server
+    def __init__(self, ssh_server: _SshServer) -> None:
+        super().__init__(ssh_server)
+        self._server = ssh_server.server
 
     def session_started(self) -> None:
         self._server.sessions.append(threading.current_thread())
 
-    @_coded
+    @_with_sftp_codes
     def list_folder(self, path: str) -> list[paramiko.SFTPAttributes]:
         found = [(os.fsencode(file.name), file.lstat()) for file in sorted(self._real(path).iterdir())]
-        pretended = os.stat_result((0o100644, *(0,) * 9))
-        found += [(name, pretended) for name in self._server.faults.extra_names]
+        regular_file = os.stat_result((0o100644, *(0,) * 9))
+        found += [(name, regular_file) for name in self._server.faults.extra_names]
         listed = [paramiko.SFTPAttributes.from_stat(facts) for _, facts in found]
         for attributes, (name, _) in zip(listed, found, strict=True):
             attributes.filename = name  # type: ignore[assignment]  # names are bytes on the wire
         return listed
 
-    @_coded
+    @_with_sftp_codes
     def stat(self, path: str) -> paramiko.SFTPAttributes:
         return paramiko.SFTPAttributes.from_stat(self._real(path).stat())
 
-    @_coded
+    @_with_sftp_codes
     def lstat(self, path: str) -> paramiko.SFTPAttributes:
         folder, name = os.path.split(os.path.normpath("/" + path))
         return paramiko.SFTPAttributes.from_stat((self._real(folder) / name).lstat())
 
-    @_coded
+    @_with_sftp_codes
     def open(self, path: str, flags: int, attr: object) -> paramiko.SFTPHandle | int:  # noqa: ARG002
         name = os.path.normpath(path).lstrip("/")
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or name in self._server.faults.deny:
@@ -205,7 +190,7 @@ class _Folder(paramiko.SFTPServerInterface):
     def _real(self, path: str) -> Path:
         real = (self._server.folder / os.path.normpath("/" + path).lstrip("/")).resolve()
         if not real.is_relative_to(self._server.folder):
-            raise PermissionError(13, "outside of the served folder")
+            raise PermissionError(13, "outside the served folder")
         return real
 
 
@@ -216,7 +201,7 @@ class _File(paramiko.SFTPHandle):
         self._name, self._path = name, path
         self._file = path.open("rb", buffering=0)
 
-    @_coded
+    @_with_sftp_codes
     def read(self, offset: int, length: int) -> bytes:
         faults = self._server.faults
         if faults.on_read:

@@ -1,4 +1,4 @@
-"""Bytes and pages from elsewhere: SFTP, folders and HTTP; one door a library."""
+"""SFTP, local folders and HTTP; the only door to paramiko, httpcore and httpx."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import logging
 
 
 def _quotes_nothing(record: logging.LogRecord) -> bool:
-    """False for what httpcore logs of answers at DEBUG: status lines and headers, which may repeat credentials."""
-    said = record.getMessage()
-    return " return_value=" not in said and " exception=" not in said
+    """False for what httpcore logs of responses at DEBUG: status lines and headers, which may repeat credentials."""
+    message = record.getMessage()
+    return " return_value=" not in message and " exception=" not in message
 
 
 logging.getLogger("httpcore.http11").addFilter(_quotes_nothing)
+logging.getLogger("httpx").addFilter(lambda _: False)  # it logs whole addresses, which may contain credentials

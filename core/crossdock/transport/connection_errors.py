@@ -1,7 +1,6 @@
-"""Why a connection failed, in sentences of ours.
+"""Sentences about failed connections.
 
-The libraries' own texts quote what the other side sent, which may be a token or personal data. They choose a sentence
-here and are never shown.
+The libraries' own texts may quote what the server sent, such as a token or personal data, so they are never shown.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 
 import httpcore
 
+CANNOT_BE_REACHED, REQUEST_FAILED = "cannot be reached: ", "request failed: "
 NOT_SENT: tuple[type[Exception], ...] = (
     httpcore.ConnectError,
     httpcore.ConnectTimeout,
@@ -31,16 +31,16 @@ AMBIGUOUS: tuple[type[Exception], ...] = (
 )
 
 _BROKEN_RULES: Mapping[str, str] = {
-    "Server disconnected": "the server closed the connection without an answer",
-    "peer closed connection": "the connection ended in the middle of the answer",
-    "Receive buffer too long": "the head of the answer is too long",
+    "Server disconnected": "the server closed the connection without a response",
+    "peer closed connection": "the connection closed in the middle of the response",
+    "Receive buffer too long": "the response header is too long",
 }
 _OTHERS: Mapping[type[Exception], str] = {
-    httpcore.ConnectTimeout: "no connection in time",
-    httpcore.TimeoutException: "no whole answer in time",
-    httpcore.LocalProtocolError: "the request breaks the rules of HTTP",
+    httpcore.ConnectTimeout: "connecting timed out",
+    httpcore.TimeoutException: "timed out",
+    httpcore.LocalProtocolError: "the request is not valid HTTP",
     httpcore.UnsupportedProtocol: "the address is neither http nor https",
-    zlib.error: "the packed answer is damaged",
+    zlib.error: "the compressed response is damaged",
 }
 
 
@@ -48,22 +48,22 @@ def http_reason(error: Exception) -> str:
     """Why a request failed with *error*, one of `NOT_SENT` or `AMBIGUOUS`."""
     if isinstance(error, httpcore.RemoteProtocolError):
         text = str(error)
-        found = (said for beginning, said in _BROKEN_RULES.items() if text.startswith(beginning))
-        return next(found, "the answer breaks the rules of HTTP")
-    cause = error.args[0] if error.args else None  # where httpcore keeps what it has mapped
+        found = (reason for beginning, reason in _BROKEN_RULES.items() if text.startswith(beginning))
+        return next(found, "the response is not valid HTTP")
+    cause = error.args[0] if error.args else None  # where httpcore keeps the original error
     if isinstance(cause, OSError) and not isinstance(error, httpcore.TimeoutException):
         return network_reason(cause)
     if isinstance(cause, ValueError):
-        return "the address names no host"
-    return next((said for kind, said in _OTHERS.items() if isinstance(error, kind)), "the connection failed")
+        return "the address has no valid host"
+    return next((reason for kind, reason in _OTHERS.items() if isinstance(error, kind)), "the connection failed")
 
 
 def network_reason(error: OSError) -> str:
-    """What the operating system or the TLS library says of *error*; its words never come from the other side."""
+    """The text of the operating system or the TLS library; it never quotes the server."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        return f"it does not encrypt as it should: {error.reason or 'the connection ended'}"
+        return f"the TLS handshake failed: {getattr(error, 'reason', None) or 'the connection ended'}"
     if isinstance(error, TimeoutError) and not error.strerror:
         return "timed out"
     return error.strerror.lower() if error.strerror else "the connection failed"

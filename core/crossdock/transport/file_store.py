@@ -1,4 +1,4 @@
-"""What every place that holds files can do, wherever it is."""
+"""The interface of all file stores, and the checks that they share."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import BinaryIO, Literal, Protocol, Self, runtime_checkable
 
 from crossdock.errors import ConfigError, RefusedError
 
-MAX_NAMES = 200_000  # in one folder; a listing without end is no listing
-_MAX_NAME = 255  # characters; no file system has longer names
-_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}  # control characters, bytes that are no UTF-8, line separators
+MAX_NAMES = 200_000  # in one folder: a listing may be endless
+_MAX_NAME = 255  # characters, the limit of common file systems
+_UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}  # control characters, bytes that are not UTF-8, line separators
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,9 @@ class RemoteFile:
 
     Attributes:
         name: One safe path component.
-        size: Bytes.
         mtime: Last change in whole seconds since 1970, by the store's clock.
         folder: Where it was found; empty for the store's own folder.
-        revision: What else changes with its bytes, and where another file takes its place; empty if nobody can tell.
+        revision: Other values that change with its bytes or its replacement; empty if the store has none.
     """
 
     name: str
@@ -41,24 +40,24 @@ class RemoteFile:
 
 
 class Sink(Protocol):
-    """Where bytes go."""
+    """A file to write to."""
 
     def write(self, data: bytes, /) -> object: ...
 
 
 class FileStore(Protocol):
-    """A place that holds files."""
+    """A server or folder that holds files."""
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         """Regular files in *folder* whose name matches *pattern*, by name; no links, no dot files.
 
         Raises:
             ConfigError: If there is no such folder.
-            RefusedError: If a name matches that could do harm.
+            RefusedError: If a matching name is unsafe.
         """
 
     def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
-        """Copy a file to *sink* and count its bytes; *progress* is told the length of each block.
+        """Copy a file to *sink* and return its number of bytes; *progress* is called with the length of each block.
 
         Raises:
             RefusedError: If the file changed while it was read, or ended early. *sink* then holds a part of it.
@@ -70,22 +69,22 @@ class FileStore(Protocol):
 
 
 class FileInPlace(Protocol):
-    """A file that is read where it lies."""
+    """A file that is read in place."""
 
     def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
         """Its bytes, from the beginning.
 
         Raises:
-            RefusedError: On entering or leaving, if it is not any longer as it was described.
+            RefusedError: On entering or leaving, if it is no longer as described.
         """
 
 
 @runtime_checkable
 class LocalStore(FileStore, Protocol):
-    """A place whose files can be read where they lie, as often as one likes."""
+    """A store whose files can be read in place, repeatedly."""
 
     def in_place(self, file: RemoteFile) -> FileInPlace:
-        """The file, as long as it is as *file* describes it; it can be read when the store is closed, too."""
+        """The file, as long as it is as described; it can be read after the store is closed."""
 
 
 def split_pattern(files: str) -> tuple[str, str]:
@@ -95,22 +94,22 @@ def split_pattern(files: str) -> tuple[str, str]:
         ConfigError: If the folder has wildcards, or the name is missing or could match nothing.
     """
     folder, slash, pattern = files.rpartition("/")
-    if not pattern or any(unicodedata.category(character) in _UNSEEN for character in files):
-        raise ConfigError(f"{files!r} names no files", hint='Write a folder and a name pattern: "out/INV_*.txt".')
+    if not pattern or any(unicodedata.category(character) in _UNPRINTABLE for character in files):
+        raise ConfigError(f"{files!r} names no files", hint='write a folder and a name pattern: "out/INV_*.txt"')
     if any(wildcard in folder for wildcard in "*?["):
-        raise ConfigError(f"{files!r} has wildcards in its folder", hint="Only the file name may have wildcards.")
+        raise ConfigError(f"{files!r} has wildcards in its folder", hint="only the file name may have wildcards")
     return folder or slash, pattern
 
 
 def is_safe(name: str) -> bool:
-    """Whether *name* can be a file of ours: one component, printable, in UTF-8, not too long."""
+    """Whether *name* is one printable path component in UTF-8 of limited length."""
     if len(name) > _MAX_NAME or name in {"", ".", ".."} or "/" in name or "\\" in name:
         return False
-    return not any(unicodedata.category(character) in _UNSEEN for character in name)
+    return not any(unicodedata.category(character) in _UNPRINTABLE for character in name)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether *pattern* means *name*; no pattern means a dot file."""
+    """Whether *name* matches *pattern*; dot files never do."""
     return not name.startswith(".") and fnmatchcase(name, pattern)
 
 
@@ -118,7 +117,7 @@ def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[Remote
     """The files that match, by name.
 
     Raises:
-        RefusedError: If a matching name is unsafe. Leaving it out would lose its records without a word.
+        RefusedError: If a matching name is unsafe: leaving it out would lose its records silently.
     """
     chosen = []
     for file in files:
@@ -126,14 +125,14 @@ def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[Remote
             continue
         if not is_safe(file.name):
             reason = f"a file that matches {pattern!r} has the unsafe name {file.name[:_MAX_NAME]!a}"
-            hint = "Have it renamed (plain UTF-8, short, no slashes or control characters) or narrow the pattern."
+            hint = "rename it (UTF-8, short, no slashes or control characters) or narrow the pattern"
             raise RefusedError(reason, where=where, hint=hint)
         chosen.append(file)
     return sorted(chosen, key=lambda file: file.name)
 
 
 def disagreement(before: RemoteFile, read: int, after: RemoteFile | None) -> str | None:
-    """Why the *read* bytes cannot be the whole file, or None if they can; *after* is None if it is gone."""
+    """Why the *read* bytes may not be the whole file; None if they are. *after* is None if the file is gone."""
     if after is None:
         return "was removed or renamed while it was read"
     if after.size != before.size:

@@ -1,7 +1,7 @@
 """Files from a folder on a local disk or a mounted share: a `crossdock.transport.file_store.FileStore`.
 
-Others write to it and may swap its files and folders at any time, so nothing is opened but from a folder that is open
-already, link by link, and nothing outside of the configured folder ever is.
+Others may replace its files and folders at any time, so each step of a path is opened relative to an open folder,
+without following links, and nothing outside of the configured folder is opened.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from crossdock.transport.file_store import MAX_NAMES, FileInPlace, RemoteFile, S
 
 _BLOCK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe opens at once, and is refused then
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe opens at once, and is then refused
 _NO_FILE = {errno.ELOOP, errno.ENXIO}  # a link, a socket
-_AWAY = {  # what a share says whose server does not answer
+_UNREACHABLE = {  # errors of a share whose server does not answer
     errno.EIO, errno.ENODEV, errno.ENOTCONN, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH,
 }  # fmt: skip
 
@@ -32,37 +32,37 @@ class FolderStore:
 
     Raises:
         ConfigError: If there is no such folder.
-        UnauthorizedError: If we may not look into it.
-        UnavailableError: If the server behind it does not answer; so says every method.
+        UnauthorizedError: If we may not read it.
+        UnavailableError: If the server of a share does not answer; every method raises it.
     """
 
     def __init__(self, root: Path) -> None:
         self._root, self._where = os.path.realpath(root), str(root)
-        hint = "Correct `path`, or have the share mounted."
+        hint = "correct `path`, or mount the share"
         os.close(self._folder(".", ConfigError("there is no such folder", where=self._where, hint=hint)))
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         shown, found = repr(folder or "."), list[RemoteFile]()
-        hint = "Correct the folder in `files`, or have it made."
+        hint = "correct the folder in `files`, or create it"
         missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
         with (
             _closing(self._folder(folder or ".", missing)) as inside,
-            self._asking(f"listing folder {shown}", missing),
+            self._translated(f"listing folder {shown}", missing),
             os.scandir(inside) as entries,
         ):
             for count, entry in enumerate(entries):
                 if count == MAX_NAMES:
-                    hint = "Have what is done with moved to another folder."
+                    hint = "move finished files to another folder"
                     raise RefusedError(f"folder {shown} has more than {MAX_NAMES} names", where=self._where, hint=hint)
                 if not matches(entry.name, pattern):
-                    continue  # a share takes long to describe its files
-                with suppress(FileNotFoundError):  # it has just gone
+                    continue  # describing a file of a share is slow
+                with suppress(FileNotFoundError):  # it was removed since
                     if file := _regular(entry.name, folder, entry.stat(follow_symlinks=False)):
                         found.append(file)
         return select(found, pattern, self._where)
 
     def stat(self, path: str) -> RemoteFile:
-        """Describe one regular file, by opening it: only then does a network file system ask its server anew."""
+        """Describe one regular file by opening it: only then does a network file system ask its server again."""
         with self._opened(path) as (_, file):
             return file
 
@@ -85,43 +85,43 @@ class FolderStore:
         """The bytes of *file*, as long as it is as described.
 
         Raises:
-            RefusedError: If it is not, before or after they were read.
+            RefusedError: If it has changed, before or after it was read.
         """
         with self._opened(file.path) as (descriptor, now):
             self._compare(file, now)
             try:
-                with self._asking(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
+                with self._translated(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
                     yield stream
             except Exception:
-                self._compare(file, self._stat_or_none(file.path))  # if it changed, that is what went wrong
+                self._compare(file, self._stat_or_none(file.path))  # a change is the cause
                 raise
             self._compare(file, self._stat_or_none(file.path))
 
     def _stat_or_none(self, path: str) -> RemoteFile | None:
         with suppress(_MissingError):
-            return self.stat(path)  # as long as ours is open, no other file can have its inode
+            return self.stat(path)  # while the file is open, no other file can have its inode
         return None
 
     def _compare(self, before: RemoteFile, after: RemoteFile | None, read: int | None = None) -> None:
         if reason := disagreement(before, before.size if read is None else read, after):
-            hint = "Nothing of it was taken in. Run again when the sender has finished writing it."
+            hint = "nothing of it was taken in; run again when the sender has finished writing it"
             raise RefusedError(f"file {before.path!r} {reason}", where=self._where, hint=hint)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing stays open between two calls."""
+        """Nothing stays open between calls."""
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[tuple[int, RemoteFile]]:
-        """A descriptor of the regular file at *path*, and what that looked like when it was opened."""
+        """A descriptor of the regular file at *path*, and its description when it was opened."""
         folder, slash, name = path.rpartition("/")
-        hint = "Run again; its sender has taken it away."
+        hint = "its sender has removed it; run again"
         missing = _MissingError(f"file {path!r} does not exist", where=self._where, hint=hint)
         with (
             _closing(self._folder(folder or slash or ".", missing)) as inside,
-            self._asking(f"reading {path!r}", missing),
+            self._translated(f"reading {path!r}", missing),
         ):
             try:
                 opened = os.open(name, _FILE, dir_fd=inside)
@@ -135,47 +135,47 @@ class FolderStore:
             yield descriptor, file
 
     def _read(self, descriptor: int, path: str) -> bytes:
-        with self._asking(f"reading {path!r}"):
+        with self._translated(f"reading {path!r}"):
             return os.read(descriptor, _BLOCK)
 
     def _folder(self, folder: str, missing: CrossdockError) -> int:
-        """A descriptor of *folder*, to be closed; *missing* is raised if there is none."""
-        way = self._way(folder)
-        with self._asking(f"opening folder {folder!r}", missing):
+        """A descriptor of *folder*, to be closed by the caller; *missing* is raised if there is no such folder."""
+        parts = self._parts(folder)
+        with self._translated(f"opening folder {folder!r}", missing):
             inside = os.open(self._root, _FOLDER)
-            for name in way:
+            for name in parts:
                 with _closing(inside) as outer:
                     inside = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=outer)
             return inside
 
-    def _way(self, folder: str) -> Sequence[str]:
-        """The folders to go through from the root to *folder*; where a link leads if one is among them."""
+    def _parts(self, folder: str) -> Sequence[str]:
+        """The path components from the root to *folder*, links resolved."""
         if folder.startswith("/") or ".." in folder.split("/"):
-            hint = "Write the folder in `files` relative to `path`, and below it."
+            hint = "write the folder in `files` relative to `path`, and below it"
             raise ConfigError(f"folder {folder!r} leads out of it", where=self._where, hint=hint)
         end = Path(os.path.realpath(Path(self._root, folder)))
         if not end.is_relative_to(self._root):
-            hint = "Have the files put into a folder of it, or set `path` to where the link leads."
-            raise RefusedError(f"folder {folder!r} leads out of it by a link", where=self._where, hint=hint)
+            hint = "move the files into it, or set `path` to the target of the link"
+            raise RefusedError(f"folder {folder!r} leads out of it through a link", where=self._where, hint=hint)
         return end.relative_to(self._root).parts
 
     def _no_file(self, path: str) -> RefusedError:
-        hint = "Have it replaced by what it leads to, or narrow the pattern."
-        return RefusedError(f"{path!r} is no regular file", where=self._where, hint=hint)
+        hint = "replace it by its target, or narrow the pattern"
+        return RefusedError(f"{path!r} is not a regular file", where=self._where, hint=hint)
 
     @contextmanager
-    def _asking(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
-        """Turn what the system says into an error of ours: *missing* if nothing is there."""
+    def _translated(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
+        """Translate errors of the system; *missing* is raised if nothing is there."""
         try:
             yield
         except OSError as error:
             if missing and isinstance(error, FileNotFoundError | NotADirectoryError):
                 raise missing from error
             if isinstance(error, PermissionError):
-                hint = "Have it made readable for the user that crossdock runs as."
+                hint = "make it readable for the user that crossdock runs as"
                 raise UnauthorizedError(f"permission denied while {doing}", where=self._where, hint=hint) from error
-            if error.errno in _AWAY:
-                hint = "Look whether the share is mounted, and its server there."
+            if error.errno in _UNREACHABLE:
+                hint = "check that the share is mounted and its server is up"
                 raise UnavailableError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error
             hint = "Look at the disk or the share that it is on."
             raise RemoteError(f"{error.strerror} while {doing}", where=self._where, hint=hint) from error

@@ -1,4 +1,4 @@
-"""What became of an HTTP request: an answer, or one of two failures. Who reads answers need not load what asks."""
+"""The result of an HTTP request: an answer or one of two failures. Separate, so that readers need no HTTP library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from crossdock.errors import UnavailableError
 
 
 class NotSentError(UnavailableError):
-    """The request never left this machine whole: it can be sent again without harm."""
+    """The request was not sent completely, so it can be sent again safely."""
 
 
 class ExpiredError(NotSentError):
-    """The time in which the request was allowed to leave was over before its first byte did."""
+    """The time in which the request could be sent was over before its first byte."""
 
 
 class AmbiguousError(UnavailableError):
@@ -22,7 +22,7 @@ class AmbiguousError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer; header names are in lower case, and lines of one name are joined by commas."""
+    """A complete response; header names are in lower case, and lines of one name are joined by commas."""
 
     status: int
     headers: Mapping[str, str]

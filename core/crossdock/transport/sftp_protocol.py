@@ -1,7 +1,7 @@
-"""SFTP version 3, as much of it as a reader needs, over any byte stream.
+"""SFTP version 3, as far as a reader needs it, over any byte stream.
 
-A reader of its own because paramiko's stops a whole listing at one name that is not UTF-8, takes an early end for the
-end of the file, and holds all that follows a short answer in memory.
+paramiko's reader stops a listing at a name that is not UTF-8, takes an early end for the end of the file, and keeps
+everything after a short answer in memory.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from dataclasses import dataclass
 VERSION = 3
 CHUNK = 32 * 1024  # every server must answer this much
 MAX_MESSAGE = 256 * 1024 + 1024
-FREE_ANSWERS, LEAST_ANSWER = (
-    10_000,
-    512,
-)  # so many answers may be short; all of them must bring so many bytes on average
+FREE_ANSWERS, LEAST_ANSWER = 10_000, 512  # answers of any size; beyond them, the average must have this many bytes
 RECEIVE = 4 * 1024 * 1024
 
 INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 7, 11, 12
@@ -37,20 +34,20 @@ _SIZE, _OWNER, _PERMISSIONS, _TIMES, _EXTENDED = 1, 2, 4, 8, 0x8000_0000
 
 
 class ProtocolError(Exception):
-    """The server does not speak SFTP as it should."""
+    """The server violates the SFTP protocol."""
 
 
 class StatusError(Exception):
-    """The server said no. Its own words are left out: they may repeat anything, and most servers' say no more."""
+    """The server refused a request. Its text is left out: it may repeat anything."""
 
     def __init__(self, answer: Message) -> None:
         self.code = answer.number()
-        super().__init__(f"{_REASONS.get(self.code, 'no known reason')} (status {self.code})")
+        super().__init__(f"{_REASONS.get(self.code, 'unknown reason')} (status {self.code})")
 
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What the server told of a file; None is what it left out."""
+    """What the server says of a file; None where it says nothing."""
 
     size: int | None
     mode: int | None
@@ -58,7 +55,7 @@ class Attributes:
 
 
 class Message:
-    """Takes one answer apart, strictly."""
+    """Parses one answer strictly."""
 
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
@@ -87,9 +84,12 @@ class Message:
 
 
 class SftpWire:
-    """One conversation: *send* sends all bytes, *receive* returns at most so many, none at the end.
+    """One session.
 
-    *heard* is called at each whole answer: the peer is alive.
+    Args:
+        send: Sends all bytes.
+        receive: Returns at most this many bytes, none at the end.
+        heard: Called at each whole answer, which shows that the server is alive.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class SftpWire:
         self._send(struct.pack(">IBI", 5, INIT, VERSION))
         kind, answer = self._message()
         if kind != SERVER_VERSION:
-            raise ProtocolError(f"message {kind} came instead of a greeting")
+            raise ProtocolError(f"message {kind} came instead of the version")
         if (version := answer.number()) != VERSION:
             raise ProtocolError(f"the server speaks SFTP version {version}, not {VERSION}")
 
@@ -115,7 +115,7 @@ class SftpWire:
         return self._ask(OPEN, _text(path) + _OPEN_TO_READ, HANDLE).text()
 
     def close(self, handle: bytes) -> None:
-        """Let go of a handle; the server's answer is not waited for."""
+        """Close a handle without waiting for the answer."""
         self._send(self._request(CLOSE, _text(handle)))
 
     def names(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
@@ -127,18 +127,18 @@ class SftpWire:
             if answer is None:
                 return self.close(handle)
             if not (count := answer.number()):
-                raise ProtocolError("a listing goes on with nothing")
+                raise ProtocolError("a part of a listing is empty")
             for _ in range(count):
                 name = answer.text()
                 answer.text()  # the line that ls would print
                 yield name, answer.attributes()
 
     def read(self, handle: bytes, size: int, window: int) -> Iterator[bytes]:
-        """Yield a file's bytes in order, asking for at most *window* bytes ahead.
+        """Yield a file's bytes in order, requesting at most *window* bytes ahead.
 
-        Ends where the server says that the file ends, wherever that is, or one byte after *size*. For ordinary files a
-        server gives as much as it was asked for (draft-ietf-secsh-filexfer-02, 6.4). One that gives less is put up with
-        as long as its answers are not tiny: each costs time here and memory until the bytes before it have come.
+        Ends where the server says that the file ends, or one byte after *size*. For ordinary files a server must send
+        as much as was requested (draft-ietf-secsh-filexfer-02, 6.4). Shorter answers are accepted unless they are tiny:
+        each costs time, and memory until the bytes before it have arrived.
         """
         waiting: dict[int, tuple[int, int]] = {}  # offset and length, by the number of the request
         ready: dict[int, bytes] = {}
@@ -154,7 +154,7 @@ class SftpWire:
             if asked <= size and asked - position <= window * 3 // 4:  # few large sends instead of many small ones
                 requests = []
                 while asked <= size and asked - position < window:
-                    length = min(CHUNK, size - asked) or 1  # the last one asks for what should not be there
+                    length = min(CHUNK, size - asked) or 1  # the last one reads beyond the end
                     requests.append(request(asked, length))
                     asked += length
                 self._send(b"".join(requests))
@@ -167,7 +167,7 @@ class SftpWire:
             if not data:
                 end = min(end, offset)
             elif len(data) > length:
-                raise ProtocolError("more came than was asked for")
+                raise ProtocolError("an answer is longer than requested")
             elif len(data) < length:
                 self._send(request(offset + len(data), length - len(data)))
             ready[offset] = data
@@ -179,7 +179,7 @@ class SftpWire:
         self._send(self._request(kind, body))
         _, answer = self._answer({self._number}, expected)
         if answer is None:
-            raise ProtocolError("an end came where none can be")
+            raise ProtocolError("an unexpected end of file came")
         return answer
 
     def _request(self, kind: int, body: bytes) -> bytes:
@@ -188,15 +188,15 @@ class SftpWire:
         return struct.pack(">IBI", len(body) + 5, kind, self._number) + body
 
     def _answer(self, wanted: Container[int], expected: int) -> tuple[int, Message | None]:
-        """The next answer to one of *wanted*, with its number; None says that the file or the listing ends.
+        """The next answer to one of *wanted*, with its number; None for the end of the file or listing.
 
-        Answers to other requests are passed over: nobody waits for them any more.
+        Other answers are dropped: they belong to abandoned requests.
         """
         while True:
             kind, answer = self._message()
             number = answer.number()
             if number not in self._unanswered:
-                raise ProtocolError("an answer came that nobody asked for")
+                raise ProtocolError("an answer to no request came")
             self._unanswered.remove(number)
             if number in wanted:
                 break

@@ -23,11 +23,11 @@ def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
     """Connect, check the host key, and only then log in.
 
     Args:
-        clock: Whose time limits the server's; the machine's without it.
+        clock: Measures the time limits; default: the machine's.
 
     Raises:
         ConfigError: If no host key or no readable credentials are configured, or no algorithm is shared.
-        UnauthorizedError: If the host key is another one, or the login is refused.
+        UnauthorizedError: If the host key differs, or the login is refused.
         UnavailableError: If the server cannot be reached or does not answer in time.
     """
     key = private_key(login)
@@ -41,7 +41,7 @@ def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
 
 
 class SftpSession:
-    """A conversation with a server that let us in, in one thread at a time."""
+    """A session with a server, used by one thread at a time."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -54,12 +54,11 @@ class SftpSession:
             self._wire.hello()
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
-        hint = "Correct the folder in `files`, or have it made."
+        hint = "correct the folder in `files`, or create it"
         missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
-        budget = Budget(
-            _LISTING * self._line.login.timeout_s, "Have old files moved to another folder, or raise `timeout_s`."
-        )
-        with self._asking(f"listing folder {folder!r}", missing, budget):
+        advice = "move old files to another folder, or raise `timeout_s`"
+        budget = Budget(_LISTING * self._line.login.timeout_s, advice)
+        with self._translated(f"listing folder {folder!r}", missing, budget):
             return select(self._found(folder, pattern), pattern, self._where)
 
     def _found(self, folder: str, pattern: str) -> Iterator[RemoteFile]:
@@ -71,27 +70,27 @@ class SftpSession:
                 yield file
 
     def stat(self, path: str) -> RemoteFile:
-        """Describe one regular file; a link is none."""
+        """Describe one regular file; a link is refused."""
         missing = _MissingError(f"remote file {path!r} does not exist", where=self._where)
-        with self._asking(f"asking about {path!r}", missing):
+        with self._translated(f"describing {path!r}", missing):
             attributes = self._wire.lstat(_encoded(path))
         folder, slash, name = path.rpartition("/")
         if file := self._regular(name, folder or slash, attributes):
             return file
-        raise RefusedError(f"{path!r} is no regular file", where=self._where)
+        raise RefusedError(f"{path!r} is not a regular file", where=self._where)
 
     def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
         before, after = self.stat(path), None
         doing, read = f"reading {path!r}", 0
         login = self._line.login
-        hint = "If the line is slow and its server honest, lower `min_bytes_per_s`."
+        hint = "if the connection is slow, lower `min_bytes_per_s`"
         budget = Budget(login.timeout_s + before.size / login.min_bytes_per_s, hint)
-        with self._asking(doing):
+        with self._translated(doing):
             handle = self._wire.open(_encoded(path))
         blocks = self._wire.read(handle, before.size, login.window_bytes)
         try:
             while True:
-                with self._asking(doing, budget=budget):  # the server's time does not run while a block is written
+                with self._translated(doing, budget=budget):  # writing a block does not count as the server's time
                     block = next(blocks, b"")
                 if not block:
                     break
@@ -100,17 +99,17 @@ class SftpSession:
                 if progress:
                     progress(len(block))
         finally:
-            with suppress(CrossdockError), self._asking(doing):
+            with suppress(CrossdockError), self._translated(doing):
                 self._wire.close(handle)
         with suppress(_MissingError):
             after = self.stat(path)
         if reason := disagreement(before, read, after):
-            hint = "Nothing of it was taken in. Run again when the sender has finished writing it."
+            hint = "nothing of it was taken in; run again when the sender has finished writing it"
             raise RefusedError(f"file {path!r} {reason}", where=self._where, hint=hint)
         return read
 
     def close(self) -> None:
-        """Give everything back; closing twice is no error."""
+        """End the session; may be called twice."""
         self._line.close()
 
     def __enter__(self) -> Self:
@@ -120,19 +119,19 @@ class SftpSession:
         self.close()
 
     def _regular(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
-        """None for links and folders; servers that tell no type (some on other systems than Unix) list plain files."""
+        """None for links and folders; a file of unknown type (some servers send none) counts as regular."""
         if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
             return None
         if attributes.size is None or attributes.mtime is None:
-            hint = "Without them a half file cannot be told from a whole one."
-            raise RemoteError(f"the server tells no size or no time of {name!r}", where=self._where, hint=hint)
+            hint = "without them a partial file looks like a whole one"
+            raise RemoteError(f"the server sends no size or no time of {name!r}", where=self._where, hint=hint)
         return RemoteFile(name, attributes.size, attributes.mtime, folder)
 
     @contextmanager
-    def _asking(
+    def _translated(
         self, doing: str, missing: CrossdockError | None = None, budget: Budget | None = None
     ) -> Iterator[None]:
-        """Bound a wait on the server, and turn a refusal into an error of ours: *missing* if nothing is there."""
+        """Limit a wait for the server, and translate its refusals; *missing* is raised if nothing is there."""
         with self._line.waiting(doing, budget=budget):
             try:
                 yield
@@ -145,7 +144,7 @@ class SftpSession:
 
 
 class _MissingError(RemoteError):
-    """A file that is not there (any more)."""
+    """A file that does not exist, or no longer."""
 
 
 def _encoded(path: str) -> bytes:

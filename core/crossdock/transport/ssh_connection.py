@@ -1,7 +1,7 @@
-"""SSH connections whose waits all end, to servers that show the expected host key: the only door to paramiko.
+"""SSH connections with a deadline for every wait, to servers with a pinned host key: the only importer of paramiko.
 
-A watchdog cuts a connection under whoever waits too long, since paramiko has waits that know no time limit. What
-paramiko raises is turned into an error of ours here, once.
+paramiko has waits without a time limit, so a watchdog closes the connection under a wait that takes too long. What
+paramiko raises is translated here.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ _NEVER = float("inf")
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
 _REFUSED_MACS = ("hmac-md5", "hmac-md5-96", "hmac-sha1", "hmac-sha1-96")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
-_QUOTED = re.compile(r' "[^"]*.*"| \(.* instead of 2\.0\)', re.DOTALL)  # a server's banner, in paramiko's errors
-_VERIFY = "Ask its operator what `ssh-keygen -lf` prints for the server's public host key, and set `host_key` to that."
-_KEY_FORMS = "It must be an Ed25519, ECDSA or RSA key in OpenSSH or PEM form; `ssh-keygen -p -f KEY` rewrites others."
+_QUOTED = re.compile(r' "[^"]*.*"| \(.* instead of 2\.0\)', re.DOTALL)  # a server's banner in paramiko's errors
+_VERIFY = (
+    "ask its operator for the output of `ssh-keygen -lf` for the server's public host key, and set `host_key` to it"
+)
+_KEY_FORMS = "it must be an Ed25519, ECDSA or RSA key in OpenSSH or PEM form; `ssh-keygen -p -f KEY` converts others"
 
-_OTHER_SSH = "the server speaks another version of SSH than 2.0"
+_OTHER_SSH = "the server does not speak SSH 2.0"
 _SSH_REASONS = {
-    "Error reading SSH protocol banner": "no SSH greeting came",
+    "Error reading SSH protocol banner": "no SSH banner was received",
     "Indecipherable protocol version": "what answers is not an SSH server",
     "Invalid SSH banner": "what answers is not an SSH server",
     "Negotiation failed": "no agreement on keys was reached",
-    "Mismatched MAC": "a damaged packet came",
-    "Invalid packet": "a damaged packet came",
+    "Mismatched MAC": "a damaged packet was received",
+    "Invalid packet": "a damaged packet was received",
     "Unable to open channel": "no channel was opened",
     "ChannelException": "no channel was opened",
     "Channel closed": "the channel was closed",
@@ -50,20 +52,20 @@ _SSH_REASONS = {
 }
 
 _LOG_NAME = "crossdock.transport.ssh_connection"
-logging.getLogger(_LOG_NAME).disabled = True  # what goes wrong is raised; paramiko would print it a second time
+logging.getLogger(_LOG_NAME).disabled = True  # errors are raised; paramiko would print them as well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SftpLogin:
-    """Where to log in, as whom, and which host key proves that it is the right place.
+    """Where to log in, as whom, and the host key that the server must have.
 
     Attributes:
-        private_key: The key itself (OpenSSH or PEM text), not its path; *passphrase* opens it.
-        host_key: Fingerprints as ``ssh-keygen -lf`` prints them (``SHA256:...``); any of them will do.
+        private_key: The key itself (OpenSSH or PEM text), not its path; *passphrase* decrypts it.
+        host_key: Accepted fingerprints as ``ssh-keygen -lf`` prints them (``SHA256:...``).
         timeout_s: How long the server may be silent before it counts as unavailable.
-        connect_timeout_s: The same for connecting and for exchanging keys.
-        min_bytes_per_s: How fast a file must come, on the whole, beyond the first `timeout_s`.
-        window_bytes: How much is asked for ahead; long links need more.
+        connect_timeout_s: The same for connecting and for the key exchange.
+        min_bytes_per_s: The lowest average rate of a file transfer beyond the first `timeout_s`.
+        window_bytes: How much is requested ahead; links with a long round trip need more.
     """
 
     host: str
@@ -85,12 +87,11 @@ class SftpLogin:
 
 @dataclass(slots=True)
 class Budget:
-    """Seconds that a server may take for an exchange of many answers, beside the limit for each of them.
+    """Time that a server may take in total for an exchange of many answers, besides the limit for each answer.
 
     Attributes:
-        seconds: In total.
         hint: What to do if that is too little.
-        left: Of them.
+        left: Remaining seconds.
     """
 
     seconds: float
@@ -102,7 +103,10 @@ class Budget:
 
 
 class Line:
-    """A connection to a server; *refused_keys* are the kinds of host keys that it shall not show.
+    """A connection to a server.
+
+    Args:
+        refused_keys: Kinds of host keys that the server must not use.
 
     Attributes:
         expired: Which time limit the server exceeded; empty if none.
@@ -112,14 +116,16 @@ class Line:
         self.login, self._clock = login, clock
         self.expired = ""
         self._sock = _connected(login, clock)
-        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each request waits for the last's ack
+        self._sock.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # else each request waits for the previous acknowledgement
         refused = {"keys": refused_keys, "macs": _REFUSED_MACS}
         self.transport = paramiko.Transport(
             self._sock, disabled_algorithms=refused, default_max_packet_size=_MAX_PACKET
         )
         self.transport.set_log_channel(_LOG_NAME)
         self.transport.get_security_options().ciphers = _CIPHERS
-        later = 2 * (login.connect_timeout_s + login.timeout_s)  # the watchdog comes first
+        later = 2 * (login.connect_timeout_s + login.timeout_s)  # the watchdog is earlier
         self.transport.banner_timeout = self.transport.handshake_timeout = later
         self.transport.auth_timeout = self.transport.channel_timeout = later
         self._patience = self._deadline = self._end = _NEVER
@@ -130,11 +136,11 @@ class Line:
 
     @contextmanager
     def waiting(self, doing: str, seconds: float | None = None, budget: Budget | None = None) -> Iterator[None]:
-        """Translate what is raised, and limit the time.
+        """Limit the time of a wait, and translate what is raised.
 
         Args:
-            seconds: Allowed from here and again from each `heard`; `timeout_s` without it.
-            budget: Allowed in total, here and wherever else the same one is given.
+            seconds: Allowed from here and again from each `heard`; default: `timeout_s`.
+            budget: Allowed in total for all waits that are given it.
         """
         began = self._clock.monotonic()
         self._patience, self._budget = seconds or self.login.timeout_s, budget
@@ -146,7 +152,7 @@ class Line:
             raise
         except paramiko.ssh_exception.IncompatiblePeer as error:
             raise self._nothing_shared(error) from error
-        except Exception as error:  # paramiko hands on what its thread met, of any class
+        except Exception as error:  # paramiko re-raises errors of its thread, of any class
             broken = f"the connection broke while {doing}: {_reason(error)}"
             reason = f"{self.expired} while {doing}" if self.expired else broken
             hint = budget.hint if budget and self._is_late else None
@@ -160,7 +166,7 @@ class Line:
         """The server has made progress.
 
         Raises:
-            TimeoutError: If it took too long on the whole.
+            TimeoutError: If it took too long in total.
         """
         now = self._clock.monotonic()
         if now > self._end:
@@ -185,7 +191,7 @@ class Line:
 
     @property
     def _is_late(self) -> bool:
-        """Whether the server took too long on the whole, and not for a single answer."""
+        """Whether the server took too long in total, rather than for a single answer."""
         return self._clock.monotonic() > self._end
 
     def _expire(self) -> None:
@@ -199,7 +205,7 @@ class Line:
         self.transport.close()
 
     def _nothing_shared(self, error: Exception) -> ConfigError:
-        """Paramiko's error tells the kind, but not what we offer."""
+        """An error that says what we accept; paramiko's names only the kind."""
         own = self.transport
         kinds = {
             "kex algorithm": own.preferred_kex,
@@ -209,12 +215,14 @@ class Line:
         }
         kind = next((kind for kind in kinds if kind in str(error)), None)
         reason = f"no acceptable {kind}: the server offers none of {', '.join(kinds[kind])}" if kind else _OTHER_SSH
-        hint = "It is too old to be talked to safely. Have it updated, or fetch its files by other means."
+        hint = (
+            "the server is too old to be used safely: ask its operator to update it, or fetch its files by other means"
+        )
         return ConfigError(reason, where=self.login.where, hint=hint)
 
 
 def _reason(error: Exception) -> str:
-    """A sentence of ours, since paramiko's texts quote what the server sent."""
+    """A fixed sentence, since paramiko's texts quote what the server sent."""
     if isinstance(error, ProtocolError):
         return str(error)
     if isinstance(error, EOFError):
@@ -224,13 +232,13 @@ def _reason(error: Exception) -> str:
     if isinstance(error, paramiko.AuthenticationException):
         return "the server refused the log-in"
     text = str(error)
-    said = (said for beginning, said in _SSH_REASONS.items() if text.startswith(beginning))
-    return next(said, "the server does not keep to the SSH protocol")
+    reasons = (reason for beginning, reason in _SSH_REASONS.items() if text.startswith(beginning))
+    return next(reasons, "the server violates the SSH protocol")
 
 
 def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
-    """A connection to the first address of the host that answers, all of them tried within `connect_timeout_s`."""
-    deadline, failure = clock.monotonic() + login.connect_timeout_s, OSError("no time is left")
+    """A connection to the first address of the host that answers; all are tried within `connect_timeout_s`."""
+    deadline, failure = clock.monotonic() + login.connect_timeout_s, OSError("timed out")
     try:
         found = socket.getaddrinfo(login.host, login.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -246,7 +254,7 @@ def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
 
 
 def _unreachable(login: SftpLogin, error: OSError | UnicodeError) -> UnavailableError:
-    reason = network_reason(error) if isinstance(error, OSError) else "the name does not name a host"
+    reason = network_reason(error) if isinstance(error, OSError) else "the host name is invalid"
     return UnavailableError(f"cannot connect: {reason}", where=login.where)
 
 
@@ -260,15 +268,15 @@ def private_key(login: SftpLogin) -> paramiko.PKey | None:
         try:
             return kind.from_private_key(io.StringIO(login.private_key), login.passphrase)
         except paramiko.PasswordRequiredException:
-            raise ConfigError("private_key is encrypted", where=login.where, hint="Set its passphrase.") from None
-        except Exception:  # noqa: BLE001, S112  of any class, and its text may quote the key
+            raise ConfigError("private_key is encrypted", where=login.where, hint="set its passphrase") from None
+        except Exception:  # noqa: BLE001, S112  of any class; its text may quote the key
             continue
     unreadable = "private_key cannot be read" + (" with this passphrase" if login.passphrase else "")
     raise ConfigError(unreadable, where=login.where, hint=_KEY_FORMS)
 
 
 def trusted_line(login: SftpLogin, clock: Clock) -> Line:
-    """A connection to a server that holds the pinned host key, be it not the one that it shows first."""
+    """A connection to a server that has the pinned host key, though it may offer another kind of key first."""
     pinned = _pinned(login)
     shown: dict[str, str] = {}
     refused: list[str] = []
@@ -292,7 +300,7 @@ def trusted_line(login: SftpLogin, clock: Clock) -> Line:
     if not pinned:
         raise ConfigError(f"no host key is configured; {login.host} shows {keys}", where=login.where, hint=_VERIFY)
     reason = f"host key mismatch: {login.host} shows {keys}, expected {' or '.join(pinned)}"
-    hint = f"Nothing was sent to it. Somebody may be in between, or the server has a new key. {_VERIFY}"
+    hint = f"nothing was sent; the connection may be intercepted, or the server has a new key: {_VERIFY}"
     raise UnauthorizedError(reason, where=login.where, hint=hint)
 
 
@@ -300,12 +308,12 @@ def _pinned(login: SftpLogin) -> list[str]:
     given = [login.host_key] if isinstance(login.host_key, str) else login.host_key or ()
     for fingerprint in given:
         if not _FINGERPRINT.fullmatch(fingerprint):
-            raise ConfigError(f"host_key {fingerprint!r} is no SHA256 fingerprint", where=login.where, hint=_VERIFY)
+            raise ConfigError(f"host_key {fingerprint!r} is not a SHA256 fingerprint", where=login.where, hint=_VERIFY)
     return [fingerprint.rstrip("=") for fingerprint in given]
 
 
 def log_in(line: Line, key: paramiko.PKey | None) -> None:
-    """Try the key, then the password; some servers want both."""
+    """Try the key, then the password; some servers require both."""
     login, transport = line.login, line.transport
     methods = {}
     if key is not None:
@@ -318,10 +326,10 @@ def log_in(line: Line, key: paramiko.PKey | None) -> None:
                 attempt()
         except UnavailableError as error:
             refused = isinstance(error.__cause__, paramiko.AuthenticationException) and not line.expired
-            if not refused or not (transport.is_active() or number):  # some hang up after the first refusal
+            if not refused or not (transport.is_active() or number):  # some servers disconnect after the first refusal
                 raise
         if transport.is_authenticated():
             return
     reason = f"login refused: {login.host} does not accept the {' or the '.join(methods)} of {login.user!r}"
-    hint = "Check `user` and the password; is the key's public half registered there?"
+    hint = "check `user` and the password, and that the server knows the public key"
     raise UnauthorizedError(reason, where=login.where, hint=hint)

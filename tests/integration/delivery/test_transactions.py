@@ -31,7 +31,7 @@ from crossdock.state.db import schema
 from crossdock.testing.postgres_server import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
-PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "told", 100, "told"), 7)
+PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "reported", 100, "reported"), 7)
 
 
 @pytest.fixture
@@ -83,12 +83,12 @@ def raise_at_commit(beside: Engine, table: str, code: str, times: int) -> None:
 @pytest.mark.parametrize("last", [True, False], ids=["at the commit", "before the last statement"])
 def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool) -> None:
     """A session that ends within a transaction is replaced, and the work is there once."""
-    stream_order: list[int] = []
+    calls: list[int] = []
 
     def work(tx: Transaction) -> int:
-        stream_order.append(1)
+        calls.append(1)
         run_id = tx.runs.start(business_date="2026-03-29", at=AT)
-        if len(stream_order) == 1:
+        if len(calls) == 1:
             hang_up(beside)
         if not last:
             tx.buckets.put("platform", PURSE)
@@ -97,7 +97,7 @@ def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool
     run_id = pg.apply(work)
     with pg.begin() as tx:
         assert [run.id for run in tx.runs.listed(limit=9)] == [run_id]
-    assert len(stream_order) == 2
+    assert len(calls) == 2
 
 
 @pytest.mark.postgres
@@ -111,7 +111,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
         def pause(seconds: float) -> None:
             pauses.append(seconds)
             if len(pauses) == 2:  # one more attempt than it takes to learn that the session is lost
-                server.go_on()
+                server.restart()
                 eventually(server.answers)
 
         monkeypatch.setattr(store, "time", SimpleNamespace(sleep=pause))
@@ -134,30 +134,30 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
 def test_a_transaction_that_gave_way_is_tried_again(pg: State, beside: Engine, code: str) -> None:
     """A serialization failure or a deadlock, told at the commit, costs a turn and nothing else."""
     raise_at_commit(beside, "buckets", code, 2)
-    stream_order: list[int] = []
+    calls: list[int] = []
 
     def work(tx: Transaction) -> None:
-        stream_order.append(1)
+        calls.append(1)
         tx.buckets.put("platform", PURSE)
 
     pg.apply(work)
     with pg.begin() as tx:
-        assert (tx.buckets.get("platform"), len(stream_order)) == (PURSE, 3)
+        assert (tx.buckets.get("platform"), len(calls)) == (PURSE, 3)
 
 
 @pytest.mark.postgres
 def test_a_mistake_is_not_tried_again(pg: State, beside: Engine) -> None:
     """What would fail every time is told at once, as a failure of the state."""
     raise_at_commit(beside, "buckets", "22012", 1)
-    stream_order: list[int] = []
+    calls: list[int] = []
 
     def work(tx: Transaction) -> None:
-        stream_order.append(1)
+        calls.append(1)
         tx.buckets.put("platform", PURSE)
 
     with pytest.raises(StateError):
         pg.apply(work)
-    assert len(stream_order) == 1
+    assert len(calls) == 1
 
 
 @pytest.mark.postgres

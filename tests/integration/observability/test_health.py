@@ -1,4 +1,4 @@
-"""The health server, asked over real connections."""
+"""The health server over real connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.waiting import WITHIN_S
 
 from crossdock.errors import ConfigError
 from crossdock.observability import health
-from crossdock.observability.health import Metrics, serve
+from crossdock.observability.health import serve
+from crossdock.observability.metrics import Metrics
 from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
@@ -40,14 +41,14 @@ def client(metrics: Metrics) -> Iterator[httpx.Client]:
 
 
 def test_health_follows_the_loop(client: httpx.Client, clock: ManualClock, metrics: Metrics) -> None:
-    """200 while it comes round, 503 and a sentence when it does not, 200 when it does again."""
+    """200 while the loop runs, 503 and a sentence when it does not, 200 when it does again."""
     answer = client.get("/healthz")
-    assert (answer.status_code, answer.text) == (200, "alive: the scheduler's loop came round 0 s ago\n")
+    assert (answer.status_code, answer.text) == (200, "alive: the scheduler loop ran 0 s ago\n")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.headers["cache-control"] == "no-store"
     clock.advance(61)
     answer = client.get("/healthz")
-    assert (answer.status_code, answer.text) == (503, "stuck: the scheduler's loop has not come round for 61 s\n")
+    assert (answer.status_code, answer.text) == (503, "stuck: the scheduler loop has not run for 61 s\n")
     metrics.beat()
     assert client.get("/healthz").status_code == 200
 
@@ -64,18 +65,19 @@ def test_readiness_follows_config_and_state(client: httpx.Client, metrics: Metri
     assert (client.get("/readyz").status_code, client.get("/readyz").text) == (200, "ready\n")
 
 
-def test_metrics_are_read_by_prometheus(client: httpx.Client, metrics: Metrics) -> None:
-    """In its text format, by its name."""
+@pytest.mark.parametrize("accept", ["*/*", "application/openmetrics-text; version=1.0.0, text/plain; version=1.0.0"])
+def test_metrics_are_read_by_prometheus(client: httpx.Client, metrics: Metrics, accept: str) -> None:
+    """In its text format, whatever formats the client accepts."""
     metrics.began("nächtlich")
-    answer = client.get("/metrics")
+    answer = client.get("/metrics", headers={"accept": accept})
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     samples = [sample for family in text_string_to_metric_families(answer.text) for sample in family.samples]
     assert ("crossdock_running", {"job": "nächtlich"}, 1) in [sample[:3] for sample in samples]
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_it_can_only_be_read(client: httpx.Client, path: str) -> None:
-    """HEAD is GET without the body; all else is refused."""
+def test_it_is_read_only(client: httpx.Client, path: str) -> None:
+    """HEAD is GET without the body; other methods are refused."""
     got, head = client.get(path), client.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert head.headers["content-length"] == got.headers["content-length"]
@@ -84,8 +86,8 @@ def test_it_can_only_be_read(client: httpx.Client, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/healthz/", "/metrics/../x", "/openapi.json", "//healthz"])
-def test_there_is_nothing_else(client: httpx.Client, path: str) -> None:
-    """No list, no documents, no redirects."""
+def test_there_are_no_other_paths(client: httpx.Client, path: str) -> None:
+    """No index, no documents, no redirects."""
     assert client.get(path).status_code == 404
 
 
@@ -93,24 +95,24 @@ def test_there_is_nothing_else(client: httpx.Client, path: str) -> None:
 @pytest.mark.parametrize(
     "foreign", [{"host": "rebound.example"}, {"host": "localhost"}, {"origin": "http://evil.example"}]
 )
-def test_pages_of_other_sites_learn_nothing(client: httpx.Client, path: str, foreign: dict[str, str]) -> None:
-    """A foreign Host or Origin is 403 everywhere, with what to do."""
+def test_pages_of_other_sites_are_refused(client: httpx.Client, path: str, foreign: dict[str, str]) -> None:
+    """A foreign Host or Origin is answered 403 everywhere, with a hint."""
     answer = client.get(path, headers=foreign)
     assert (answer.status_code, answer.headers["content-type"]) == (403, "application/problem+json")
-    todo = "--allow-host NAME." if "host" in foreign else "Ask from a page of this server"
-    assert todo in answer.json()["detail"]
+    hint = "--allow-host NAME." if "host" in foreign else "Send the request from a page of this server"
+    assert hint in answer.json()["detail"]
 
 
-def test_it_is_asked_by_the_names_of_this_machine_and_by_allowed_ones(metrics: Metrics) -> None:
-    """Prometheus may know the machine by a name that the operator has allowed."""
+def test_local_and_allowed_names_are_served(metrics: Metrics) -> None:
+    """Prometheus may use a name that the operator allowed."""
     with serve(metrics, allowed_hosts=["metrics.example"]) as base_url, httpx.Client(trust_env=False) as client:
         port = urlsplit(base_url).port
         for host in (f"localhost:{port}", f"127.0.0.1:{port}", f"metrics.example:{port}", "metrics.example"):
             assert client.get(f"{base_url}/metrics", headers={"host": host}).status_code == 200
 
 
-def test_half_a_request_is_let_go(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is answered 408 and closed, without an end of the block."""
+def test_an_incomplete_request_times_out(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is answered 408 and closed."""
     monkeypatch.setattr(health, "_LIMITS", replace(health._LIMITS, header_s=0.2))
     with serve(metrics) as base_url:
         address = urlsplit(base_url)
@@ -120,7 +122,7 @@ def test_half_a_request_is_let_go(metrics: Metrics, monkeypatch: pytest.MonkeyPa
 
 
 def test_it_stops_with_the_block(metrics: Metrics) -> None:
-    """Also while somebody is connected who says nothing, or half a request; the port is free again."""
+    """Also while idle clients and incomplete requests are connected; the port is free again."""
     with serve(metrics) as base_url:
         host, port = str(urlsplit(base_url).hostname), urlsplit(base_url).port or 0
         silent = socket.create_connection((host, port))
@@ -133,27 +135,26 @@ def test_it_stops_with_the_block(metrics: Metrics) -> None:
         assert again == base_url
 
 
-def test_a_taken_port_is_told() -> None:
-    """Before anything runs, with the place and what to do."""
+def test_a_port_in_use_is_an_error() -> None:
+    """It is raised on entering, with the address and a hint."""
     metrics = Metrics(ManualClock())
     with serve(metrics) as base_url:
         port = urlsplit(base_url).port or 0
         with (
-            pytest.raises(ConfigError, match=f"127.0.0.1:{port}: health cannot be served: ") as refused,
+            pytest.raises(ConfigError, match=f"127.0.0.1:{port}: cannot serve health: ") as refused,
             serve(metrics, port=port),
         ):
             pass
-    assert refused.value.hint == "Stop what listens there, or give another port."
+    assert refused.value.hint == "Stop the process that listens there, or use another port."
 
 
-def test_it_listens_on_this_machine_alone(metrics: Metrics) -> None:
-    """Unless it is told otherwise."""
+def test_it_listens_on_loopback_by_default(metrics: Metrics) -> None:
     with serve(metrics) as base_url:
         assert base_url.startswith("http://127.0.0.1:")
 
 
-def test_a_block_that_fails_stops_it_too(metrics: Metrics) -> None:
-    """The error comes out as it was."""
+def test_an_exception_in_the_block_stops_it(metrics: Metrics) -> None:
+    """The exception is raised unchanged."""
     with pytest.raises(KeyError), serve(metrics) as base_url:
         raise KeyError
     with pytest.raises(httpx.ConnectError):
@@ -169,8 +170,8 @@ def _has_ipv6() -> bool:
 
 
 @pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6")
-def test_it_speaks_ipv6(metrics: Metrics) -> None:
-    """Its address is written as a URL needs it."""
+def test_it_serves_ipv6(metrics: Metrics) -> None:
+    """The address in its URL is in brackets."""
     with serve(metrics, "::1") as base_url:
         assert base_url.startswith("http://[::1]:")
         assert httpx.get(f"{base_url}/healthz", trust_env=False).status_code == 200

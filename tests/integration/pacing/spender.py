@@ -1,4 +1,4 @@
-"""A process that spends a shared bucket, with the arguments URL FOLDER LOG WANTED; each grant is a line of its log."""
+"""A process that spends a shared bucket, with the arguments URL FOLDER LOG WANTED; LOG gets a line for each taking."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from crossdock.state import SharedBucket, parse_url
 RATE, BURST = 400.0, 200
 
 
-def known(earlier: LimitEstimate | None) -> LimitEstimate:
+def estimate(earlier: LimitEstimate | None) -> LimitEstimate:
     return earlier or LimitEstimate(RATE, "set", BURST, "set")
 
 
 def spend(url: str, folder: Path, log: Path, wanted: int) -> None:
-    with closing(SharedBucket(parse_url(url, folder), SystemClock(), "bucket", known)) as bucket, log.open("a") as out:
+    with (
+        closing(SharedBucket(parse_url(url, folder), SystemClock(), "bucket", estimate)) as bucket,
+        log.open("a") as out,
+    ):
         while wanted > 0:
-            grant = bucket.take(min(wanted, 20), 2)
-            if grant.count:
-                out.write(f"{grant.now!r} {grant.count}\n")
+            taken = bucket.take(min(wanted, 20), 2)
+            if taken.count:
+                out.write(f"{taken.now!r} {taken.count}\n")
                 out.flush()
-            wanted -= grant.count
-            time.sleep(grant.bucket_state.wait_s(grant.now, 2))
+            wanted -= taken.count
+            time.sleep(taken.bucket_state.wait_s(taken.now, 2))
 
 
 if __name__ == "__main__":

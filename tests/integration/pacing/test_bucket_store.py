@@ -1,4 +1,4 @@
-"""One contract for every place where a bucket lives: threads, processes of one machine, hosts."""
+"""One contract for every bucket store: for threads, for processes of one machine, and for hosts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from crossdock.state import SharedBucket, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.postgres_server import PostgresServer
 
-SLOW = LimitEstimate(1e-6, "set", 500, "set")  # nothing comes back while a test runs
+SLOW = LimitEstimate(1e-6, "set", 500, "set")  # no token is added while a test runs
 Open = Callable[[LimitEstimate], BucketStore]
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
-    """Opens the same bucket once more; in memory there is one object for all."""
+    """Opens the same bucket again; in memory all share one object."""
     address = "sqlite:///bucket.db"
     if request.param == "postgresql":
         server: PostgresServer = request.getfixturevalue("postgres")
@@ -42,11 +42,11 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     with ExitStack() as stack:
         made: list[BucketStore] = []
 
-        def open_(known: LimitEstimate) -> BucketStore:
+        def open_(estimate: LimitEstimate) -> BucketStore:
             if request.param == "memory":
-                made.append(made[0] if made else MemoryStore(SystemClock(), BucketState.of(known)))
+                made.append(made[0] if made else MemoryStore(SystemClock(), BucketState.of(estimate)))
             else:
-                store = SharedBucket(url, SystemClock(), "b", lambda earlier: earlier or known)
+                store = SharedBucket(url, SystemClock(), "b", lambda earlier: earlier or estimate)
                 made.append(stack.enter_context(closing(store)))
             return made[-1]
 
@@ -54,23 +54,23 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 
 
 def test_each_token_is_given_once(opened: Open) -> None:
-    """However many take at the same time, they get all tokens but the reserve, and each a number of its own."""
+    """Concurrent users get all tokens but the reserve, each with a unique number."""
     stores = [opened(SLOW) for _ in range(4)]
 
     def drain(store: BucketStore) -> list[tuple[int, int]]:
-        grants = []
-        while (grant := store.take(7, 5)).count:
-            grants.append((grant.bucket_state.spent - grant.count + 1, grant.bucket_state.spent))
-        return grants
+        ranges = []
+        while (taken := store.take(7, 5)).count:
+            ranges.append((taken.bucket_state.spent - taken.count + 1, taken.bucket_state.spent))
+        return ranges
 
     with ThreadPoolExecutor(4) as pool:
-        grants = [grant for taken in pool.map(drain, stores) for grant in taken]
-    numbers = sorted(number for first, last in grants for number in range(first, last + 1))
+        ranges = [each for drained in pool.map(drain, stores) for each in drained]
+    numbers = sorted(number for first, last in ranges for number in range(first, last + 1))
     assert numbers == list(range(1, 496))
 
 
-def test_a_change_is_seen_by_all_and_loses_no_other(opened: Open) -> None:
-    """Changes made at the same time all count, and whoever takes next sees them."""
+def test_concurrent_changes_are_not_lost(opened: Open) -> None:
+    """All concurrent changes are applied, and visible to the next user."""
     stores = [opened(SLOW) for _ in range(4)]
 
     def refuse(store: BucketStore) -> None:
@@ -83,7 +83,7 @@ def test_a_change_is_seen_by_all_and_loses_no_other(opened: Open) -> None:
 
 
 def test_a_frozen_bucket_gives_nothing(opened: Open) -> None:
-    """While the server wants not to be asked, nobody gets a token; a look is no attempt."""
+    """No token is available until the bucket thaws; reading changes nothing."""
     one, other = opened(SLOW), opened(SLOW)
     one.change(lambda bucket_state, now: replace(bucket_state, frozen_until=now + 900))
     assert other.take(1, 0).count == 0
@@ -91,45 +91,45 @@ def test_a_frozen_bucket_gives_nothing(opened: Open) -> None:
     assert (other.take(0, 0).count, other.take(1, 0).count) == (0, 1)
 
 
-def test_what_is_known_is_known_to_all(opened: Open) -> None:
-    """A limit that one of them has learned is the limit of all, with its level."""
+def test_an_estimate_is_shared_by_all_users(opened: Open) -> None:
+    """A limit that one user has learned applies to all, with its level."""
     one, other = opened(SLOW), opened(SLOW)
-    learned = LimitEstimate(20.0, "learned", 70, "told", agreed=3)
-    one.change(lambda _, now: BucketState(Bucket(20.0, 70).holding(now, 30), learned))
-    bucket_state, now = (grant := other.take(0, 0)).bucket_state, grant.now
-    assert bucket_state.known == learned
+    learned = LimitEstimate(20.0, "learned", 70, "reported", agreed=3)
+    one.change(lambda _, now: BucketState(Bucket(20.0, 70).with_level(now, 30), learned))
+    bucket_state, now = (seen := other.take(0, 0)).bucket_state, seen.now
+    assert bucket_state.estimate == learned
     assert 30 <= bucket_state.bucket.level(now) <= 70
 
 
-def test_a_check_may_go_below_the_bottom(opened: Open) -> None:
-    """A reserve below zero lends tokens, and they are owed."""
+def test_a_negative_reserve_lends_tokens(opened: Open) -> None:
+    """A reserve below zero leaves a debt."""
     store = opened(replace(SLOW, burst=3))
     assert store.take(10, -4).count == 7
     assert store.take(1, 0).bucket_state.bucket.level(0.0) < 0
 
 
-def test_what_a_person_sets_counts_from_then_on(state_url: StateUrl) -> None:
-    """A process whose config says another limit changes it for all; what is spent stays spent."""
+def test_a_newly_configured_limit_applies_to_all(state_url: StateUrl) -> None:
+    """A process with another configured limit changes it for all; spent tokens stay spent."""
     clock = SystemClock()
     with closing(SharedBucket(state_url, clock, "b", lambda _: SLOW)) as first:
         first.take(400, 0)
         with closing(SharedBucket(state_url, clock, "b", lambda _: replace(SLOW, burst=200))):
             seen = first.take(0, 0)
-    assert seen.bucket_state.known.burst == 200
+    assert seen.bucket_state.estimate.burst == 200
     assert seen.bucket_state.bucket.level(seen.now) <= 0.01
 
 
-def test_a_database_that_is_away_gives_nothing_and_ends_in_an_error(tmp_path: Path) -> None:
-    """Without its database a bucket is empty, asked again each second, and after a minute the run is told."""
+def test_an_unavailable_database_gives_nothing_and_then_raises(tmp_path: Path) -> None:
+    """Without its database a bucket is empty and retried every second; after a minute an error is raised."""
     clock, url = ManualClock(), StateUrl.create("sqlite", database=str(tmp_path / "b.db"))
     with closing(SharedBucket(url, clock, "b", lambda _: SLOW)) as store:
         beside = create_engine(url)
         with beside.begin() as connection:
             connection.execute(text("ALTER TABLE buckets RENAME TO away"))
         for _ in range(5):
-            grant = store.take(10, 0)
-            assert grant.count == 0
-            assert grant.bucket_state.wait_s(grant.now, 0) == pytest.approx(1.0)
+            nothing = store.take(10, 0)
+            assert nothing.count == 0
+            assert nothing.bucket_state.wait_s(nothing.now, 0) == pytest.approx(1.0)
             clock.advance(10)
         with beside.begin() as connection:
             connection.execute(text("ALTER TABLE away RENAME TO buckets"))
@@ -143,13 +143,13 @@ def test_a_database_that_is_away_gives_nothing_and_ends_in_an_error(tmp_path: Pa
             store.take(1, 0)
 
 
-def test_a_bucket_may_be_new_to_many(state_url: StateUrl) -> None:
-    """Those who open it first at the same time all get the same one."""
+def test_a_bucket_may_be_created_concurrently(state_url: StateUrl) -> None:
+    """Users that create it at the same time share one bucket."""
     begin = threading.Barrier(8)
 
     def take(_: int) -> int:
         begin.wait()
-        with closing(SharedBucket(state_url, SystemClock(), "b", lambda known: known or SLOW)) as store:
+        with closing(SharedBucket(state_url, SystemClock(), "b", lambda earlier: earlier or SLOW)) as store:
             return store.take(100, 0).count
 
     with ThreadPoolExecutor(8) as pool:
@@ -157,7 +157,7 @@ def test_a_bucket_may_be_new_to_many(state_url: StateUrl) -> None:
 
 
 def test_processes_share_a_bucket(state_url: StateUrl, tmp_path: Path) -> None:
-    """Four processes, one of them killed and started again: in no window more than the bucket gives."""
+    """Four processes, one of them killed and started again: in no window more tokens than the bucket allows."""
     url = state_url.render_as_string(hide_password=False)
     logs = [tmp_path / f"{n}.log" for n in range(4)]
 
@@ -171,14 +171,14 @@ def test_processes_share_a_bucket(state_url: StateUrl, tmp_path: Path) -> None:
     running[0].wait()
     running[0] = start(logs[0], 150)
     assert [process.wait(60) for process in running] == [0, 0, 0, 0]
-    grants = sorted(
+    takes = sorted(
         (float(at), int(count)) for log in logs for at, count in map(str.split, log.read_text().splitlines())
     )
     total, sums = 0, [0]
-    for _, count in grants:
+    for _, count in takes:
         sums.append(total := total + count)
-    for first in range(len(grants)):
-        for last in range(first, len(grants)):
-            window = grants[last][0] - grants[first][0]
+    for first in range(len(takes)):
+        for last in range(first, len(takes)):
+            window = takes[last][0] - takes[first][0]
             assert sums[last + 1] - sums[first] <= spender.BURST + spender.RATE * window + 1e-3
     assert all(sum(int(line.split()[1]) for line in log.read_text().splitlines()) >= 250 for log in logs[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.integration.platform.token_server import TokenServer
@@ -14,3 +15,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
     monkeypatch.setenv("CLIENT_SECRET", "s3cret")
     with served(TokenServer()) as server:
         yield server
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(50) as threads:
+        yield threads

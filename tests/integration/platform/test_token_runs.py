@@ -1,4 +1,4 @@
-"""A run without a token: how it ends, what it tells, and that the next one goes on."""
+"""A run without a token: its end, its messages, and the run after it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(config: Path, *arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
-def told(config: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+def output(config: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
     capsys.readouterr()
     code = run(config, *arguments, "--json")
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
@@ -70,7 +70,7 @@ def told(config: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> d
 
 
 def synced(config: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    report = told(config, capsys, "sync", "web.products")
+    report = output(config, capsys, "sync", "web.products")
     assert report["balanced"]
     return report
 
@@ -93,11 +93,11 @@ def test_a_run_with_tokens(server: TokenServer, config: Path, capsys: pytest.Cap
 def test_a_client_that_is_refused_ends_the_run(
     server: TokenServer, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A refused client ends the run with exit 3 and the error code; nothing is in doubt, and the next run goes on."""
+    """A refused client ends the run with exit 3 and the error code; nothing is in doubt, and the next run continues."""
     server.tokens = lambda _: answer(401, {"error": "invalid_client"})
     report = synced(config, capsys)
     assert report["code"] == 3
-    assert f"{server.base_url}/oauth/token: refuses us a token: invalid_client" in report["errors"]["run"]
+    assert f"{server.base_url}/oauth/token: rejected the token request: invalid_client" in report["errors"]["run"]
     assert report["streams"]["web.products"]["records"]["carried_on"] == PRODUCTS
     assert created(server) == []
     assert len(server.asked) == 1
@@ -137,24 +137,24 @@ def test_a_token_endpoint_that_is_down_ends_the_run_as_unavailable(
     server.tokens = lambda _: answer(503, {})
     report = synced(config, capsys)
     assert report["code"] == 3
-    assert "gives no token: HTTP 503" in report["errors"]["run"]
+    assert "no token obtained: HTTP 503" in report["errors"]["run"]
     assert created(server) == []
     server.tokens = token
     assert synced(config, capsys)["code"] == 0
     assert created(server) == everything()
 
 
-def test_check_tells_of_the_token(server: TokenServer, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_shows_the_token(server: TokenServer, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`crossdock check` says that there is a token, for how long and for what; or why there is none."""
     server.tokens = lambda seen: token(seen, scope="products:write admin")
-    found = {item["subject"]: item for item in told(config, capsys, "check")["findings"]}
+    found = {item["subject"]: item for item in output(config, capsys, "check")["findings"]}
     assert found["platform"]["ok"]
     assert found["platform"]["text"].endswith(
-        "lets us in, with a token for 100 s; scopes: products:write admin; wider than asked by: admin"
+        "grants access, with a token for 100 s; scopes: products:write admin; more than requested: admin"
     )
-    assert found["state"]["text"] == "there, and of this platform"
+    assert found["state"]["text"] == "exists and belongs to this platform"
     server.tokens = lambda _: answer(401, {"error": "invalid_client"})
-    document = told(config, capsys, "check")
+    document = output(config, capsys, "check")
     assert document["code"] == 3
     assert "invalid_client (HTTP 401)" in next(f["text"] for f in document["findings"] if f["subject"] == "platform")
     assert document["assumptions"]["tokens"] == f"OAuth 2.0 client credentials at {server.base_url}/oauth/token"

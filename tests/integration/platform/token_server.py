@@ -1,18 +1,22 @@
-"""A platform and its token endpoint on loopback, which answer as scripts say and remember what they saw."""
+"""A scripted platform with a token endpoint on loopback, which records its requests."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from crossdock.platform.platform_target import PlatformTarget, Request
 from crossdock.platform.profile import Profile
+from crossdock.transport.http_answers import Answer
 
 PATH = "/api/v1/catalog/products"
+BODY = b'{"name":"x"}'
 Reply = tuple[int, dict[str, str], bytes] | None  # None: the connection is closed without an answer
 
 
@@ -44,8 +48,17 @@ def created(_seen: Seen) -> Reply:
     return answer(201, {"id": "prd_1"})
 
 
+def send(target: PlatformTarget, key: str = "k") -> Answer:
+    with closing(target.client()) as client:
+        return target.send(client, Request("POST", PATH, BODY), key)
+
+
+def tokens_sent(server: TokenServer) -> list[str]:
+    return [seen.bearer for seen in server.sent]
+
+
 class TokenServer(ThreadingHTTPServer):
-    """Both endpoints on one port; *tokens* and *platform* say what is answered, *asked* and *sent* what came."""
+    """Both endpoints on one port; *tokens* and *platform* make the answers, *asked* and *sent* record the requests."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -63,7 +76,7 @@ class TokenServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def profile(self, auth: dict[str, Any] | None = None, **settings: Any) -> Profile:
-        """Ours, of a client whose secret is in the variable CLIENT_SECRET; *auth* overrides its settings."""
+        """The profile of a client whose secret is in the variable CLIENT_SECRET; *auth* overrides its settings."""
         client = {"kind": "oauth2_client_credentials", "client_id": "me", "client_secret": "env:CLIENT_SECRET"}
         facts = {"base_url": self.base_url, "tenant": "acme", "auth": client | (auth or {})}
         return Profile.model_validate(facts | settings, context={"folder": Path()})
@@ -79,11 +92,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         server, is_token = self.server, self.path == "/oauth/token"
-        known = server.asked if is_token else server.sent
+        requests = server.asked if is_token else server.sent
         headers = {name.lower(): value for name, value in self.headers.items()}
         with server.lock:
-            seen = Seen(len(known) + 1, self.command, self.path, headers, body)
-            known.append(seen)
+            seen = Seen(len(requests) + 1, self.command, self.path, headers, body)
+            requests.append(seen)
         reply = server.tokens(seen) if is_token else server.platform(seen)
         if reply is None:
             self.close_connection = True

@@ -1,4 +1,4 @@
-"""Schedulers on one state and one manual clock: they race, sleep, die and are away for days.
+"""Schedulers on one state and one manual clock that race, sleep, are killed or are down for days.
 
 The short forms are in `.test_scheduled_runs`, the long ones in `tests.long.test_scheduled_runs`.
 """
@@ -40,15 +40,15 @@ ZONES = (
     "America/Santiago", "America/Havana", "America/Nuuk", "Australia/Lord_Howe",
 )  # fmt: skip
 AT = "02:30"
-DUE = datetime(2025, 3, 2, 1, 30, tzinfo=UTC)  # the first night after it in Berlin
+DUE = datetime(2025, 3, 2, 1, 30, tzinfo=UTC)  # the first run after it in Berlin
 THREE_DAYS = timedelta(days=3)
 
 T = TypeVar("T")
-Wanted = dict[tuple[datetime, date], str]  # the nights of a job and how each must end
+Wanted = dict[tuple[datetime, date], str]  # the runs of a job and how each must end
 
 
 class Inline(Executor):
-    """Does at once what it is asked to do, in the thread that asks."""
+    """Executes what is submitted at once, in the calling thread."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()
@@ -60,7 +60,7 @@ class Inline(Executor):
 
 
 class KilledError(BaseException):
-    """What a test throws where a process would be killed."""
+    """Raised where a process would be killed."""
 
 
 def job(zone: str = "Europe/Berlin", **facts: Any) -> JobConfig:
@@ -71,7 +71,7 @@ def job(zone: str = "Europe/Berlin", **facts: Any) -> JobConfig:
 
 
 def job_of_each_zone(*catch_ups: str) -> dict[str, JobConfig]:
-    """A job for each zone; one zone after the other catches up in the next of these ways."""
+    """A job for each zone, with these values of `catch_up` in turn."""
     ways = zip(ZONES, cycle(catch_ups))
     return {zone.rpartition("/")[2].lower(): job(zone, schedule={"catch_up": catch_up}) for zone, catch_up in ways}
 
@@ -84,7 +84,7 @@ def project(url: StateUrl, folder: Path, jobs: dict[str, JobConfig]) -> Project:
 
 @dataclass(frozen=True, slots=True)
 class Met(Project):
-    """A project that tells when its state is held by another."""
+    """A project that reports when another process holds its state."""
 
     meet: Callable[[], None] = lambda: None
 
@@ -99,7 +99,7 @@ class Met(Project):
 
 
 class Nap:
-    """Makes one run fall asleep after it has begun, until it is woken."""
+    """Makes one run pause after it has started, until it is woken."""
 
     def __init__(self) -> None:
         self.asleep, self.wake = threading.Event(), threading.Event()
@@ -112,17 +112,17 @@ class Nap:
 
 
 @dataclass
-class House:
-    """Schedulers on one state and one clock; each runs nights by writing what a run writes of them.
+class Simulation:
+    """Schedulers on one state and one clock; a run writes only its scheduled run.
 
     Attributes:
         runs: Those that ended well, in the order in which their end was written.
-        met: How often a scheduler found another at work.
+        met: How often a scheduler found the state busy.
         refused: What was said to runs whose end could not be written.
         outages: From the last look of all before each outage to the first one after it.
-        nap: What the next run does that begins.
+        nap: What the next run that starts does.
         unable: What keeps runs from beginning.
-        meanwhile: Done while a run is at work.
+        meanwhile: Called while a run is in progress.
     """
 
     url: StateUrl
@@ -130,7 +130,7 @@ class House:
     jobs: dict[str, JobConfig]
     clock: ManualClock = field(default_factory=lambda: ManualClock(BEGIN))
     runs: list[DueRun] = field(default_factory=list)
-    told: list[FinishedRun] = field(default_factory=list)
+    finished: list[FinishedRun] = field(default_factory=list)
     lasts_s: float = 60.0
     kills: float = 0.0
     rng: random.Random = field(default_factory=lambda: random.Random(5))
@@ -141,8 +141,8 @@ class House:
     unable: CrossdockError | None = None
     meanwhile: Callable[[], object] = lambda: None
     awake: list[Scheduler] = field(default_factory=list)
-    _at_work: int = 0
-    _stream_order: int = 0
+    _active: int = 0
+    _ended: int = 0
     _turn: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
@@ -154,10 +154,10 @@ class House:
     # ---- schedulers
 
     def scheduler(self) -> Scheduler:
-        self.awake.append(Scheduler(self.project, self.clock, self.run, self.told.append, Inline()))
+        self.awake.append(Scheduler(self.project, self.clock, self.run, self.finished.append, Inline()))
         return self.awake[-1]
 
-    def crew(self, number: int = 3) -> list[Scheduler]:
+    def schedulers(self, number: int = 3) -> list[Scheduler]:
         """New schedulers, as after a restart of their host."""
         return [self.scheduler() for _ in range(number)]
 
@@ -201,10 +201,10 @@ class House:
         finally:
             self._counted(-1, ended=1)
 
-    def _counted(self, at_work: int, ended: int = 0) -> None:
+    def _counted(self, active: int, ended: int = 0) -> None:
         with self._turn:
-            self._at_work += at_work
-            self._stream_order += ended
+            self._active += active
+            self._ended += ended
             self._turn.notify_all()
 
     # ---- time
@@ -228,8 +228,8 @@ class House:
     def look_alone(self, scheduler: Scheduler) -> None:
         try:
             while True:
-                stream_order = self._stream_order
-                if not scheduler.tick() and not self._another_ended(stream_order):
+                ended_before = self._ended
+                if not scheduler.tick() and not self._another_ended(ended_before):
                     return
         except KilledError:
             return
@@ -238,22 +238,22 @@ class House:
         with self._turn:
             self.met += 1
 
-    def _another_ended(self, stream_order: int) -> bool:
-        """Wait while another is at work; True if a run ended since *stream_order* were counted."""
+    def _another_ended(self, ended_before: int) -> bool:
+        """Wait while another is running; True if a run has ended since *ended_before*."""
         with self._turn:
-            self._turn.wait_for(lambda: self._stream_order != stream_order or not self._at_work, timeout=WITHIN_S)
-            return self._stream_order != stream_order
+            self._turn.wait_for(lambda: self._ended != ended_before or not self._active, timeout=WITHIN_S)
+            return self._ended != ended_before
 
     @contextmanager
     def watched(self) -> Iterator[Scheduler]:
-        """A scheduler that has looked from the first day until a minute before the first night."""
+        """A scheduler that was up from the first day until a minute before the first run is due."""
         with closing(self.scheduler()) as scheduler:
             self.look_until(DUE - timedelta(minutes=1), scheduler, timedelta(hours=1))
             yield scheduler
 
     @contextmanager
     def busy(self) -> Iterator[State]:
-        """Another process is at work on the state."""
+        """Another process holds the lease."""
         with closing(self.project.open_state()) as other, other.exclusive("other"):
             yield other
 
@@ -268,20 +268,20 @@ class House:
             self.clock.advance(min(step, until - self.clock.now()).total_seconds())
             self.look_alone(scheduler)
 
-    def away(self, crew: Sequence[Scheduler], length: timedelta) -> list[Scheduler]:
+    def away(self, schedulers: Sequence[Scheduler], length: timedelta) -> list[Scheduler]:
         """The host is down for *length*; the schedulers that look again then, at a minute at which nothing is due."""
-        self.look(crew)
+        self.look(schedulers)
         gone = self.clock.now()
         back = (gone + length).replace(minute=17)
         self.clock.advance((back - gone).total_seconds())
         self.outages.append((gone, back))
-        return self.crew(len(crew))
+        return self.schedulers(len(schedulers))
 
-    def oversleep(self, crew: Sequence[Scheduler]) -> None:
-        """One falls asleep in its next night until its lease is over and the others have done it; its write fails."""
-        self.look(crew)
+    def oversleep(self, schedulers: Sequence[Scheduler]) -> None:
+        """One pauses in its next run until its lease has expired and another has done the run; its write fails."""
+        self.look(schedulers)
         nap = self.nap = Nap()
-        sleeper, *others = crew
+        sleeper, *others = schedulers
         self.clock.advance(timedelta(hours=12).total_seconds())  # in which something is due in one of the zones
         thread = threading.Thread(target=self.look_alone, args=(sleeper,))
         thread.start()
@@ -314,14 +314,14 @@ class House:
             engine.dispose()
 
     def wanted(self, name: str, until: datetime) -> Wanted:
-        """How every night of a job must have ended that was due until *until*, by the clocks on the wall alone."""
+        """How each run of a job that was due until *until* must have ended, by the oracle."""
         schedule = self.jobs[name].schedule
         span = schedule.time_zone, BEGIN.date(), (until - BEGIN).days + 2
-        asked = [night for night in planned(walk(span, minutes=30), [AT]) if BEGIN < night[0] <= until]
+        asked = [run for run in planned(walk(span, minutes=30), [AT]) if BEGIN < run[0] <= until]
         ends = dict.fromkeys(asked, "done")
         for gone, back in self.outages:
-            missed = [night for night in asked if gone < night[0] <= back]
-            assert all(night[0] <= back - ON_TIME for night in missed)
+            missed = [run for run in asked if gone < run[0] <= back]
+            assert all(run[0] <= back - ON_TIME for run in missed)
             skipped = {"all": [], "latest": missed[:-1], "none": missed}[schedule.catch_up]
             ends |= dict.fromkeys(skipped, "skipped")
         return ends
@@ -329,7 +329,7 @@ class House:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a race was. *met*: how often a scheduler found another at work."""
+    """What a race did. *met*: how often a scheduler found the state busy."""
 
     days: int
     jobs: int
@@ -341,36 +341,34 @@ class Figures:
 
 
 def race(url: StateUrl, folder: Path, jobs: dict[str, JobConfig], *, days: int, outages: int, zombies: int) -> Figures:
-    """Three schedulers race through all nights of *jobs*: each is finished once, or left out as its job says.
+    """Three schedulers race through all runs of *jobs*: each is finished once, or skipped by `catch_up`.
 
     Args:
         outages: How often the host is down for three days.
         zombies: How often one of them sleeps longer than its lease.
     """
-    house = House(url, folder, jobs)
-    crew, trials = house.crew(), ["outage"] * outages + ["zombie"] * zombies
+    simulation = Simulation(url, folder, jobs)
+    schedulers, trials = simulation.schedulers(), ["outage"] * outages + ["zombie"] * zombies
     random.Random(7).shuffle(trials)
     half = timedelta(days=days) / (len(trials) + 1) / 2
     for number, trial in enumerate(trials, 1):
-        house.live(BEGIN + number * 2 * half, crew, timedelta(hours=12))
+        simulation.live(BEGIN + number * 2 * half, schedulers, timedelta(hours=12))
         if trial == "outage":
-            crew = house.away(crew, THREE_DAYS)
+            schedulers = simulation.away(schedulers, THREE_DAYS)
         else:
-            house.oversleep(crew)
-    house.live(BEGIN + timedelta(days=days), crew, timedelta(hours=12))
-    looked_last = house.clock.now() - timedelta(hours=12)
+            simulation.oversleep(schedulers)
+    simulation.live(BEGIN + timedelta(days=days), schedulers, timedelta(hours=12))
+    looked_last = simulation.clock.now() - timedelta(hours=12)
     skipped = 0
     for name in jobs:
-        found = {(night.due, night.business_date): night.status for night in house.scheduled_runs(name)}
-        wanted = house.wanted(name, looked_last)
-        assert found == wanted, {
-            night: (found.get(night), end) for night, end in wanted.items() if found.get(night) != end
-        }
+        found = {(run.due, run.business_date): run.status for run in simulation.scheduled_runs(name)}
+        wanted = simulation.wanted(name, looked_last)
+        assert found == wanted, {run: (found.get(run), end) for run, end in wanted.items() if found.get(run) != end}
         skipped += Counter(wanted.values())["skipped"]
-    assert len(house.refused) == zombies
-    done = house.finished_runs()
+    assert len(simulation.refused) == zombies
+    done = simulation.finished_runs()
     assert set(done.values()) == {1}
-    assert done.keys() == {(run.job, str(run.business_date)) for run in house.runs}
-    assert len(done) == len(house.runs)
-    assert house.met > days, "too few met at all"
-    return Figures(days, len(jobs), len(done), skipped, outages, zombies, house.met)
+    assert done.keys() == {(run.job, str(run.business_date)) for run in simulation.runs}
+    assert len(done) == len(simulation.runs)
+    assert simulation.met > days, "too few met at all"
+    return Figures(days, len(jobs), len(done), skipped, outages, zombies, simulation.met)

@@ -1,4 +1,4 @@
-"""Retention by the scheduler: once a day, in batches, never during a run, and never at its expense."""
+"""Retention by the scheduler: once a day, a part at a time, and never during a run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 
 
-class House:
-    """A project whose state keeps things for a week, and a clock; *runs* of long ago can be put into it."""
+class RetentionCase:
+    """A project with a retention period of one week, and a clock."""
 
     def __init__(self, url: StateUrl, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         create(url, PIN)
@@ -38,7 +38,7 @@ class House:
         caplog.set_level("INFO", logger=LOGGER.name)
 
     def old_runs(self, number: int) -> None:
-        """So many, and one more that stays since it is the latest."""
+        """Add *number* old runs, and a later one that is kept because it is the latest."""
         at = self.clock.now() - 2 * WEEK
         with closing(self.project.open_state()) as state, state.begin() as tx:
             for _ in range(number + 1):
@@ -56,63 +56,63 @@ class House:
 
 
 @pytest.fixture
-def house(state_url: StateUrl, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> House:
-    return House(state_url, tmp_path, caplog)
+def case(state_url: StateUrl, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> RetentionCase:
+    return RetentionCase(state_url, tmp_path, caplog)
 
 
-def test_it_is_done_once_a_day(house: House) -> None:
-    """Whoever looks, and however often: what is old goes, and then nothing for a day."""
-    first, other = RetentionTask(house.clock), RetentionTask(house.clock)
-    house.old_runs(3)
-    assert not first.turn(house.project)
-    assert (house.runs(), house.logged()) == (1, ["retention: 3 runs removed"])
-    house.old_runs(3)
-    house.clock.advance(DAY.total_seconds() - 1)
-    for each in (first, other, RetentionTask(house.clock)):
-        assert not each.turn(house.project)
-    assert (house.runs(), house.logged()) == (5, [])
-    house.clock.advance(1)
-    assert not other.turn(house.project)
-    assert (house.runs(), house.logged()) == (1, ["retention: 4 runs removed"])
+def test_it_is_done_once_a_day(case: RetentionCase) -> None:
+    """Old rows are removed once; then nothing for a day, whichever scheduler asks."""
+    first, other = RetentionTask(case.clock), RetentionTask(case.clock)
+    case.old_runs(3)
+    assert not first.run(case.project)
+    assert (case.runs(), case.logged()) == (1, ["retention: 3 runs removed"])
+    case.old_runs(3)
+    case.clock.advance(DAY.total_seconds() - 1)
+    for each in (first, other, RetentionTask(case.clock)):
+        assert not each.run(case.project)
+    assert (case.runs(), case.logged()) == (5, [])
+    case.clock.advance(1)
+    assert not other.run(case.project)
+    assert (case.runs(), case.logged()) == (1, ["retention: 4 runs removed"])
 
 
-def test_a_turn_is_bounded(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of much that is old each turn removes a part, and the day counts from the last one."""
+def test_a_part_is_bounded(case: RetentionCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call removes a part; the day counts from the last one."""
     monkeypatch.setattr(retention, "BATCH", 2)
     monkeypatch.setattr(retention_task, "BATCHES", 8)  # seven kinds of rows are looked at
-    house.old_runs(9)
-    at_work, left = RetentionTask(house.clock), []
-    while at_work.turn(house.project):
-        left.append(house.runs())
+    case.old_runs(9)
+    task, left = RetentionTask(case.clock), []
+    while task.run(case.project):
+        left.append(case.runs())
     assert left[:2] == [6, 2]
-    assert house.runs() == 1
+    assert case.runs() == 1
 
 
-def test_it_is_off_by_choice(house: House) -> None:
+def test_it_can_be_off(case: RetentionCase) -> None:
     """Without retention everything stays."""
-    house.old_runs(3)
-    assert not RetentionTask(house.clock).turn(replace(house.project, retention=None))
-    assert house.runs() == 4
+    case.old_runs(3)
+    assert not RetentionTask(case.clock).run(replace(case.project, retention=None))
+    assert case.runs() == 4
 
 
-def test_it_waits_for_a_run(house: House) -> None:
-    """While another process uses the state nothing is removed or logged; it is done afterwards."""
-    house.old_runs(3)
-    keeper = RetentionTask(house.clock)
-    with closing(house.project.open_state()) as other, other.exclusive("other"):
-        assert not keeper.turn(house.project)
-    assert (house.runs(), house.logged()) == (4, [])
-    keeper.turn(house.project)
-    assert house.runs() == 1
+def test_it_waits_for_a_run(case: RetentionCase) -> None:
+    """While another process holds the lease nothing is removed or logged; afterwards it is."""
+    case.old_runs(3)
+    task = RetentionTask(case.clock)
+    with closing(case.project.open_state()) as other, other.exclusive("other"):
+        assert not task.run(case.project)
+    assert (case.runs(), case.logged()) == (4, [])
+    task.run(case.project)
+    assert case.runs() == 1
 
 
-def test_a_clock_that_was_ahead_does_not_stop_it(house: House) -> None:
-    """What was applied at an instant that is still to come is applied again."""
-    with closing(house.project.open_state()) as state, state.begin() as tx:
-        tx.retention.applied(house.clock.now() + 30 * DAY)
-    house.old_runs(3)
-    RetentionTask(house.clock).turn(house.project)
-    assert house.runs() == 1
+def test_a_clock_that_was_ahead_does_not_stop_it(case: RetentionCase) -> None:
+    """If the last time lies in the future, it is applied again."""
+    with closing(case.project.open_state()) as state, state.begin() as tx:
+        tx.retention.applied(case.clock.now() + 30 * DAY)
+    case.old_runs(3)
+    RetentionTask(case.clock).run(case.project)
+    assert case.runs() == 1
 
 
 def refuse(_connection: Any, _cursor: Any, statement: str, *_: object) -> None:
@@ -120,43 +120,30 @@ def refuse(_connection: Any, _cursor: Any, statement: str, *_: object) -> None:
         raise ZeroDivisionError
 
 
-def test_a_failure_costs_no_night(house: House) -> None:
-    """It is logged once an hour, the service continues, and it is done as soon as possible."""
-    house.old_runs(3)
-    looks = Looks(house.clock)
-    service = Service(
-        house.project, house.clock, looks, Metrics(house.clock), notifier=None, trace=print, executor=Inline()
-    )
+def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
+    """It is logged once an hour, and retention is applied when it succeeds."""
+    case.old_runs(3)
+    metrics, interrupt = Metrics(case.clock), threading.Event()
+    service = Service(case.project, case.clock, interrupt, metrics, notifier=None, trace=print, executor=Inline())
     event.listen(Engine, "before_cursor_execute", refuse)
     try:
-        service.run(lambda: None)
+        for _ in range(80):
+            service.look()
+            service.apply_retention()
+            case.clock.advance(60)
     finally:
         event.remove(Engine, "before_cursor_execute", refuse)
-    assert house.logged() == ["retention: unforeseen: ZeroDivisionError"] * 2
-    assert house.runs() == 4
-    RetentionTask(house.clock).turn(house.project)
-    assert house.runs() == 1
+        service.close()
+    assert case.logged() == ["retention: unexpected error: ZeroDivisionError"] * 2
+    assert case.runs() == 4
+    RetentionTask(case.clock).run(case.project)
+    assert case.runs() == 1
 
 
-class Looks(threading.Event):
-    """An interrupt that sets in after 80 minutes of a clock."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__()
-        self._clock, self._until = clock, clock.monotonic() + 80 * 60
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._clock.advance(timeout or 0)
-        return self.is_set()
-
-    def is_set(self) -> bool:
-        return self._clock.monotonic() >= self._until
-
-
-def test_a_purged_state_is_the_same_as_one_by_hand(house: House) -> None:
+def test_a_purged_state_is_the_same_as_one_by_hand(case: RetentionCase) -> None:
     """What the scheduler removes is what 'crossdock state purge' counts for the same age."""
-    house.old_runs(3)
-    with house.project.look() as tx:
-        counted = tx.retention.count(house.project.ages(WEEK, house.clock.now()))
-    RetentionTask(house.clock).turn(house.project)
-    assert house.runs() == 4 - counted.runs_removed
+    case.old_runs(3)
+    with case.project.look() as tx:
+        counted = tx.retention.count(case.project.ages(WEEK, case.clock.now()))
+    RetentionTask(case.clock).run(case.project)
+    assert case.runs() == 4 - counted.runs_removed

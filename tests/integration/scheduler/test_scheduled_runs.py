@@ -1,4 +1,4 @@
-"""Nights on one manual clock: whoever races, sleeps or dies, each job and business date is finished once."""
+"""Schedulers that race, sleep or are killed finish each job and business date once."""
 
 from __future__ import annotations
 
@@ -9,44 +9,42 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from tests.integration.scheduler.scheduled_runs_race import BEGIN, DUE, House, Inline, job, job_of_each_zone, race
+from tests.integration.scheduler.scheduled_runs_race import BEGIN, DUE, Inline, Simulation, job, job_of_each_zone, race
 from tests.waiting import eventually
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.observability.metrics import Metrics
-from crossdock.scheduler.scheduler import LOOK_S
-from crossdock.scheduler.service import NAP_S, Service
+from crossdock.scheduler.service import Service
 from crossdock.state import DueRun, StateUrl
-from crossdock.testing.manual_clock import ManualClock
 
 NO_CATCH_UP = {"catch_up": "none"}
 
 
-def test_every_night_of_every_zone_once(state_url: StateUrl, tmp_path: Path) -> None:
+def test_each_run_of_each_zone_is_done_once(state_url: StateUrl, tmp_path: Path) -> None:
     """Three schedulers race through eight zones; the host is down for three days, one sleeps longer than its lease."""
     days = 60 if state_url.drivername == "sqlite" else 15  # the spring of all zones, and of some
     race(state_url, tmp_path, job_of_each_zone("all", "latest"), days=days, outages=1, zombies=1)
 
 
-def test_who_is_killed_is_followed(state_url: StateUrl, tmp_path: Path) -> None:
-    """A third of the runs dies in the middle: another scheduler begins the same night again, and it ends once."""
-    house = House(state_url, tmp_path, {"a": job(), "b": job()}, kills=0.33)
+def test_another_scheduler_takes_over_after_a_kill(state_url: StateUrl, tmp_path: Path) -> None:
+    """A third of the runs are killed: another scheduler starts the same run again, and it ends once."""
+    simulation = Simulation(state_url, tmp_path, {"a": job(), "b": job()}, kills=0.33)
     days = 30 if state_url.drivername == "sqlite" else 12
-    house.live(BEGIN + timedelta(days=days), [house.scheduler() for _ in range(2)], timedelta(hours=3))
-    house.kills = 0.0
-    house.live(house.clock.now() + timedelta(hours=26), [])
-    last = house.scheduler()
+    simulation.live(BEGIN + timedelta(days=days), [simulation.scheduler() for _ in range(2)], timedelta(hours=3))
+    simulation.kills = 0.0
+    simulation.live(simulation.clock.now() + timedelta(hours=26), [])
+    last = simulation.scheduler()
 
     def caught_up() -> bool:  # once nobody holds the state of those that were killed
-        house.look_alone(last)
-        return len(house.runs) >= 2 * days and all(night.finished for night in house.scheduled_runs())
+        simulation.look_alone(last)
+        return len(simulation.runs) >= 2 * days and all(run.finished for run in simulation.scheduled_runs())
 
     with closing(last):
         eventually(caught_up)
-    scheduled_runs = house.scheduled_runs()
-    assert {night.status for night in scheduled_runs} == {"done"}
-    assert len(scheduled_runs) == len(house.runs) >= 2 * days
-    assert max(night.attempts for night in scheduled_runs) > 1
+    scheduled_runs = simulation.scheduled_runs()
+    assert {run.status for run in scheduled_runs} == {"done"}
+    assert len(scheduled_runs) == len(simulation.runs) >= 2 * days
+    assert max(run.attempts for run in scheduled_runs) > 1
 
 
 @pytest.mark.parametrize(
@@ -58,115 +56,119 @@ def test_who_is_killed_is_followed(state_url: StateUrl, tmp_path: Path) -> None:
     ],
 )
 def test_a_host_that_was_down(state_url: StateUrl, tmp_path: Path, catch_up: str, done: int, skipped: int) -> None:
-    """After three days without a scheduler nights are caught up as the schedule says, and the others are on record."""
-    house = House(state_url, tmp_path, {"a": job(schedule={"catch_up": catch_up})})
-    first, second = house.scheduler(), house.scheduler()
-    house.live(BEGIN + timedelta(days=1), [first])
-    house.clock.advance(timedelta(days=3).total_seconds())
-    house.live(house.clock.now() + timedelta(hours=24), [second])
-    assert Counter(night.status for night in house.scheduled_runs()) == Counter({"done": done, "skipped": skipped})
-    assert all("catch_up" in (night.note or "") for night in house.scheduled_runs() if night.status == "skipped")
+    """After three days without a scheduler, runs are caught up with or recorded as skipped."""
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"catch_up": catch_up})})
+    first, second = simulation.scheduler(), simulation.scheduler()
+    simulation.live(BEGIN + timedelta(days=1), [first])
+    simulation.clock.advance(timedelta(days=3).total_seconds())
+    simulation.live(simulation.clock.now() + timedelta(hours=24), [second])
+    assert Counter(run.status for run in simulation.scheduled_runs()) == Counter({"done": done, "skipped": skipped})
+    assert all("catch_up" in (run.note or "") for run in simulation.scheduled_runs() if run.status == "skipped")
 
 
 def test_a_job_after_another_waits_for_its_date(state_url: StateUrl, tmp_path: Path) -> None:
     """Both are due at the same time; the second runs once the first has ended, each date."""
-    house = House(state_url, tmp_path, {"z": job(), "a": job(after=["z"])})
-    house.live(BEGIN + timedelta(days=3), [house.scheduler(), house.scheduler()], timedelta(hours=6))
-    assert [run.job for run in house.runs] == ["z", "a"] * 3
+    simulation = Simulation(state_url, tmp_path, {"z": job(), "a": job(after=["z"])})
+    simulation.live(BEGIN + timedelta(days=3), [simulation.scheduler(), simulation.scheduler()], timedelta(hours=6))
+    assert [run.job for run in simulation.runs] == ["z", "a"] * 3
 
 
 @pytest.mark.parametrize("overlap", ["queue", "skip", "forbid"])
 def test_a_run_that_takes_too_long(state_url: StateUrl, tmp_path: Path, overlap: str) -> None:
-    """What is due while the run before is at work follows, is left out, or is shown as failed."""
-    house = House(state_url, tmp_path, {"a": job(schedule={"every": "1h"}, overlap=overlap)}, lasts_s=4000)
-    scheduler = house.scheduler()
+    """A run that becomes due while the previous one is running is queued, skipped, or recorded as failed."""
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h"}, overlap=overlap)}, lasts_s=4000)
+    scheduler = simulation.scheduler()
     scheduler.tick()
-    house.clock.advance(3700)
+    simulation.clock.advance(3700)
     for _ in range(4):  # a third would be due when the second has ended, and so on
         scheduler.tick()
     scheduler.close()
-    statuses = Counter(night.status for night in house.scheduled_runs())
+    statuses = Counter(run.status for run in simulation.scheduled_runs())
     expected = {"queue": {"done": 2}, "skip": {"done": 1, "skipped": 1}, "forbid": {"done": 1, "failed": 1}}
     assert statuses == Counter(expected[overlap])
 
 
-def test_a_paused_job_goes_on_where_it_was(state_url: StateUrl, tmp_path: Path) -> None:
-    """While a job is paused none of its nights starts; then they are caught up."""
-    house = House(state_url, tmp_path, {"a": job()})
-    scheduler = house.scheduler()
-    house.live(BEGIN + timedelta(days=1), [scheduler])
-    house.pause("a", paused=True)
-    house.live(BEGIN + timedelta(days=4), [scheduler])
-    assert len(house.runs) == 1
-    house.pause("a", paused=False)
-    house.live(BEGIN + timedelta(days=5), [scheduler])
-    assert len(house.runs) == 5
+def test_a_resumed_job_continues(state_url: StateUrl, tmp_path: Path) -> None:
+    """While a job is paused none of its runs start; then they are caught up with."""
+    simulation = Simulation(state_url, tmp_path, {"a": job()})
+    scheduler = simulation.scheduler()
+    simulation.live(BEGIN + timedelta(days=1), [scheduler])
+    simulation.pause("a", paused=True)
+    simulation.live(BEGIN + timedelta(days=4), [scheduler])
+    assert len(simulation.runs) == 1
+    simulation.pause("a", paused=False)
+    simulation.live(BEGIN + timedelta(days=5), [scheduler])
+    assert len(simulation.runs) == 5
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_night_waits_for_the_state(state_url: StateUrl, tmp_path: Path, begun: bool) -> None:
-    """It follows a run by hand, and one of it that was killed, also where nothing is caught up with."""
-    house = House(state_url, tmp_path, {"a": job(schedule=NO_CATCH_UP)})
-    with house.watched() as scheduler:
-        with house.busy() as other:
+def test_a_run_waits_for_the_state(state_url: StateUrl, tmp_path: Path, begun: bool) -> None:
+    """It starts after a manual run, and after one of its own that was killed, even with `catch_up: none`."""
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule=NO_CATCH_UP)})
+    with simulation.watched() as scheduler:
+        with simulation.busy() as other:
             if begun:
                 with other.begin() as tx:
                     assert tx.scheduled_runs.begin(DueRun("a", DUE, DUE.date()), at=DUE)
-            house.look_until(DUE + timedelta(hours=2), scheduler)
-        assert not house.runs
-        house.look_until(DUE + timedelta(hours=3), scheduler)
-    assert [(night.due, night.status, night.attempts) for night in house.scheduled_runs()] == [(DUE, "done", 1 + begun)]
+            simulation.look_until(DUE + timedelta(hours=2), scheduler)
+        assert not simulation.runs
+        simulation.look_until(DUE + timedelta(hours=3), scheduler)
+    assert [(run.due, run.status, run.attempts) for run in simulation.scheduled_runs()] == [(DUE, "done", 1 + begun)]
 
 
-def test_nights_that_waited_for_the_state_follow_each_other(state_url: StateUrl, tmp_path: Path) -> None:
-    """None that came due while another run was at work is left out: nobody missed it."""
-    house = House(state_url, tmp_path, {"a": job(schedule={"every": "1h", "catch_up": "latest"})})
-    with house.watched() as scheduler:
-        done = len(house.runs)
-        with house.busy():
-            house.look_until(house.clock.now() + timedelta(hours=3), scheduler)
-        house.look_until(house.clock.now() + timedelta(minutes=10), scheduler)
-    assert len(house.runs) == done + 3
-    assert {night.status for night in house.scheduled_runs()} == {"done"}
+def test_runs_that_waited_for_the_state_are_all_done(state_url: StateUrl, tmp_path: Path) -> None:
+    """A run that became due during another one was not missed."""
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h", "catch_up": "latest"})})
+    with simulation.watched() as scheduler:
+        done = len(simulation.runs)
+        with simulation.busy():
+            simulation.look_until(simulation.clock.now() + timedelta(hours=3), scheduler)
+        simulation.look_until(simulation.clock.now() + timedelta(minutes=10), scheduler)
+    assert len(simulation.runs) == done + 3
+    assert {run.status for run in simulation.scheduled_runs()} == {"done"}
 
 
-def test_a_night_that_cannot_begin_is_tried_again(state_url: StateUrl, tmp_path: Path) -> None:
-    """Each failure is told, and it runs at the first look at which it can."""
-    house = House(state_url, tmp_path, {"a": job(schedule=NO_CATCH_UP)})
-    with house.watched() as scheduler:
-        house.unable = StateError("no room")
-        house.look_until(DUE + timedelta(minutes=20), scheduler)
-        assert not house.runs
-        assert {(ended.due.instant, ended.error) for ended in house.told} == {(DUE, "no room")}
-        house.unable = None
-        house.look_until(DUE + timedelta(minutes=25), scheduler)
-    assert [run.due for run in house.runs] == [DUE]
+def test_a_run_that_cannot_start_is_tried_again(state_url: StateUrl, tmp_path: Path) -> None:
+    """The failure is reported, and it starts as soon as it can."""
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule=NO_CATCH_UP)})
+    with simulation.watched() as scheduler:
+        simulation.unable = StateError("no room")
+        simulation.look_until(DUE + timedelta(minutes=20), scheduler)
+        assert not simulation.runs
+        assert {(ended.due.instant, ended.error) for ended in simulation.finished} == {(DUE, "no room")}
+        simulation.unable = None
+        simulation.look_until(DUE + timedelta(minutes=25), scheduler)
+    assert [run.due for run in simulation.runs] == [DUE]
 
 
 @pytest.mark.parametrize("lasts_s", [60, 3600])
 def test_a_job_after_a_long_one_is_on_time(state_url: StateUrl, tmp_path: Path, lasts_s: float) -> None:
-    """However long the first takes, the second follows, also where the scheduler began to look when both were due."""
-    house = House(state_url, tmp_path, {"z": job(), "a": job(after=["z"], schedule=NO_CATCH_UP)}, lasts_s=lasts_s)
-    with house.watched():
-        house.clock.advance(120)
-    fresh = house.scheduler()
-    house.look_until(house.clock.now(), fresh)
+    """However long the first takes, the second starts after it, even if the scheduler started when both were due."""
+    simulation = Simulation(
+        state_url, tmp_path, {"z": job(), "a": job(after=["z"], schedule=NO_CATCH_UP)}, lasts_s=lasts_s
+    )
+    with simulation.watched():
+        simulation.clock.advance(120)
+    fresh = simulation.scheduler()
+    simulation.look_until(simulation.clock.now(), fresh)
     fresh.close()
-    assert [run.job for run in house.runs] == ["z", "a"]
+    assert [run.job for run in simulation.runs] == ["z", "a"]
 
 
 def test_a_job_after_one_that_another_scheduler_runs_is_on_time(state_url: StateUrl, tmp_path: Path) -> None:
-    """Who looks on while it runs does not leave out what comes after it."""
-    house = House(state_url, tmp_path, {"z": job(), "a": job(after=["z"], schedule=NO_CATCH_UP)}, lasts_s=3600)
-    with house.watched() as scheduler, house.watched() as other:
-        house.clock.advance(120)
-        house.meanwhile = scheduler.tick
+    """The scheduler that waits meanwhile does not skip the second job."""
+    simulation = Simulation(
+        state_url, tmp_path, {"z": job(), "a": job(after=["z"], schedule=NO_CATCH_UP)}, lasts_s=3600
+    )
+    with simulation.watched() as scheduler, simulation.watched() as other:
+        simulation.clock.advance(120)
+        simulation.meanwhile = scheduler.tick
         assert other.tick()
-        house.meanwhile = lambda: None
-        assert other.tick()  # tells of its end, and gives the state free
-        house.look_until(house.clock.now(), scheduler)
-    assert [run.job for run in house.runs] == ["z", "a"]
-    assert {night.status for night in house.scheduled_runs()} == {"done"}
+        simulation.meanwhile = lambda: None
+        assert other.tick()  # reports its end, and releases the lease
+        simulation.look_until(simulation.clock.now(), scheduler)
+    assert [run.job for run in simulation.runs] == ["z", "a"]
+    assert {run.status for run in simulation.scheduled_runs()} == {"done"}
 
 
 @pytest.mark.parametrize(
@@ -176,120 +178,88 @@ def test_a_job_after_one_that_another_scheduler_runs_is_on_time(state_url: State
         pytest.param(("02:40", "04:00"), 20, id="held up until it began"),
     ],
 )
-def test_a_blackout_is_no_reason_to_leave_a_night_out(
+def test_a_blackout_does_not_skip_a_run(
     state_url: StateUrl, tmp_path: Path, blackout: tuple[str, str], busy_min: int
 ) -> None:
-    """What is due in one, or cannot start before it, starts at its end."""
+    """A run that is due in a blackout, or delayed until it begins, starts at its end."""
     window = dict(zip(("from", "to"), blackout, strict=True))
-    house = House(state_url, tmp_path, {"a": job(schedule={**NO_CATCH_UP, "blackouts": [window]})})
-    with house.watched() as scheduler:
-        with house.busy():
-            house.look_until(DUE + timedelta(minutes=busy_min), scheduler)
-        house.look_until(DUE + timedelta(minutes=89), scheduler)
-        assert not house.runs
-        house.look_until(DUE + timedelta(minutes=90), scheduler)
-    assert [(run.job, run.business_date) for run in house.runs] == [("a", DUE.date())]
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule={**NO_CATCH_UP, "blackouts": [window]})})
+    with simulation.watched() as scheduler:
+        with simulation.busy():
+            simulation.look_until(DUE + timedelta(minutes=busy_min), scheduler)
+        simulation.look_until(DUE + timedelta(minutes=89), scheduler)
+        assert not simulation.runs
+        simulation.look_until(DUE + timedelta(minutes=90), scheduler)
+    assert [(run.job, run.business_date) for run in simulation.runs] == [("a", DUE.date())]
 
 
-def test_one_that_waits_brings_nothing_back_that_others_missed(state_url: StateUrl, tmp_path: Path) -> None:
-    """While a night is held up, others that the host slept through stay left out."""
-    house = House(state_url, tmp_path, {"late": job(schedule={"catch_up": "latest"}), "a": job(schedule=NO_CATCH_UP)})
-    with house.watched():
-        house.clock.advance(timedelta(days=3, hours=2).total_seconds())
-    fresh = house.scheduler()
-    with house.busy():
-        house.look_until(house.clock.now() + timedelta(hours=1), fresh)
-    house.look_until(house.clock.now() + timedelta(hours=1), fresh)
+def test_a_waiting_run_does_not_revive_missed_ones(state_url: StateUrl, tmp_path: Path) -> None:
+    """While one run waits, the missed runs of other jobs stay skipped."""
+    simulation = Simulation(
+        state_url, tmp_path, {"late": job(schedule={"catch_up": "latest"}), "a": job(schedule=NO_CATCH_UP)}
+    )
+    with simulation.watched():
+        simulation.clock.advance(timedelta(days=3, hours=2).total_seconds())
+    fresh = simulation.scheduler()
+    with simulation.busy():
+        simulation.look_until(simulation.clock.now() + timedelta(hours=1), fresh)
+    simulation.look_until(simulation.clock.now() + timedelta(hours=1), fresh)
     fresh.close()
-    assert [(run.job, run.due) for run in house.runs] == [("late", DUE + timedelta(days=3))]
-    assert Counter(night.status for night in house.scheduled_runs("a")) == Counter({"skipped": 4})
+    assert [(run.job, run.due) for run in simulation.runs] == [("late", DUE + timedelta(days=3))]
+    assert Counter(run.status for run in simulation.scheduled_runs("a")) == Counter({"skipped": 4})
 
 
-def test_one_that_waits_brings_nothing_back_that_was_paused(state_url: StateUrl, tmp_path: Path) -> None:
-    """A job that was paused over its time stays without that night, whatever waited meanwhile."""
-    house = House(state_url, tmp_path, {"z": job(), "a": job(schedule=NO_CATCH_UP)})
-    with house.watched() as scheduler:
-        house.pause("a", paused=True)
-        with house.busy():
-            house.look_until(DUE + timedelta(hours=1), scheduler)
-        house.pause("a", paused=False)
-        house.look_until(DUE + timedelta(hours=2), scheduler)
-    assert {(night.job, night.status) for night in house.scheduled_runs()} == {("z", "done"), ("a", "skipped")}
+def test_a_waiting_run_does_not_revive_paused_ones(state_url: StateUrl, tmp_path: Path) -> None:
+    """A run that was due while its job was paused stays skipped."""
+    simulation = Simulation(state_url, tmp_path, {"z": job(), "a": job(schedule=NO_CATCH_UP)})
+    with simulation.watched() as scheduler:
+        simulation.pause("a", paused=True)
+        with simulation.busy():
+            simulation.look_until(DUE + timedelta(hours=1), scheduler)
+        simulation.pause("a", paused=False)
+        simulation.look_until(DUE + timedelta(hours=2), scheduler)
+    assert {(run.job, run.status) for run in simulation.scheduled_runs()} == {("z", "done"), ("a", "skipped")}
 
 
-def test_what_overlapped_is_on_record_once_the_state_is_free(state_url: StateUrl, tmp_path: Path) -> None:
-    """It is a failure by ``overlap: forbid``, however long it could not be written down."""
+def test_an_overlap_is_recorded_once_the_state_is_free(state_url: StateUrl, tmp_path: Path) -> None:
+    """`overlap: forbid` records a failure, however long the state was busy."""
     hourly = {"every": "1h", **NO_CATCH_UP}
-    house = House(state_url, tmp_path, {"a": job(schedule=hourly, overlap="forbid")}, lasts_s=4000)
-    scheduler = house.scheduler()
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule=hourly, overlap="forbid")}, lasts_s=4000)
+    scheduler = simulation.scheduler()
     scheduler.tick()
-    house.clock.advance(3600)
+    simulation.clock.advance(3600)
     assert scheduler.tick()
-    assert scheduler.tick()  # tells of its end, and gives the state free
-    with house.busy():
-        house.look_until(house.clock.now() + timedelta(minutes=15), scheduler)
-    house.look_until(house.clock.now() + timedelta(minutes=15), scheduler)
+    assert scheduler.tick()  # reports its end, and releases the lease
+    with simulation.busy():
+        simulation.look_until(simulation.clock.now() + timedelta(minutes=15), scheduler)
+    simulation.look_until(simulation.clock.now() + timedelta(minutes=15), scheduler)
     scheduler.close()
-    assert [night.status for night in house.scheduled_runs()] == ["failed", "done"]
+    assert [run.status for run in simulation.scheduled_runs()] == ["failed", "done"]
 
 
-def test_a_night_that_cannot_begin_is_told_of_once(state_url: StateUrl, tmp_path: Path) -> None:
-    """It is tried again at every look, as long as its reason lasts, and then it ends; nobody is told each time."""
-    house = House(state_url, tmp_path, {"a": job()})
-    scheduler = house.scheduler()
+def test_a_run_that_cannot_start_is_reported_once(state_url: StateUrl, tmp_path: Path) -> None:
+    """It is tried again each time, and reported once per reason."""
+    simulation = Simulation(state_url, tmp_path, {"a": job()})
+    scheduler = simulation.scheduler()
     scheduler.tick()
-    house.clock.advance(timedelta(days=1).total_seconds())
-    house.unable = ConfigError("the environment variable KEY is not set")
+    simulation.clock.advance(timedelta(days=1).total_seconds())
+    simulation.unable = ConfigError("the environment variable KEY is not set")
     for _ in range(5):
         scheduler.tick()
-        house.clock.advance(30)
-    house.unable = None
-    house.look_until(house.clock.now() + timedelta(minutes=1), scheduler)
+        simulation.clock.advance(30)
+    simulation.unable = None
+    simulation.look_until(simulation.clock.now() + timedelta(minutes=1), scheduler)
     scheduler.close()
-    assert [night.status for night in house.scheduled_runs()] == ["done"]
-    assert [ended.error for ended in house.told] == ["the environment variable KEY is not set", None]
+    assert [run.status for run in simulation.scheduled_runs()] == ["done"]
+    assert [ended.error for ended in simulation.finished] == ["the environment variable KEY is not set", None]
 
 
-class Interrupt(threading.Event):
-    """Ends a service once so many seconds of its clock were waited through."""
-
-    def __init__(self, clock: ManualClock, after_s: float) -> None:
-        super().__init__()
-        self.clock, self.ends = clock, clock.monotonic() + after_s
-        self.longest_s = 0.0
-
-    def wait(self, timeout: float | None = None) -> bool:
-        assert timeout is not None
-        self.longest_s = max(self.longest_s, timeout)
-        self.clock.advance(timeout)
-        if self.clock.monotonic() >= self.ends:
-            self.set()
-        return self.is_set()
-
-
-class Looks(Metrics):
-    """Remembers when the service looked."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        self.clock, self.looks = clock, list[float]()
-        super().__init__(clock)
-        self.looks.clear()
-
-    def beat(self) -> None:
-        super().beat()
-        self.looks.append(self.clock.monotonic())
-
-
-def test_the_service_sleeps_until_the_next_night_or_look(state_url: StateUrl, tmp_path: Path) -> None:
-    """No longer than until something is due, and no longer than one look; it notices signals, and shows what is due."""
-    house = House(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
-    house.clock.advance(3600 - LOOK_S - 10)
-    start, interrupt, metrics = house.clock.monotonic(), Interrupt(house.clock, LOOK_S + 9), Looks(house.clock)
-    Service(house.project, house.clock, interrupt, metrics, notifier=None, trace=print, executor=Inline()).run(
-        lambda: None
-    )
-    assert [look - start for look in metrics.looks] == [0.0, LOOK_S]
-    assert interrupt.longest_s <= NAP_S
-    shown = next(family for family in metrics.families() if family.name == "crossdock_next_due_timestamp_seconds")
+def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path) -> None:
+    """In its metrics, for each job, after each look."""
+    simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
+    metrics, facts = Metrics(simulation.clock), {"notifier": None, "trace": print, "executor": Inline()}
+    with closing(Service(simulation.project, simulation.clock, threading.Event(), metrics, **facts)) as service:  # type: ignore[arg-type]
+        service.look()
+    shown = next(family for family in metrics.collect() if family.name == "crossdock_next_due_timestamp_seconds")
     expected = {"a": (BEGIN + timedelta(hours=1)).timestamp(), "z": DUE.timestamp()}
     assert {sample.labels["job"]: sample.value for sample in shown.samples} == expected

@@ -1,4 +1,4 @@
-"""The service round the scheduler: what it says, tells and shows when a night cannot be run as it should."""
+"""The service: what it logs, notifies and shows when runs fail."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PIN
-from tests.integration.notifications.test_receivers import Receiver
+from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
 
 from crossdock import exact_json
 from crossdock.errors import StateBusyError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.observability.exposition import exposition
 from crossdock.observability.metrics import Metrics
 from crossdock.project.project import Project
 from crossdock.runs import runner
@@ -34,14 +33,14 @@ from crossdock.testing.manual_clock import ManualClock
 Before = Callable[[], object]
 
 
-class Served:
+class ServiceCase:
     """A service with one job that is due every second, on a manual clock."""
 
     def __init__(
         self, folder: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, executor: Executor | None = None
     ) -> None:
         self.folder, self._caplog = folder, caplog
-        self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # so soon, by the real clock, is each night due
+        self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # a run starts so soon after it is due
         self.url = parse_url("sqlite:///state.db", folder)
         create(self.url, PIN)
         self.project: Project = project(
@@ -49,7 +48,7 @@ class Served:
         )
         self.service_metrics, self._interrupt = Metrics(self.clock), threading.Event()
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
-        self._service = Service(
+        self.service = Service(
             self.project,
             self.clock,
             self._interrupt,
@@ -60,19 +59,17 @@ class Served:
         )
 
     def looks(self, *before: Before) -> None:
-        """Let it look once after each of these was done and a second has passed, and end."""
-        steps = iter(before)
-
-        def reloaded() -> None:
-            step = next(steps, self._interrupt.set)
-            step()
-            self.clock.advance(1)
-
-        self._service.run(reloaded)
+        """Let it look, and again after each of these was done and a second has passed; then close it."""
+        with closing(self.service):
+            self.service.look()
+            for step in before:
+                step()
+                self.clock.advance(1)
+                self.service.look()
 
     @property
     def log(self) -> list[str]:
-        """What it said."""
+        """The logged messages."""
         return self._caplog.messages
 
     def lose_state(self) -> None:
@@ -83,7 +80,7 @@ class Served:
 
     @property
     def metrics(self) -> dict[str, float]:
-        families = text_string_to_metric_families(exposition(self.service_metrics.families()).decode())
+        families = text_string_to_metric_families(self.service_metrics.exposition()[0].decode())
         return {sample.name: sample.value for family in families for sample in family.samples if sample.labels}
 
 
@@ -94,16 +91,16 @@ def receiver() -> Any:
 
 
 @pytest.fixture
-def house(
+def case(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> Served:
+) -> ServiceCase:
     monkeypatch.setenv("KEY", "k")
     caplog.set_level(logging.INFO, LOGGER.name)
-    return Served(tmp_path, receiver, caplog)
+    return ServiceCase(tmp_path, receiver, caplog)
 
 
-def told(receiver: Receiver) -> list[tuple[str, str]]:
-    """What programs were told: the kind and the error of each notice."""
+def notifications(receiver: Receiver) -> list[tuple[str, str]]:
+    """The type and the error of each notification."""
     notices = [exact_json.loads(post.body) for post in receiver.posts]
     return [(notice["type"], notice["data"]["error"]) for notice in notices]
 
@@ -112,42 +109,42 @@ def nothing() -> None:
     """Change nothing."""
 
 
-def test_who_finds_another_at_work_shows_no_run_of_its_own(house: Served) -> None:
-    """A second scheduler on the state neither says that a night begins, nor counts itself as running."""
-    with closing(house.project.open_state()) as state, state.exclusive("another"):
-        house.looks(nothing, nothing, nothing)
-    assert house.metrics.get("crossdock_running", 0) == 0
-    assert [line for line in house.log if "begins" in line] == []
+def test_a_scheduler_that_waits_shows_no_run(case: ServiceCase) -> None:
+    """A second scheduler on the state neither logs that a run started, nor counts itself as running."""
+    with closing(case.project.open_state()) as state, state.exclusive("another"):
+        case.looks(nothing, nothing, nothing)
+    assert case.metrics.get("crossdock_running", 0) == 0
+    assert [line for line in case.log if "started" in line] == []
 
 
-def test_a_state_that_is_lost_is_told(house: Served, receiver: Receiver) -> None:
-    """When a night is due and the state cannot be used, people hear of it, and not at every look."""
-    house.looks(nothing, house.lose_state, nothing, nothing, house.find_state, nothing)
-    assert any("there is no state here" in line for line in house.log)
-    kinds = [kind for kind, _ in told(receiver)]
+def test_a_lost_state_is_reported_once(case: ServiceCase, receiver: Receiver) -> None:
+    """When a run is due and the state cannot be used, one notification is sent."""
+    case.looks(nothing, case.lose_state, nothing, nothing, case.find_state, nothing)
+    assert any("there is no state here" in line for line in case.log)
+    kinds = [kind for kind, _ in notifications(receiver)]
     assert kinds.count("night.failed") == 1
 
 
-def test_what_nobody_foresaw_in_a_night_does_not_end_the_service(
-    house: Served, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+def test_an_unexpected_error_in_a_run_does_not_end_the_service(
+    case: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The night fails, is told of, and the next one comes."""
-    night = runner.night
+    """The run fails and is reported, and the next one starts."""
+    original = runner.night
 
     def broken(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(runner, "night", broken)
-    house.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "night", night))
-    assert [line for line in house.log if "failed" in line]
-    assert told(receiver)[0][0] == "night.failed"
-    assert house.log[-1].endswith("done after 0 s")
+    case.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "night", original))
+    assert [line for line in case.log if "failed" in line]
+    assert notifications(receiver)[0][0] == "night.failed"
+    assert case.log[-1].endswith("done after 0 s")
 
 
-def test_a_second_signal_leaves_the_lease_to_nights_that_run(
+def test_a_service_with_runs_in_progress_keeps_the_lease(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The service ends at once, and nobody else may write as long as a night of it does."""
+    """After a second signal no other process may write while a run still does."""
     monkeypatch.setenv("KEY", "k")
     begun, go_on = threading.Event(), threading.Event()
 
@@ -161,12 +158,12 @@ def test_a_second_signal_leaves_the_lease_to_nights_that_run(
 
     monkeypatch.setattr(runner, "night", slow)
     with ThreadPoolExecutor(1) as pool:
-        house = Served(tmp_path, receiver, caplog, pool)
+        case = ServiceCase(tmp_path, receiver, caplog, pool)
         try:
             with pytest.raises(KeyboardInterrupt):
-                house.looks(nothing, signal)
+                case.looks(nothing, signal)
             with (
-                closing(house.project.open_state()) as other,
+                closing(case.project.open_state()) as other,
                 pytest.raises(StateBusyError),
                 other.exclusive("another"),
             ):
@@ -175,14 +172,14 @@ def test_a_second_signal_leaves_the_lease_to_nights_that_run(
             go_on.set()
 
 
-def test_a_service_whose_state_is_back_is_ready(house: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At once, and not only when all nights that were caught up with are done, which may take hours."""
-    seen, night = list[tuple[bool, str]](), runner.night
+def test_a_service_whose_state_is_back_is_ready(case: ServiceCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, not only after the backlog, which may take hours."""
+    seen, original = list[tuple[bool, str]](), runner.night
 
     def watched(*arguments: Any, **more: Any) -> Report | None:
-        seen.append(house.service_metrics.ready())
-        return night(*arguments, **more)
+        seen.append(case.service_metrics.ready())
+        return original(*arguments, **more)
 
     monkeypatch.setattr(runner, "night", watched)
-    house.looks(nothing, house.lose_state, house.find_state)
+    case.looks(nothing, case.lose_state, case.find_state)
     assert set(seen) == {(True, "ready")}

@@ -1,4 +1,4 @@
-"""Which nights may run at once, and what they share."""
+"""Which jobs may run at the same time, and what they share."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ def loaded(tmp_path: Path) -> Project:
 
 
 class ScheduledRuns:
-    """Runs that end when they are told to; counts who runs beside whom."""
+    """Runs that end on request; records which run at the same time."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.gates = {name: threading.Event() for name in ("one", "two", "three", "four")}
         self.lock, self.now, self.together = threading.Lock(), set[str](), set[frozenset[str]]()
-        self.shifts = Counter[int]()
+        self.per_session = Counter[int]()
 
     def run(self, session: Session, due_run: DueRun) -> Report | None:
         with self.lock:
             self.now.add(due_run.job)
             self.together.add(frozenset(self.now))
-            self.shifts[id(session)] += 1
+            self.per_session[id(session)] += 1
         with session.state.begin() as tx:
             assert tx.scheduled_runs.begin(due_run, at=self.clock.now())
             run_id = tx.runs.start(business_date=str(due_run.business_date), at=self.clock.now())
@@ -87,10 +87,10 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, threads: ThreadPoolExecutor) -> None:
-    """Others follow each other, and one after all of them comes last; they share one hold of the state."""
-    clock, told = ManualClock(BEGIN), list[FinishedRun]()
+    """Others run one after the other; they share one lease."""
+    clock, finished = ManualClock(BEGIN), list[FinishedRun]()
     scheduled_runs = ScheduledRuns(clock)
-    with closing(Scheduler(loaded, clock, scheduled_runs.run, told.append, threads, at_once=4)) as scheduler:
+    with closing(Scheduler(loaded, clock, scheduled_runs.run, finished.append, threads, at_once=4)) as scheduler:
         scheduler.tick()
         clock.advance(3600)
         assert scheduler.tick()
@@ -98,24 +98,24 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
         assert not scheduler.tick()
         for first, then in (("one", {"two", "three"}), ("two", {"three"}), ("three", {"four"}), ("four", set())):
             scheduled_runs.gates[first].set()
-            eventually(lambda: scheduler.has_news)
+            eventually(scheduler.tick)
             while scheduler.tick():
                 pass
             eventually(lambda: scheduled_runs.now == then)  # noqa: B023  it is asked at once
-        assert not scheduler.runs
-    assert [ended.job for ended in told] == ["one", "two", "three", "four"]
+        assert not scheduler.busy
+    assert [ended.job for ended in finished] == ["one", "two", "three", "four"]
     assert not any({"one", "three"} <= some or ("four" in some and len(some) > 1) for some in scheduled_runs.together)
-    assert sorted(scheduled_runs.shifts.values()) == [1, 3]
+    assert sorted(scheduled_runs.per_session.values()) == [1, 3]
 
 
 def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
-    """Together they have no more requests on their way than the platform is to see."""
+    """Together they have no more requests in flight than configured."""
     with opened(loaded, ManualClock(BEGIN), width=2) as session:
         assert session.in_flight == 4
 
 
 def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecutor) -> None:
-    """With a bound of one no night begins before the one before has ended."""
+    """With a maximum of one, no run starts before the previous one has ended."""
     clock = ManualClock(BEGIN)
     scheduled_runs = ScheduledRuns(clock)
     for gate in scheduled_runs.gates.values():
@@ -123,6 +123,6 @@ def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecuto
     with closing(Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, threads, at_once=1)) as scheduler:
         scheduler.tick()
         clock.advance(3600)
-        eventually(lambda: not scheduler.tick() and not scheduler.runs)
+        eventually(lambda: not scheduler.tick() and not scheduler.busy)
     assert max(map(len, scheduled_runs.together)) == 1
-    assert sum(scheduled_runs.shifts.values()) == 4
+    assert sum(scheduled_runs.per_session.values()) == 4

@@ -1,4 +1,4 @@
-"""What a client may do to a connection, in bytes that no HTTP library would send."""
+"""Connections with deadlines, with bytes that no HTTP library would send."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGE = 64 << 20  # bytes, more than the buffers of a connection hold
 
 
 class Web:
-    """A server that answers with the body it has read.
+    """A server that echoes request bodies.
 
     ``/large`` is answered with much, ``/wait`` once it is let `go`, and ``/early`` before its body is read.
     """
@@ -79,7 +79,7 @@ class Web:
 
 @pytest.fixture
 def web(request: pytest.FixtureRequest) -> Iterator[Web]:
-    """With the limits that the test gives."""
+    """A server with the limits of the test."""
     with Web(ConnectionLimits(**request.param)).running() as web:
         yield web
 
@@ -89,7 +89,7 @@ def limits(**given: Any) -> pytest.MarkDecorator:
 
 
 def rest(wire: socket.socket) -> bytes:
-    """All that comes until the server closes."""
+    """All bytes until the server closes the connection."""
     chunks = []
     try:
         while chunk := wire.recv(65536):
@@ -100,7 +100,7 @@ def rest(wire: socket.socket) -> bytes:
 
 
 def detail(answer: bytes, status: int) -> str:
-    """What the problem document says that came with *status* and the end of the connection."""
+    """The detail of the problem document that came with *status* before the connection was closed."""
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {status} ".encode()), answer
     assert b"\r\nconnection: close" in head.lower()
@@ -116,8 +116,8 @@ def detail(answer: bytes, status: int) -> str:
 @limits(header_s=SOON_S)
 @pytest.mark.parametrize("half", [b"G", b"GET / HTTP/1.1\r\nHost: ", GET[:-2]])
 @pytest.mark.parametrize("before", [b"", GET], ids=["first", "second"])
-def test_half_a_header_section_is_answered_408(web: Web, before: bytes, half: bytes) -> None:
-    """The first request of a connection and later ones have a time to be whole, and then the connection ends."""
+def test_an_incomplete_header_section_is_answered_408(web: Web, before: bytes, half: bytes) -> None:
+    """The first request of a connection and later ones have a time limit; then the connection is closed."""
     with closing(web.connect(before + half)) as wire:
         answers = rest(wire)
     if before:
@@ -128,8 +128,8 @@ def test_half_a_header_section_is_answered_408(web: Web, before: bytes, half: by
 
 
 @limits(header_s=SOON_S)
-def test_a_connection_that_says_nothing_is_closed(web: Web) -> None:
-    """Without an answer, which a client could take for that to a request that is on its way."""
+def test_a_silent_connection_is_closed(web: Web) -> None:
+    """Without a response, which a client could take for the one to a request it is about to send."""
     with closing(web.connect()) as wire:
         assert rest(wire) == b""
 
@@ -138,8 +138,8 @@ def test_a_connection_that_says_nothing_is_closed(web: Web) -> None:
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 9\r\n\r\nhalf", b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"]
 )
-def test_half_a_body_is_answered_408(web: Web, framing: bytes) -> None:
-    """A body has a time to be whole, and half of it is not a request."""
+def test_an_incomplete_body_is_answered_408(web: Web, framing: bytes) -> None:
+    """A body has a time limit, and a part of it is not a request."""
     with closing(web.connect(b"POST / HTTP/1.1\r\nHost: x\r\n" + framing)) as wire:
         assert detail(rest(wire), 408) == "The body of the request was not complete within 0.2 s."
     assert web.paths == []
@@ -154,8 +154,8 @@ def test_half_a_body_is_answered_408(web: Web, framing: bytes) -> None:
     ],
     ids=["header section", "body"],
 )
-def test_more_bytes_do_not_postpone_the_end(web: Web, begin: bytes, more: bytes) -> None:
-    """Whoever goes on sending a little is cut off, too."""
+def test_more_bytes_do_not_extend_the_deadline(web: Web, begin: bytes, more: bytes) -> None:
+    """A client that keeps sending slowly is disconnected as well."""
     with closing(web.connect(begin)) as wire:
         wire.settimeout(0.01)
 
@@ -174,8 +174,8 @@ def test_more_bytes_do_not_postpone_the_end(web: Web, begin: bytes, more: bytes)
 
 @limits(answer_s=SOON_S)
 @pytest.mark.parametrize("tail", [b"\r\n", b"Connection: close\r\n\r\n"], ids=["kept", "closing"])
-def test_an_answer_that_is_not_taken_ends_the_connection(web: Web, tail: bytes) -> None:
-    """A client that asks and does not read holds nothing for ever."""
+def test_an_unread_response_ends_the_connection(web: Web, tail: bytes) -> None:
+    """A client that does not read holds no resources."""
     with closing(web.connect(b"GET /large HTTP/1.1\r\nHost: x\r\n" + tail)) as wire:
         eventually(lambda: web.paths == ["/large"])
         eventually(lambda: web.connections == 0)
@@ -183,8 +183,8 @@ def test_an_answer_that_is_not_taken_ends_the_connection(web: Web, tail: bytes) 
 
 
 @limits(header_s=SOON_S, body_s=SOON_S, answer_s=SOON_S)
-def test_a_whole_request_may_take_its_time(web: Web) -> None:
-    """The deadlines are the client's: an answer that is late is not cut off, nor is what was sent ahead of it."""
+def test_slow_processing_is_not_cut_off(web: Web) -> None:
+    """The deadlines apply to the client, not to the application, also with pipelined requests."""
     with closing(web.connect(GET.replace(b"/ ", b"/wait ") + GET)) as wire, closing(web.connect()) as silent:
         assert rest(silent) == b""  # the deadline of a connection that began later is over
         web.go.set()
@@ -204,8 +204,8 @@ def test_a_whole_request_may_take_its_time(web: Web) -> None:
         b"Transfer-Encoding: CHUNKED\r\nContent-Length: 0\r\n",
     ],
 )
-def test_two_framings_are_refused_and_what_follows_is_not_read(web: Web, framing: bytes) -> None:
-    """With Content-Length and Transfer-Encoding the end of the body is doubtful, so the connection ends (RFC 9112)."""
+def test_two_framings_are_refused(web: Web, framing: bytes) -> None:
+    """With Content-Length and Transfer-Encoding the end of the body is ambiguous: nothing more is read (RFC 9112)."""
     smuggled = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
     with closing(web.connect(b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\n0\r\n\r\n" + smuggled)) as wire:
         told = detail(rest(wire), 400)
@@ -215,7 +215,7 @@ def test_two_framings_are_refused_and_what_follows_is_not_read(web: Web, framing
 
 @limits()
 def test_http_1_0_has_no_transfer_encoding(web: Web) -> None:
-    """Its framing would be faulty (RFC 9112 section 6.1)."""
+    """RFC 9112 section 6.1."""
     with closing(web.connect(b"POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")) as wire:
         assert detail(rest(wire), 400) == "HTTP/1.0 has no Transfer-Encoding. Send Content-Length."
     assert web.paths == []
@@ -238,16 +238,16 @@ def test_http_1_0_has_no_transfer_encoding(web: Web) -> None:
         b"Host: y\r\n",
     ],
 )
-def test_a_framing_that_means_nothing_is_refused(web: Web, framing: bytes) -> None:
-    """400, and the connection ends."""
+def test_an_invalid_framing_is_refused(web: Web, framing: bytes) -> None:
+    """With 400, and the connection is closed."""
     with closing(web.connect(b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + b"\r\nhello")) as wire:
-        assert detail(rest(wire), 400) == "This is not a request of HTTP/1.1. Send one of RFC 9112."
+        assert detail(rest(wire), 400) == "This is not a valid HTTP/1.1 request (RFC 9112)."
     assert web.paths == []
 
 
 @limits()
 def test_a_refused_head_has_no_body(web: Web) -> None:
-    """As every answer to HEAD (RFC 9110 section 9.3.2)."""
+    """As all responses to HEAD (RFC 9110 section 9.3.2)."""
     with closing(web.connect(b"HEAD / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n")) as wire:
         answer = rest(wire)
     assert answer.startswith(b"HTTP/1.1 400 ")
@@ -256,10 +256,8 @@ def test_a_refused_head_has_no_body(web: Web) -> None:
 
 @limits()
 @pytest.mark.parametrize("path", [b"/", b"/early"])
-def test_a_body_that_turns_wrong_ends_its_request_alone(
-    web: Web, path: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
-    """An application that is at work on the request is let end, without an error."""
+def test_a_malformed_body_ends_its_request_alone(web: Web, path: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """The application that processes the request ends without an error."""
     head = b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     with closing(web.connect(head + b"no size\r\n")) as wire:
         assert detail(rest(wire), 400)
@@ -273,7 +271,7 @@ def test_a_body_that_turns_wrong_ends_its_request_alone(
     "framing", [b"Content-Length: 5\r\n\r\nhello", b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"]
 )
 def test_one_framing_keeps_the_connection(web: Web, framing: bytes) -> None:
-    """Each alone is read, and the next request of the connection, too."""
+    """Each framing alone is accepted, and the connection serves the next request."""
     with closing(
         web.connect(
             b"POST / HTTP/1.1\r\nHost: x\r\n" + framing + GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -289,7 +287,7 @@ def test_one_framing_keeps_the_connection(web: Web, framing: bytes) -> None:
 
 @limits(connections=3)
 def test_the_oldest_idle_connection_makes_room(web: Web) -> None:
-    """Whoever holds half a request, or none after its answer, gives way to one that comes."""
+    """A connection without a request to answer is closed for a new one."""
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(web.connect(half))) for half in (GET, GET[:9], b"")]
         assert opened[0].recv(65536).startswith(b"HTTP/1.1 200 OK")
@@ -302,8 +300,8 @@ def test_the_oldest_idle_connection_makes_room(web: Web) -> None:
 
 
 @limits(connections=2)
-def test_a_request_that_waits_for_its_answer_is_not_cut_off(web: Web) -> None:
-    """Where all are busy the new one is closed."""
+def test_busy_connections_are_kept(web: Web) -> None:
+    """If all are busy, the new one is closed."""
     busy = GET.replace(b"/ ", b"/wait ")
     with closing(web.connect(busy)) as first, closing(web.connect(busy)) as second:
         eventually(lambda: web.paths == ["/wait", "/wait"])
@@ -343,7 +341,7 @@ PIECES = st.one_of(REQUESTS, REQUESTS, st.sampled_from(LINES + HEADERS + BODIES)
 
 
 def survive_anything(web: Web, requests: int) -> None:
-    """Send so many sequences of pieces; each ends with answers, or none, and the next client is served."""
+    """Send random sequences of pieces; each is answered or not, and the next client is served."""
 
     @settings(max_examples=requests)
     @given(st.lists(PIECES, min_size=1, max_size=6))
@@ -362,6 +360,6 @@ def survive_anything(web: Web, requests: int) -> None:
 
 @limits(header_s=5.0, body_s=5.0)
 def test_no_bytes_break_a_server(web: Web, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever comes, in whatever order, no request fails inside, and no connection stays."""
+    """No input causes an internal error or leaves a connection open."""
     survive_anything(web, 150)
     assert [each for each in caplog.records if each.levelname == "ERROR"] == []

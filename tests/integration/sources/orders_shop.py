@@ -1,4 +1,4 @@
-"""A connector for a small paged HTTP API, as an author would write it: the authoring API is not file-shaped."""
+"""A connector for a small paged HTTP API, written as an author would."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ShopSettings(Settings):
 
 def _pages(ctx: Context[ShopSettings], path: str, since: str | None) -> Iterator[RawBatch]:
     headers = {"authorization": f"Bearer {ctx.settings.token.reveal()}"}
-    with HttpSource(ctx.settings.base_url, headers, ctx.place) as shop:
+    with HttpSource(ctx.settings.base_url, headers, ctx.run) as shop:
         for page in shop.pages(path, {"limit": "2", "updated_since": since or ""}):
             items = page.body["items"]
             cursor = max((item["updated_at"] for item in items), default=None)

@@ -90,15 +90,15 @@ def test_fetches_small_files_exactly(place: Place, size: int) -> None:
 
 
 def test_fetches_a_large_file_exactly_and_tells_progress(place: Place, tmp_path: Path) -> None:
-    """Twenty megabytes arrive with the same checksum, and the told progress adds up to them."""
+    """Twenty megabytes arrive with the same checksum, and the reported progress adds up to them."""
     content = os.urandom(1024 * 1024) * 20
     place.put("big.txt", content)
-    told: list[int] = []
+    steps: list[int] = []
     with (tmp_path / "sink").open("w+b") as sink:
-        assert place.store.fetch(f"{place.name}/big.txt", sink, told.append) == len(content)
+        assert place.store.fetch(f"{place.name}/big.txt", sink, steps.append) == len(content)
         sink.seek(0)
         assert hashlib.file_digest(sink, "sha256").digest() == hashlib.sha256(content).digest()
-    assert sum(told) == len(content)
+    assert sum(steps) == len(content)
 
 
 def test_an_error_of_the_sink_stays_what_it_is(place: Place) -> None:
@@ -138,9 +138,9 @@ def test_takes_only_regular_files(place: Place, kind: str) -> None:
         path.mkdir()
     else:
         os.mkfifo(path)
-    with pytest.raises(RefusedError, match="no regular file"):
+    with pytest.raises(RefusedError, match="not a regular file"):
         place.store.stat(f"{place.name}/odd")
-    with pytest.raises(RefusedError, match="no regular file"):
+    with pytest.raises(RefusedError, match="not a regular file"):
         place.store.fetch(f"{place.name}/odd", io.BytesIO())
 
 
@@ -148,7 +148,7 @@ def test_takes_only_regular_files(place: Place, kind: str) -> None:
     "name", [b"a\n.txt", b"a\x1b[2J.txt", b"a\x7f.txt", b"a\\b.txt", b"\xfc.txt", "a\u2028.txt".encode()]
 )
 def test_a_matching_unsafe_name_refuses_the_listing(place: Place, name: bytes) -> None:
-    """Names with control characters, backslashes or broken UTF-8 are told of, never taken or passed over."""
+    """Names with control characters, backslashes or broken UTF-8 are reported, never taken or passed over."""
     place.put(os.fsdecode(name))
     with pytest.raises(RefusedError, match="unsafe name") as caught:
         place.store.list(place.name, "*.txt")

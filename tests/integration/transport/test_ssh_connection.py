@@ -6,7 +6,6 @@ import io
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -67,7 +66,7 @@ def test_no_host_key_is_refused_before_login_and_tells_what_it_saw(server: SftpS
 
 @pytest.mark.parametrize("case", ["never right", "changed"])
 def test_another_host_key_is_refused_before_login(server: SftpServer, login: SftpLogin, case: str) -> None:
-    """A server with another key gets no credentials, and both fingerprints are told."""
+    """A server with another key gets no credentials, and the error has both fingerprints."""
     if case == "changed":
         connect(login).close()
         server.logins.clear()
@@ -96,7 +95,7 @@ def test_every_host_key_that_was_seen_is_told(openssh: OpenSshServer, openssh_lo
 @pytest.mark.parametrize("fingerprint", ["16:27:ac:a5:76:28:2d:36:63:1b:56:4d:eb:df:a6:48", "SHA256:short", ""])
 def test_a_malformed_fingerprint_is_a_config_error(login: SftpLogin, fingerprint: str) -> None:
     """MD5 and cut fingerprints are named, and how to get a good one."""
-    with pytest.raises(ConfigError, match="no SHA256 fingerprint"):
+    with pytest.raises(ConfigError, match="not a SHA256 fingerprint"):
         connect(replace(login, host_key=fingerprint))
 
 
@@ -234,11 +233,8 @@ def test_a_peer_that_does_not_come_to_the_point_is_unavailable(
     login: SftpLogin, talk: Callable[[socket.socket, threading.Event], None]
 ) -> None:
     """Silence before or after the greeting, and a byte now and then, end at the deadline."""
-    with talker(talk) as port:
-        started = time.monotonic()
-        with pytest.raises(UnavailableError, match=r"no answer for 0.3 s while exchanging keys"):
-            connect(replace(login, port=port, connect_timeout_s=0.3))
-        assert time.monotonic() - started < 5
+    with talker(talk) as port, pytest.raises(UnavailableError, match=r"no answer for 0.3 s while exchanging keys"):
+        connect(replace(login, port=port, connect_timeout_s=0.3))
 
 
 @pytest.mark.parametrize(
@@ -255,23 +251,23 @@ def test_a_peer_that_speaks_something_else_is_unavailable(login: SftpLogin, said
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "message"),
     [
         pytest.param(b"HTTP/1.1 200 canary\r\n" * 100, "what answers is not an SSH server", id="another protocol"),
         pytest.param(b"SSH-canary\r\n", "what answers is not an SSH server", id="no version"),
-        pytest.param(b"SSH-1.canary-x\r\n", "another version of SSH", id="another version"),
+        pytest.param(b"SSH-1.canary-x\r\n", "does not speak SSH 2.0", id="another version"),
         pytest.param(b"SSH-2.0-x\r\n" + b"canary" * 20, "keep to the SSH protocol|a damaged packet", id="no packet"),
-        pytest.param(b"\xffcanary\r\n", "no SSH greeting|not an SSH server", id="no text"),
+        pytest.param(b"\xffcanary\r\n", "no SSH banner|not an SSH server", id="no text"),
     ],
 )
-def test_what_a_peer_says_is_not_shown(login: SftpLogin, said: bytes, told: str) -> None:
+def test_what_a_peer_says_is_not_shown(login: SftpLogin, said: bytes, message: str) -> None:
     """Why no session came about is a sentence of ours; paramiko's texts quote the greeting."""
 
     def talk(client: socket.socket, over: threading.Event) -> None:
         client.sendall(said)
         over.wait()
 
-    with talker(talk) as port, pytest.raises((UnavailableError, ConfigError), match=told) as caught:
+    with talker(talk) as port, pytest.raises((UnavailableError, ConfigError), match=message) as caught:
         connect(replace(login, port=port, connect_timeout_s=5))
     assert "canary" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""A run's page: what it says, that data stays text in it, how large it can get, and how it comes into its file."""
+"""The HTML report: content, escaping, size limits, and how the file is written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from crossdock.records import REASONS
 from crossdock.state import State, Transaction
 
 MORNING = AT + timedelta(hours=5)
-COURSE = {
+TIMINGS = {
     "steps": [["reading wms.invoices", 0, 600_000], [f"fetching {HOSTILE}", 600_000, 3_000_000]],
     "samples": [[600_000, 2_000], [690_000, 0], [3_600_000, 1_999]],
 }
@@ -48,7 +48,7 @@ def kept(tmp_path: Path) -> Iterator[State]:
         yield state
 
 
-def told(tx: Transaction, run_id: int, **more: Any) -> Page:
+def report(tx: Transaction, run_id: int, **more: Any) -> Page:
     """The page of a run; it shows no record's data."""
     run = tx.runs.get(run_id)
     assert run is not None
@@ -57,8 +57,8 @@ def told(tx: Transaction, run_id: int, **more: Any) -> Page:
     return Page(text)
 
 
-def test_a_page_tells_a_run(kept: State) -> None:
-    """Its head, its accounts, and everything that did not get through, each with its place."""
+def test_a_page_describes_a_run(kept: State) -> None:
+    """Head, tally, and everything that was not delivered, each with its place."""
     unsettled = intent(7, status="in_doubt", attempts=2, first_sent_at=AT, source="g.csv", line=70)
     with kept.begin() as tx:
         run = start(tx)
@@ -68,18 +68,18 @@ def test_a_page_tells_a_run(kept: State) -> None:
         tx.waiting_records.put([waiting(4)], run_id=run, at=AT)
         tx.intents.add([unsettled, intent(8)], run_id=run, fence=1, at=AT)
         finish(tx, run, error="f.csv: is short\n  ask for it anew", created=1200, rejected=3, carried_on=2)
-        page = told(tx, run)
+        page = report(tx, run)
     for fact in (
         "Run 1, 2026-03-29 incomplete",
-        "started by hand",
+        "started manually",
         "2026-03-29 01:30:00Z",
         "2026-03-29 02:30:00Z",
         "1:00:00",
         "1,234 (5 throttled)",
-        "It ended with: f.csv: is short",
+        "Error: f.csv: is short",
         "The tally balances.",
-        "as the state knew it at 2026-03-29 06:30:00Z",
-        "Begun and not settled: 1 operation.",
+        "as of 2026-03-29 06:30:00Z",
+        "Pending: 1 operation.",
     ):
         assert fact in page.text, fact
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]
@@ -95,40 +95,40 @@ def test_a_page_tells_a_run(kept: State) -> None:
 
 
 def test_a_run_that_went_well_has_nothing_to_list(kept: State) -> None:
-    """Without anything rejected, waiting or in doubt the page says so, and holds the accounts and no list."""
+    """Without rejected, waiting or in-doubt records the page says so and has no lists."""
     with kept.begin() as tx:
         run = start(tx)
         finish(tx, run, created=3)
-        page = told(tx, run)
+        page = report(tx, run)
     assert page.text.count("None.") == 3
     assert not page.summaries
     assert len(page.tables) == 2
 
 
 def test_a_run_that_was_killed_has_a_page(kept: State) -> None:
-    """Also a run that has no end and no accounts is told, as far as it is known."""
+    """A run without end and tally is described as far as it is known."""
     with kept.begin() as tx:
-        page = told(tx, start(tx))
+        page = report(tx, start(tx))
     assert "running" in page.text
     assert "not yet" in page.text
-    assert "It has no accounts." in page.text
+    assert "This run has no tally." in page.text
 
 
-def test_accounts_that_do_not_balance_are_told_so(kept: State) -> None:
-    """The page says it as loud as the terminal."""
+def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
+    """The page says so as clearly as the terminal."""
     with kept.begin() as tx:
         run = start(tx)
         tally = finish(tx, run, created=3).tally
         assert tally is not None
         tally["wms.invoices"]["balanced"] = False
         tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, at=AT)
-        page = told(tx, run)
+        page = report(tx, run)
     assert "THE TALLY DOES NOT BALANCE" in page.text
     assert "balances." not in page.text
 
 
 def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
-    """The rest is counted, with the command that lists it; a long list is closed, a short one open."""
+    """The others are counted, with the command that lists them; a long list is folded, a short one open."""
     many = [dead_letter(number) for number in range(1, html_report.LISTED + 12)]
     with kept.begin() as tx:
         run = start(tx)
@@ -143,7 +143,7 @@ def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
 
 
 def test_data_is_shown_as_text(kept: State) -> None:
-    """Whatever keys, messages, files, errors and reasons hold, the page has the tags it always has, and shows it."""
+    """Whatever keys, messages, files, errors and reasons contain, the page has the same tags and shows the text."""
     pages: dict[str, Page] = {}
     for evil, shown in (("plain", "plain"), (HOSTILE, HOSTILE), (HIDDEN, HIDDEN_SHOWN)):
         with kept.begin() as tx:
@@ -157,8 +157,8 @@ def test_data_is_shown_as_text(kept: State) -> None:
             unsettled = intent(run, key=evil, source=evil, stream=evil, status="in_doubt")
             tx.intents.add([unsettled], run_id=run, fence=1, at=AT)
             finish(tx, run, error=evil, rejected=1)
-            page = pages[evil] = told(tx, run)
-        assert f"ended with: {shown}" in page.text
+            page = pages[evil] = report(tx, run)
+        assert f"Error: {shown}" in page.text
         assert f"{shown} 1 record" in page.summaries
         refused = [shown, shown, "mapping", f"{shown}: {shown}", shown]
         assert refused in [line[:5] for line in page.under("stream", "key", "stage")]
@@ -171,7 +171,7 @@ def test_data_is_shown_as_text(kept: State) -> None:
 
 @given(st.text(max_size=html_report._CELL))
 def test_any_text_comes_back_as_it_was(value: str) -> None:
-    """In a cell any text is read as itself, but for what prints nothing, and is nothing but text."""
+    """A cell shows any text unchanged, except for characters that are not printable."""
     read = Page(f"<table><tr>{html_report._cell(value)}</tr></table>")
     assert read.tags == {"table", "tr", "td"}
     ((cell,),) = read.tables[0]
@@ -179,12 +179,12 @@ def test_any_text_comes_back_as_it_was(value: str) -> None:
     assert not any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in cell)
 
 
-def test_a_page_needs_nothing_but_itself(kept: State) -> None:
-    """No script, no address, and a policy that forbids both, before anything else is read."""
+def test_a_page_is_self_contained(kept: State) -> None:
+    """No script, no address, and a policy that forbids both at the top."""
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
-        text = html_report.page(tx.reporting, finish(tx, run, rejected=1, timings=COURSE), at=MORNING)
+        text = html_report.page(tx.reporting, finish(tx, run, rejected=1, timings=TIMINGS), at=MORNING)
     page = Page(text)
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
     assert not page.names & {"src", "href", "style"}
@@ -197,7 +197,7 @@ def test_a_page_needs_nothing_but_itself(kept: State) -> None:
 
 
 def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
-    """With the largest cells, in all reasons and kinds, it stays below 5 MB; what is left out is counted."""
+    """With the largest cells in all lists it stays below 5 MB; what is left out is counted."""
     huge = "&" * 4_000
     with kept.begin() as tx:
         run = start(tx)
@@ -224,7 +224,7 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
 
 
 def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State, tmp_path: Path) -> None:
-    """Memory is that of the page, not that of what it tells about."""
+    """Memory depends on the page, not on the number of records."""
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
@@ -246,16 +246,16 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
     assert peak < 5_000_000
 
 
-# ---- the course
+# ---- timings
 
 
-def test_a_page_tells_where_the_time_went(kept: State) -> None:
-    """The slowest steps with their share of the run, names of files as text, and the allowance in words."""
+def test_a_page_shows_timings(kept: State) -> None:
+    """The slowest steps with their share, file names as text, and the allowance in words."""
     with kept.begin() as tx:
         run = start(tx)
-        finish(tx, run, created=1, timings=COURSE)
-        page = told(tx, run)
-    assert page.under("step", "lasted") == [
+        finish(tx, run, created=1, timings=TIMINGS)
+        page = report(tx, run)
+    assert page.under("step", "duration") == [
         [f"fetching {HOSTILE}", "0:50:00", "83 %"],
         ["reading wms.invoices", "0:10:00", "17 %"],
     ]
@@ -271,14 +271,14 @@ SAMPLES = st.lists(
 
 @given(SAMPLES, st.floats(0, 90_000))
 def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: float) -> None:
-    """No sample lies outside the drawing or outside the band of its stretch; the drawing stays small."""
+    """No sample lies outside the drawing or its band; the drawing stays small."""
     drawn = html_report._plot(samples, lasted)
-    stretches = [
+    bands = [
         [tuple(map(int, point.split(","))) for point in points.split(" ")]
         for points in re.findall('points="([^"]+)"', drawn)
     ]
-    wide, high = html_report._WIDE, html_report._HIGH
-    points = [point for stretch in stretches for point in stretch]
+    wide, high = html_report._WIDTH, html_report._HEIGHT
+    points = [point for band in bands for point in band]
     assert all(0 <= x <= wide and 0 <= y <= high for x, y in points)
     assert len(points) <= 2 * (wide + 1)
     end, top = max(samples[-1][0], lasted, 1), max(1, *(tokens for _, tokens in samples))
@@ -286,24 +286,24 @@ def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: flo
     for seconds, tokens in samples:
         column = [y for x, y in points if x == round(wide * seconds / end)]
         assert min(column) <= high - round(high * tokens / top) <= max(column)
-    for before, after in pairwise(stretches):
-        assert min(x for x, _ in after) - max(x for x, _ in before) > html_report._BROKEN
+    for before, after in pairwise(bands):
+        assert min(x for x, _ in after) - max(x for x, _ in before) > html_report._GAP
 
 
 def test_a_plot_is_broken_where_nothing_was_sent() -> None:
-    """What the allowance was in a pause is not made up."""
+    """The allowance during a pause is unknown and not drawn."""
     working = [(float(second), second % 50) for second in (*range(100), *range(500, 600))]
     assert html_report._plot(working, 600).count("<polygon") == html_report._plot(working, 600).count("<rect") == 2
 
 
-def test_without_a_course_nothing_is_told_of_it(kept: State) -> None:
-    """Of a run that was killed, and of one that sent nothing."""
+def test_a_page_without_timings(kept: State) -> None:
+    """A killed run has neither steps nor a plot; one that sent nothing has steps."""
     with kept.begin() as tx:
         run = start(tx)
         finish(tx, run, created=1)
-        killed = told(tx, run)
-        finish(tx, run, created=1, timings=COURSE | {"samples": []})
-        silent = told(tx, run)
+        killed = report(tx, run)
+        finish(tx, run, created=1, timings=TIMINGS | {"samples": []})
+        silent = report(tx, run)
     assert "svg" not in killed.tags | silent.tags
     assert "Slowest" not in killed.text
     assert "Slowest" in silent.text
@@ -313,7 +313,7 @@ def test_without_a_course_nothing_is_told_of_it(kept: State) -> None:
 
 
 def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it cannot be put into place the older one stays as it was, and nothing is left beside it."""
+    """If the file cannot be replaced, the older one is unchanged and no temporary file is left."""
     path = tmp_path / "report.html"
     html_report.write(path, "first")
     html_report.write(path, "second é")
@@ -330,7 +330,7 @@ def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: 
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """A report is not written where a link stands: neither the link nor what it leads to is replaced."""
+    """A report is not written through a link: neither the link nor its target changes."""
     (tmp_path / "7.html").write_text("theirs")
     (tmp_path / "latest.html").symlink_to("7.html")
     with pytest.raises(ConfigError, match="the report cannot be written: it is a link"):
@@ -340,7 +340,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_only_a_file_is_written(tmp_path: Path) -> None:
-    """A folder, a pipe, a folder that is not there and a name that is too long are refused, and stay as they are."""
+    """A folder, a pipe, a missing folder and a name that is too long are refused and unchanged."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "file").touch()
     for name in (".", "pipe", "nowhere/report.html", "file/report.html", "x" * 300):

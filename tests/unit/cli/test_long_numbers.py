@@ -1,4 +1,4 @@
-"""Numbers on the command line that no database can take."""
+"""Numbers on the command line that no database accepts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ connections:
 def test_a_number_that_is_too_long_is_a_wrong_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, number: str
 ) -> None:
-    """It ends with exit 2 and a sentence, on any database, and never with a traceback."""
+    """It is refused with exit 2 and a sentence, on any database, and never with a traceback."""
     path = tmp_path / "c.yaml"
     path.write_text(CONFIG)
     (tmp_path / "out").mkdir()

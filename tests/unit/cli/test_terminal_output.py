@@ -1,4 +1,4 @@
-"""What reaches a terminal: what is quoted of others is neither obeyed nor taken for markup."""
+"""Output: text of others cannot control the terminal and is not markup; JSON and YAML are exact."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ PRINTED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("write", PRINTED.values(), ids=PRINTED)
 def test_what_is_quoted_is_shown_with_escapes(capsys: pytest.CaptureFixture[str], write: Callable[[], Any]) -> None:
-    """No control character gets out, no markup or emoji is made of it, and nothing is left out."""
+    """Control characters are escaped, markup and emoji codes stay text, and nothing is lost."""
     write()
-    told = capsys.readouterr()
-    shown = told.out + told.err
+    captured = capsys.readouterr()
+    shown = captured.out + captured.err
     assert SHOWN.replace(r"\n", r"\x00" if r"\x00" in shown else r"\n") in shown
     assert all(printable(line) == line for line in shown.split("\n"))
 
@@ -70,7 +70,7 @@ def test_an_error_has_its_own_lines_only(capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("arguments", [[EVIL], ["runs", EVIL], ["plan", f"--{EVIL}"], ["plan", "--limit", EVIL]])
 def test_a_wrong_argument_is_quoted_with_escapes(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    """What is wrong with a command is told as ever."""
+    """Usage errors are shown as usual."""
     assert main._run(lambda: main.cli.main(args=arguments, prog_name="crossdock", standalone_mode=False)) == 2
     shown = capsys.readouterr().err
     assert shown.startswith("Usage: crossdock")
@@ -79,7 +79,7 @@ def test_a_wrong_argument_is_quoted_with_escapes(capsys: pytest.CaptureFixture[s
 
 
 def test_an_ordinary_usage_error_is_as_click_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its words are click's own."""
+    """The text is click's own."""
 
     def fail() -> None:
         raise click.ClickException("it is wrong")
@@ -95,7 +95,7 @@ DOCUMENTS = st.recursive(
 
 @given(DOCUMENTS)
 def test_json_is_valid_and_exact(document: Any) -> None:
-    """Programs read what was meant, and a terminal obeys nothing of it."""
+    """A parser reads the same document, and no control character reaches the terminal."""
     with pytest.MonkeyPatch.context() as patch:
         written: list[str] = []
         patch.setattr(click, "echo", written.append)

@@ -1,4 +1,4 @@
-"""The course of a run in words and numbers."""
+"""Steps and allowance of a run in words and numbers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def run(**kept: Any) -> RunRecord:
 
 
 def test_the_slowest_steps_come_first() -> None:
-    """Those of one name are one; at most ten are shown, with their share of the run, and none that took no time."""
+    """Steps of one name are added up; at most ten are shown, with their share, and none below 50 ms."""
     many = [[f"fetching {number}", 0, 100 + number] for number in range(20)]
     steps = [["reading", 0, 4_000], ["fetching", 4_000, 1_000], ["reading", 5_000, 3_000], ["blink", 8_000, 49], *many]
     found = timing_lines.slowest(run(steps=steps))
-    assert [(slow.name, slow.lasted.total_seconds()) for slow in found[:3]] == [
+    assert [(step.name, step.lasted.total_seconds()) for step in found[:3]] == [
         ("reading", 7),
         ("fetching", 1),
         ("fetching 19", 0.119),
@@ -36,24 +36,24 @@ def test_the_slowest_steps_come_first() -> None:
 
 
 def test_the_allowance_in_a_sentence() -> None:
-    """How low it was, when for the first time, and how long it was low."""
+    """The lowest value, when it was first reached, and how long the allowance was low."""
     samples = [[0, 2_000], [12_000, 20], [13_000, 19], [14_000, 499], [700_000, 1_990], [701_000, 19], [731_500, 400]]
-    told = timing_lines.allowance(run(samples=samples))
-    assert str(told) == "lowest 19 tokens, after 13.0 s; highest 2,000; below a quarter of that for 32.5 s"
-    told = timing_lines.allowance(run(samples=[[0, 2_000], [61_000, 500]]))
-    assert str(told) == "lowest 500 tokens, after 0:01:01; highest 2,000; never below a quarter of that"
+    summary = timing_lines.allowance(run(samples=samples))
+    assert str(summary) == "lowest 19 tokens, after 13.0 s; highest 2,000; below a quarter of that for 32.5 s"
+    summary = timing_lines.allowance(run(samples=[[0, 2_000], [61_000, 500]]))
+    assert str(summary) == "lowest 500 tokens, after 0:01:01; highest 2,000; never below a quarter of that"
     assert str(timing_lines.allowance(run(samples=[[5, 7], [9, 7]]))) == "7 tokens throughout"
 
 
-def test_what_nobody_kept_is_not_told() -> None:
-    """A run that was killed has no course, and one that sent nothing no allowance."""
+def test_a_run_without_timings() -> None:
+    """A killed run has no timings, and one that sent nothing has no allowance."""
     killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None)
     assert (timing_lines.facts(killed), timing_lines.slowest(killed), timing_lines.allowance(killed)) == ({}, [], None)
     assert timing_lines.facts(run()) == {"slowest_steps": [], "allowance": None}
 
 
 def test_the_facts_for_scripts() -> None:
-    """The same numbers, in seconds and per cent."""
+    """JSON has the same numbers, in seconds and percent."""
     assert timing_lines.facts(
         run(steps=[["a", 0, 2_000], ["b", 2_000, 1_000]], samples=[[0, 8], [1_500, 0], [2_000, 1]])
     ) == {
@@ -70,11 +70,11 @@ SAMPLES = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10_000)), min
 
 @given(SAMPLES)
 def test_it_is_never_low_for_longer_than_it_was_sampled(samples: list[tuple[int, int]]) -> None:
-    """Nor where it was high at both ends; and the lowest and the highest are of the samples."""
-    told = timing_lines.allowance(run(samples=[list(sample) for sample in samples]))
-    assert told is not None
+    """Nor between two high samples; the lowest and the highest value are samples."""
+    summary = timing_lines.allowance(run(samples=[list(sample) for sample in samples]))
+    assert summary is not None
     tokens = [each for _, each in samples]
-    assert (told.lowest, told.highest) == (min(tokens), max(tokens))
-    assert timedelta() <= told.short <= timedelta(milliseconds=samples[-1][0] - samples[0][0] + 1)
+    assert (summary.lowest, summary.highest) == (min(tokens), max(tokens))
+    assert timedelta() <= summary.short <= timedelta(milliseconds=samples[-1][0] - samples[0][0] + 1)
     if min(tokens) * 4 >= max(tokens):
-        assert told.short == timedelta()
+        assert summary.short == timedelta()

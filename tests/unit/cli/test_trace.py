@@ -1,20 +1,42 @@
-"""``crossdock trace``: rows of the state as JSON values."""
+"""``crossdock trace``: a record is found by any of its names."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from contextlib import closing
+from dataclasses import replace
 
-from crossdock.cli.trace import _plain
+import pytest
+from tests.report_page import AT, dead_letter
+from tests.unit.cli.conftest import CommandLine
 
 
-def test_hashes_are_hex_and_times_are_text() -> None:
-    """Nested attempts too; a row without fingerprint, as after a removal, shows none."""
-    at = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
-    row = {"key_hash": 255, "record_fp": None, "settled_at": at, "sendings": [{"number": 1, "ended_at": at}]}
-    text = "2026-03-29T01:30:00+00:00"
-    assert _plain(row) == {
-        "key_hash": f"{255:032x}",
-        "record_fp": None,
-        "settled_at": text,
-        "sendings": [{"number": 1, "ended_at": text}],
-    }
+@pytest.mark.parametrize("name", ["K7", "f.csv:7", "exports/f.csv:7"])
+def test_a_record_is_found_by_key_and_place(command_line: CommandLine, name: str) -> None:
+    """Its history is shown, without its data."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        tx.dead_letters.put([dead_letter(7)], run_id=run, at=AT)
+    shown = command_line.run("trace", name).out
+    assert shown.startswith("record K7\n  rejected 2026-03-29T01:30:00")
+    assert "bad_value at f.csv:7 PRICE: is no number\n" in shown
+    assert "secret-canary" not in shown
+    assert len(command_line.run("trace", name, "--json").json[0]["rejected"]) == 1
+
+
+def test_an_unknown_name(command_line: CommandLine) -> None:
+    """The message says what to give."""
+    missing = command_line.run("trace", "K8")
+    assert (missing.code, missing.out) == (2, "")
+    assert "the state has no record 'K8'" in missing.err
+
+
+def test_a_record_without_fingerprint(command_line: CommandLine) -> None:
+    """Where no row was read, as for a removal, JSON has a null."""
+    letter = dead_letter(7)
+    removal = replace(letter, identity=letter.identity._replace(fingerprint=None), step="remove")
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        tx.dead_letters.put([removal], run_id=run, at=AT)
+    (row,) = command_line.run("trace", "K7", "--json").json[0]["rejected"]
+    assert row["record_fp"] is None
+    assert row["key_hash"] == f"{letter.identity.key_hash:032x}"

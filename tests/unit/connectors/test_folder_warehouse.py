@@ -96,7 +96,7 @@ SLIPS = {
         "path: exports", "path: exports\n    host: wms", ":7:5", ("connections.wms.host", "unknown key")
     ),
     "no path but a number": Slip("path: exports", "path: 17", ":6:5", ("connections.wms.path",)),
-    "nobody's home": Slip("path: exports", "path: ~nobody-here/x", ":6:5", ("connections.wms.path", "who has no home")),
+    "nobody's home": Slip("path: exports", "path: ~nobody-here/x", ":6:5", ("connections.wms.path", "an unknown user")),
     "unknown kind": Slip("folder_warehouse", "folder_warehous", ":5:5", ("did you mean 'folder_warehouse'?",)),
     "a word for a number": Slip(
         "path: exports", "path: exports\n    settle_s: soon", ":7:5", ("connections.wms.settle_s",)
@@ -114,7 +114,7 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("slip", [pytest.param(slip, id=name) for name, slip in SLIPS.items()])
-def test_a_slip_in_the_config_is_told_with_its_place(config: Path, slip: Slip) -> None:
+def test_a_slip_in_the_config_is_reported_with_its_place(config: Path, slip: Slip) -> None:
     """File, line, column and config path stand in the error, and what would be right."""
     edit(config, slip.old, slip.new)
     with pytest.raises(ConfigError) as wrong:
@@ -146,11 +146,13 @@ def test_the_path_is_relative_to_the_config(
 
 def test_editors_know_the_config(config: Path) -> None:
     """Its JSON Schema takes the config, and refuses a folder without a path."""
-    judge = jsonschema_rs.Draft202012Validator(config_schema({"folder_warehouse": load("folder_warehouse").settings}))
+    validator = jsonschema_rs.Draft202012Validator(
+        config_schema({"folder_warehouse": load("folder_warehouse").settings})
+    )
     document = yaml.safe_load(config.read_text(encoding="utf-8"))
-    judge.validate(document)
+    validator.validate(document)
     del document["connections"]["wms"]["path"]
-    assert not judge.is_valid(document)
+    assert not validator.is_valid(document)
 
 
 def test_streams_are_the_same_wherever_their_files_are(config: Path) -> None:
@@ -166,9 +168,9 @@ def test_streams_are_the_same_wherever_their_files_are(config: Path) -> None:
 
 def check(config: Path) -> list[Finding]:
     (connection,) = project.load(config).connections
-    place = SourceContext(SystemClock(), Silent(), NoIntake(), config.parent, config.parent, config.parent)
+    run = SourceContext(SystemClock(), Silent(), NoIntake(), config.parent, config.parent, config.parent)
     assert connection.connector.check is not None
-    return list(connection.connector.check(Context(connection.settings, connection.name, place)))
+    return list(connection.connector.check(Context(connection.settings, connection.name, run)))
 
 
 def test_check_counts_the_files_of_every_pattern(config: Path) -> None:
@@ -222,7 +224,7 @@ def test_a_plan_over_a_folder_loads_no_ssh(config: Path) -> None:
     os.utime(export, (1_700_000_000, 1_700_000_000))
     project.load(config).init()
     command = [sys.executable, "-c", PLAN, str(config)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    plan, _, loaded = told.rstrip().rpartition("\n")
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    plan, _, loaded = output.rstrip().rpartition("\n")
     assert json.loads(plan)["operations"] == {"create": 1}
     assert json.loads(loaded) == {"code": 0, "loaded": [], "then": True}

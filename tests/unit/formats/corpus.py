@@ -11,11 +11,11 @@ Rows = list[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Nasty:
-    """One file and its verdict: rows with their lines, or the place after the name and a part of the message."""
+    """One file and its expected result: rows with lines, or place after the name and part of the message."""
 
     id: str
     data: bytes
-    verdict: Rows | tuple[str, str]
+    expected: Rows | tuple[str, str]
     layout: dict[str, Any] = field(default_factory=dict)
 
 
@@ -106,10 +106,15 @@ CORPUS = [
     Nasty("blank-last-line", b"A,B\n1,2\n\n", (":3", "blank")),
     Nasty("blank-line-one-column", b"A\n1\n\n2\n", (":3", "blank")),
     Nasty("blank-line-crlf", b"A,B\r\n1,2\r\n\r\n", (":3", "blank")),
-    Nasty("quote-in-unquoted-cell", b'A,B\n1,5" bolt\n', (":2:4", "inside field 2")),
-    Nasty("blank-before-quote", b'A,B\n1, "x"\n', (":2:4", "inside field 2")),
-    Nasty("two-lone-quotes", b'A,B\n1,5" bolt\n2,6" bolt\n', (":2:4", "inside field 2")),
-    Nasty("quote-after-overlapping-delimiter", b'A||B\n"1"|||"2"\n', (":2:7", "inside field 2"), {"delimiter": "||"}),
+    Nasty("quote-in-unquoted-cell", b'A,B\n1,5" bolt\n', (":2:4", "field 2 contains a quote")),
+    Nasty("blank-before-quote", b'A,B\n1, "x"\n', (":2:4", "field 2 contains a quote")),
+    Nasty("two-lone-quotes", b'A,B\n1,5" bolt\n2,6" bolt\n', (":2:4", "field 2 contains a quote")),
+    Nasty(
+        "quote-after-overlapping-delimiter",
+        b'A||B\n"1"|||"2"\n',
+        (":2:7", "field 2 contains a quote"),
+        {"delimiter": "||"},
+    ),
     Nasty("text-after-quote", b'A,B\n"1"x,2\n', (":2:4", "follows the closing quote of field 1")),
     Nasty("text-after-quote-lines-later", b'A,B\n1,"2\n3,4\n5,"6"\n', (":4:4", "opened in line 2")),
     Nasty("never-closed", b'A,B\n1,2\n3,"4\n5,6\n', (":3:3", "never closed")),
@@ -145,7 +150,7 @@ CORPUS = [
     Nasty("lone-cr-and-lone-lf-in-quotes", b'A,B\r\n"1\r","2\n"\r\n', (":2:3", "CR without LF")),
     Nasty("lone-cr-among-crlf", b'A,B\r\n1,"2\r3"\r\n', (":2:5", "CR without LF")),
     Nasty("lone-cr-at-the-end", b"A,B\n1,2\r", (":2:4", "CR without LF")),
-    Nasty("duplicate-name", b"A,B,A\n1,2,3\n", (":1", "columns 1 and 3 have one name")),
+    Nasty("duplicate-name", b"A,B,A\n1,2,3\n", (":1", "columns 1 and 3 have the same name")),
     Nasty("empty-name", b"A, ,C\n1,2,3\n", (":1", "column 2 has no name")),
     Nasty("name-of-ours", b"A,_line\n1,2\n", (":1", "column 2 begins with _")),
     Nasty("not-the-declared-header", b"A,C\n3,4\n", (":1", "missing: B"), {"names": ("A", "B")}),
@@ -159,12 +164,12 @@ CORPUS = [
     Nasty("fault-before-trailer", b"A|B\n1|2|3\nTRL|9\n", (":2", "3 fields"), TRAILER),
     Nasty("trailer-counts-more", b"A|B\n1|2\nTRL|2\n", (":3", "counts 2, the file has 1"), TRAILER),
     Nasty("trailer-counts-less", b"A|B\n1|2\n3|4\nTRL|1\n", (":4", "counts 1, the file has 2"), TRAILER),
-    Nasty("trailer-twice", b"A|B\n1|2\nTRL|1\nTRL|1\n", (":3", "goes on after it"), TRAILER),
-    Nasty("rows-after-trailer", b"A|B\n1|2\nTRL|1\n3|4\n", (":3", "goes on after it"), TRAILER),
-    Nasty("blank-after-trailer", b"A|B\n1|2\nTRL|1\n\n", (":3", "goes on after it"), TRAILER),
-    Nasty("trailer-without-count", b"A|B\n1|2\nTRL\n", (":3", "field 1 of the trailer is no count"), TRAILER),
-    Nasty("trailer-with-words", b"A|B\n1|2\nTRL|one\n", (":3", "field 1 of the trailer is no count"), TRAILER),
-    Nasty("trailer-with-endless-count", b"A|B\n1|2\nTRL|" + b"1" * 5000, (":3", "is no count"), TRAILER),
+    Nasty("trailer-twice", b"A|B\n1|2\nTRL|1\nTRL|1\n", (":3", "a trailer that is not the last line"), TRAILER),
+    Nasty("rows-after-trailer", b"A|B\n1|2\nTRL|1\n3|4\n", (":3", "a trailer that is not the last line"), TRAILER),
+    Nasty("blank-after-trailer", b"A|B\n1|2\nTRL|1\n\n", (":3", "a trailer that is not the last line"), TRAILER),
+    Nasty("trailer-without-count", b"A|B\n1|2\nTRL\n", (":3", "field 1 of the trailer is not a count"), TRAILER),
+    Nasty("trailer-with-words", b"A|B\n1|2\nTRL|one\n", (":3", "field 1 of the trailer is not a count"), TRAILER),
+    Nasty("trailer-with-endless-count", b"A|B\n1|2\nTRL|" + b"1" * 5000, (":3", "is not a count"), TRAILER),
     Nasty("gzip-cut", _PACKED[:-12], ("", "ends before its end mark")),
     Nasty("gzip-only-magic", b"\x1f\x8b", ("", "ends before its end mark")),
     Nasty("gzip-then-garbage", _PACKED + b"A,B\n", ("", "corrupt")),

@@ -134,7 +134,7 @@ IDLE = compression.MAX_IDLE
 )
 def test_gzip_of_nothing_ends(path: Path, data: bytes) -> None:
     """Headers, padding, members and blocks that bring nothing are refused once they are long."""
-    with pytest.raises(RefusedError, match="in a row that unpack to nothing") as refusal:
+    with pytest.raises(RefusedError, match="consecutive bytes of gzip that unpack to nothing") as refusal:
         read_all(path, data)
     assert refusal.value.where == "out/LOT.gz"
 

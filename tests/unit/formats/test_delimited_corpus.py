@@ -10,7 +10,7 @@ from tests.unit.formats.corpus import CORPUS, Nasty
 
 from crossdock.errors import RefusedError
 from crossdock.formats.delimited_files import DelimitedFormat, read_rows
-from crossdock.formats.polars_parser import Columns
+from crossdock.formats.polars_parser import PolarsParser
 
 WHOLE = 1 << 20
 
@@ -18,7 +18,7 @@ WHOLE = 1 << 20
 def outcome(path: Path, nasty: Nasty, chunk: int) -> list[tuple[object, ...]] | tuple[str | None, str]:
     """Rows, or the place and the message of the refusal."""
     rows = read_rows(path, DelimitedFormat(**nasty.layout), name="out/LOT.txt", _chunk=chunk)
-    if isinstance(nasty.verdict, list):
+    if isinstance(nasty.expected, list):
         return pl.concat(rows).rows()
     with pytest.raises(RefusedError) as refusal:
         list(rows)
@@ -27,10 +27,10 @@ def outcome(path: Path, nasty: Nasty, chunk: int) -> list[tuple[object, ...]] | 
 
 
 def check(nasty: Nasty, found: object) -> None:
-    if isinstance(nasty.verdict, list):
-        assert found == nasty.verdict
+    if isinstance(nasty.expected, list):
+        assert found == nasty.expected
     else:
-        place, part = nasty.verdict
+        place, part = nasty.expected
         assert isinstance(found, tuple)
         assert found[0] == f"out/LOT.txt{place}"
         assert part in found[1]
@@ -49,32 +49,32 @@ def path(nasty: Nasty, tmp_path: Path) -> Path:
     return path
 
 
-def test_verdict(nasty: Nasty, path: Path) -> None:
+def test_a_file_gives_the_expected_result(nasty: Nasty, path: Path) -> None:
     """Each file gives exactly its rows, or is refused at its place."""
     check(nasty, outcome(path, nasty, WHOLE))
 
 
-def test_verdict_does_not_depend_on_chunks(nasty: Nasty, path: Path) -> None:
+def test_the_result_does_not_depend_on_chunks(nasty: Nasty, path: Path) -> None:
     """Wherever the file is cut while it is read, rows, places and messages are the same."""
     whole = outcome(path, nasty, WHOLE)
     sizes = range(1, min(41, len(nasty.data))) if len(nasty.data) < 1000 else (37, 1000)
     assert {size: outcome(path, nasty, size) for size in sizes} == dict.fromkeys(sizes, whole)
 
 
-def test_referee_alone_gives_the_same(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_strict_parser_alone_gives_the_same(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The columnar path changes speed, and nothing else."""
     whole = outcome(path, nasty, WHOLE)
-    monkeypatch.setattr(Columns, "frame", lambda *_: None)
+    monkeypatch.setattr(PolarsParser, "frame", lambda *_: None)
     assert outcome(path, nasty, WHOLE) == whole
 
 
-def test_good_files_need_no_referee(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_good_files_do_not_need_the_strict_parser(nasty: Nasty, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file that is in order is read by columns, quotes and all."""
-    if isinstance(nasty.verdict, tuple):
+    if isinstance(nasty.expected, tuple):
         return
 
     def never(*_: object) -> None:
-        pytest.fail("the referee was asked")
+        pytest.fail("the strict parser was used")
 
-    monkeypatch.setattr("crossdock.formats.delimited_files._File._judged", never)
+    monkeypatch.setattr("crossdock.formats.delimited_files._File._strict_rows", never)
     check(nasty, outcome(path, nasty, WHOLE))

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from crossdock.errors import RefusedError
 from crossdock.formats import delimited_files, polars_parser, text_decoding
 from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_lines, read_rows
-from crossdock.formats.polars_parser import Columns
+from crossdock.formats.polars_parser import PolarsParser
 from crossdock.formats.strict_parser import MAX_COLUMNS
 from crossdock.json_schema import DocumentedModel
 
@@ -34,17 +34,17 @@ def path(tmp_path: Path) -> Path:
         pytest.param({"delimiter": "a\n"}, "no line ends", id="line end in delimiter"),
         pytest.param({"delimiter": "\x00"}, "control character", id="NUL delimiter"),
         pytest.param({"delimiter": "\x01|"}, "control character", id="control character not alone"),
-        pytest.param({"delimiter": '"'}, "the quote can stand", id="quote as delimiter"),
+        pytest.param({"delimiter": '"'}, "may contain the quote", id="quote as delimiter"),
         pytest.param({"quote": "#"}, "quote", id="strange quote"),
         pytest.param({"encoding": "rot13"}, "is not one of utf-8", id="no text codec"),
         pytest.param({"encoding": "nonsense"}, "is not one of utf-8", id="unknown encoding"),
         pytest.param({"header": False}, "needs names", id="neither header nor names"),
         pytest.param({"names": ()}, "names", id="no columns"),
-        pytest.param({"names": ("A", "A")}, "columns 1 and 2 have one name", id="name twice"),
+        pytest.param({"names": ("A", "A")}, "columns 1 and 2 have the same name", id="name twice"),
         pytest.param({"names": ("_a",)}, "begins with _", id="name of ours"),
         pytest.param({"trailer": {"prefix": "", "count": 1}}, "prefix", id="empty prefix"),
         pytest.param({"trailer": {"prefix": "T\n", "count": 1}}, "prefix", id="line end in prefix"),
-        pytest.param({"trailer": {"prefix": '"T', "count": 1}}, "the quote can stand", id="quote in prefix"),
+        pytest.param({"trailer": {"prefix": '"T', "count": 1}}, "may contain the quote", id="quote in prefix"),
         pytest.param({"trailer": {"prefix": "T", "count": -1}}, "count", id="negative field"),
         pytest.param({"delimeter": ","}, "delimeter", id="unknown key"),
     ],
@@ -66,8 +66,8 @@ def test_encodings_have_many_names(encoding: str, path: Path) -> None:
 def test_options_tell_what_they_mean() -> None:
     """The schema of the layout describes every option."""
     schema = DelimitedFormat.model_json_schema(schema_generator=DocumentedModel)
-    told = {**schema["properties"], **schema["$defs"]["Trailer"]["properties"]}
-    assert [name for name, option in told.items() if name != "kind" and not option.get("description")] == []
+    options = {**schema["properties"], **schema["$defs"]["Trailer"]["properties"]}
+    assert [name for name, option in options.items() if name != "kind" and not option.get("description")] == []
 
 
 def test_file_without_rows_gives_its_columns(path: Path) -> None:
@@ -100,7 +100,7 @@ def test_usual_writers_are_proved_by_writing_again(
     path: Path, quoting: Literal[0, 1, 2], end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The slower proof is not needed for what a common library writes, whichever cells it quotes."""
-    monkeypatch.delattr(Columns, "_taken_apart")
+    monkeypatch.delattr(PolarsParser, "_rewritten")
     rows = [(f"K{n}", n, "" if n % 3 else "y", f"line\n{n}" if n % 7 == 0 else 'a "b", c') for n in range(500)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, quoting=quoting, lineterminator=end)
@@ -113,8 +113,8 @@ def test_usual_writers_are_proved_by_writing_again(
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_few_quotes_are_looked_at(path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No other proof is needed where they are few, whatever they enclose."""
-    for other in ("_written_again", "_taken_apart"):
-        monkeypatch.delattr(Columns, other)
+    for other in ("_checked_by_round_trip", "_rewritten"):
+        monkeypatch.delattr(PolarsParser, other)
     cells = [f"two{end}lines", "a,b", '"', '""', "", "plain"]
     rows = [(f"K{n}", cells[n // 50 % 6] if n % 50 == 0 else "x" * 20, "y" * 20) for n in range(3000)]
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -222,7 +222,7 @@ def test_a_record_that_is_large_or_of_many_lines_is_not_for_polars(
         pytest.fail("polars was asked")
 
     monkeypatch.setattr(polars_parser, limited, limit)
-    monkeypatch.setattr(Columns, "_read", never)
+    monkeypatch.setattr(PolarsParser, "_read", never)
     (frame,) = read_rows(path, DelimitedFormat(), name="f")
     assert frame.rows() == [("1", text, 2)]
 

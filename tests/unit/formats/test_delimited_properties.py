@@ -18,7 +18,7 @@ from tests.unit.formats.oracle import OracleRefusalError, parse, table
 from crossdock.errors import RefusedError
 from crossdock.formats import polars_parser
 from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
-from crossdock.formats.polars_parser import Columns, Shape
+from crossdock.formats.polars_parser import PolarsParser, RecordFormat
 
 SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
@@ -156,8 +156,8 @@ def test_damage_is_never_misread(data: bytes, chunk: int, few: bool) -> None:
 @pytest.mark.parametrize(("end", "special", "most"), [("\n", ["\n"], 6), ("\r\n", ["\r\n", "\r", "\n"], 5)])
 def test_every_short_text_is_looked_at_right(end: str, special: list[str], most: int) -> None:
     """Of all texts of some marks those are taken that the oracle reads as two columns, and as it reads them."""
-    marks, shape = ["a", ",", '"', *special], Shape(["A", "B"], ",", '"', end == "\r\n", None)
-    proof, taken = Columns(shape)._as_it_stands, 0
+    marks, shape = ["a", ",", '"', *special], RecordFormat(["A", "B"], ",", '"', end == "\r\n", None)
+    proof, taken = PolarsParser(shape)._checked_by_counts, 0
     with looked_at(few=True):
         for text in chain.from_iterable(product(marks, repeat=length) for length in range(1, most + 1)):
             data = ("".join(text).removesuffix(end) + end).encode()

@@ -1,4 +1,4 @@
-"""Delimited files that nobody thought of."""
+"""Random delimited files, compared with the oracle."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from tests.unit.formats.hostile import SIZE, USUAL, write
 def bounded(folder: Path, names: list[str]) -> None:
     """Each of the hostile files *names* ends with its rows or with a refusal, within the memory of a run."""
     paths = [str(path) for path in write(folder, names, SIZE)]
-    told = json.dumps(list(zip(paths, names, strict=True)))
-    ended = measured("tests.unit.formats.hostile", [told], cwd=str(Path.cwd()))
+    arguments = json.dumps(list(zip(paths, names, strict=True)))
+    ended = measured("tests.unit.formats.hostile", [arguments], cwd=str(Path.cwd()))
     assert ended.code == 0, ended.err
     assert [line.rsplit(": ", 1)[0] for line in ended.out.splitlines()] == names
     assert ended.peak_mb <= LIMIT_MB, ended.out

@@ -1,7 +1,7 @@
-"""A hidden token bucket on a network, and a client that must spend it, as discrete events: hours in seconds.
+"""Discrete-event simulation of clients that spend a hidden token bucket over a network: hours in seconds.
 
-The server is written apart from the client's bucket: tokens that grow, up to a burst; a refused request takes none.
-Nothing here reads the machine's clock, so that every figure is the same in every run.
+The server's bucket is implemented independently of the client's. Nothing here reads the machine's clock, so every
+figure is the same in every run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ START = datetime(2026, 11, 2, 22, 0, tzinfo=UTC)
 
 
 class Time:
-    """A clock that the events set."""
+    """A clock that the events advance."""
 
     def __init__(self) -> None:
         self.s = 0.0
@@ -36,10 +36,12 @@ class Time:
 
 @dataclass
 class Server:
-    """Tokens grow by *rate* a second up to *burst*; *changes* are (second, new rate), *rival_per_s* another's requests.
+    """Adds *rate* tokens per second up to *burst*; a refused request takes none.
 
     Attributes:
-        headers: What an answer tells, from (tokens left, rate, burst, seconds since the epoch).
+        changes: (second, new rate).
+        rival_per_s: Requests per second of another client.
+        headers: The headers of an answer, from (server, whether it was accepted, second).
         unjust: The share of requests that are refused although there are tokens.
     """
 
@@ -62,14 +64,14 @@ class Server:
         self._changes = list(self.changes)
 
     def arrive(self, t: float) -> bool:
-        """Whether the request that arrives at *t* is let in."""
+        """Whether the request that arrives at *t* is accepted."""
         self._pass(t)
         unjust = self.unjust > 0 and self.rng.random() < self.unjust
-        let_in = self.tokens >= 1 - 1e-9 and not unjust
-        if let_in:
+        accepted = self.tokens >= 1 - 1e-9 and not unjust
+        if accepted:
             self.tokens -= 1
-        (self.accepted if let_in else self.refused).append(t)
-        return let_in
+        (self.accepted if accepted else self.refused).append(t)
+        return accepted
 
     def _pass(self, t: float) -> None:
         while self.rival_per_s and self.rival_next <= t:
@@ -93,18 +95,18 @@ class Server:
 
 
 class Pacer(Protocol):
-    """What the simulated client asks."""
+    """What a simulated client asks of its allowance."""
 
     def take(self, wanted: int) -> Sequence[Any]: ...
     def wait_s(self) -> float: ...
     def room(self, in_flight: int) -> int: ...
-    def answered(self, token: Any, *, accepted: bool, told: Mapping[str, str]) -> None: ...
+    def answered(self, token: Any, *, accepted: bool, headers: Mapping[str, str]) -> None: ...
 
 
 @dataclass
 class Network:
-    """*latency_s* is a round trip, half of it each way, each half longer by up to *jitter* of it; a request costs the
-    client *effort_s*, one after the other."""
+    """*latency_s* is a round trip; each way takes half of it, longer by a share of up to *jitter*. A client needs
+    *effort_s* to send a request."""
 
     latency_s: float = 0.05
     jitter: float = 0.3
@@ -116,7 +118,7 @@ class Result:
     """What the server saw.
 
     Attributes:
-        ratio: The time from the first request to the last answer over what the bucket allows at best.
+        ratio: The time from the first request to the last answer, divided by the shortest that the bucket allows.
     """
 
     seconds: float
@@ -142,7 +144,7 @@ def run(
     seed: int = 1,
     until: float = 1e9,
 ) -> Result:
-    """Let *pacers*, each a process of its own, deliver *work* requests together, at most *until* a second."""
+    """Let *pacers*, each of another process, deliver *work* requests together, at most until second *until*."""
     rng, order = random.Random(seed), itertools.count()
     events: list[tuple[float, int, str, int, Any]] = [(0.0, next(order), "wake", i, None) for i in range(len(pacers))]
     left, free_at, in_flight, done, begun = work, [0.0] * len(pacers), [0] * len(pacers), 0, server.at
@@ -159,18 +161,18 @@ def run(
         clock.s = max(clock.s, t)
         pacer = pacers[who]
         if kind == "arrive":
-            let_in = server.arrive(t)
-            told = server.headers(server, let_in, t)
-            heapq.heappush(events, (t + half(), next(order), "answer", who, (data, let_in, told)))
+            accepted = server.arrive(t)
+            headers = server.headers(server, accepted, t)
+            heapq.heappush(events, (t + half(), next(order), "answer", who, (data, accepted, headers)))
             continue
         if kind == "answer":
-            token, let_in, told = data
+            token, accepted, headers = data
             in_flight[who] -= 1
-            done += let_in
-            left += not let_in
-            pacer.answered(token, accepted=let_in, told=told)
+            done += accepted
+            left += not accepted
+            pacer.answered(token, accepted=accepted, headers=headers)
         elif t < wakes[who]:
-            continue  # an earlier alarm that a later one has replaced
+            continue  # replaced by a later alarm
         wanted = min(left, pacer.room(in_flight[who])) if t >= free_at[who] else 0
         taken = pacer.take(wanted) if wanted > 0 else []
         left -= len(taken)
@@ -183,7 +185,7 @@ def run(
         if left and pacer.room(in_flight[who]) > 0:
             wakes[who] = max(leaves, t + max(pacer.wait_s(), 0.0005))
             heapq.heappush(events, (wakes[who], next(order), "wake", who, None))
-    accepted, refused = len(server.accepted), len(server.refused)
+    let_in, refused = len(server.accepted), len(server.refused)
     seconds = clock.s - begun
-    best = max((accepted - burst) / rate, 1e-9)
-    return Result(seconds, seconds / best, refused, accepted + refused, server)
+    best = max((let_in - burst) / rate, 1e-9)
+    return Result(seconds, seconds / best, refused, let_in + refused, server)

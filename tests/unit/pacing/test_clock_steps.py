@@ -1,4 +1,4 @@
-"""A time of day that is set, by NTP or by a person, neither pauses nor refills a bucket."""
+"""Setting the time of day neither pauses nor refills a bucket."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
-from tests.allowances import known
+from tests.allowances import configured
 
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
@@ -17,17 +17,17 @@ from crossdock.state.tables.buckets import SET_BACK_S
 from crossdock.testing.manual_clock import ManualClock
 
 RATE_PER_S, BURST = 10.0, 100
-KNOWN = known(RATE_PER_S, BURST)
+ESTIMATE = configured(RATE_PER_S, BURST)
 DAY_S = 86_400.0
 STEPS_S = st.floats(60.0, 30 * DAY_S) | st.floats(-30 * DAY_S, -60.0)
 Turn = tuple[float, int, float]  # seconds that pass, tokens that are wanted, seconds by which the clock is set
 TURNS = st.lists(st.tuples(st.floats(0.0, 20.0), st.integers(0, 150), STEPS_S | st.just(0.0)), max_size=12)
 
 
-def taken(store: BucketStore, clock: ManualClock, stream_order: list[Turn], *, stepped: bool) -> list[int]:
-    """How many tokens each turn gave."""
+def taken(store: BucketStore, clock: ManualClock, turns: list[Turn], *, stepped: bool) -> list[int]:
+    """The number of tokens taken in each turn."""
     given_ = []
-    for seconds, wanted, step in stream_order:
+    for seconds, wanted, step in turns:
         clock.advance(seconds)
         if stepped:
             clock.step(step)
@@ -35,57 +35,55 @@ def taken(store: BucketStore, clock: ManualClock, stream_order: list[Turn], *, s
     return given_
 
 
-@given(stream_order=TURNS)
-def test_within_a_run_a_step_changes_nothing(stream_order: list[Turn]) -> None:
-    """A bucket in memory gives the same tokens at the same moments, wherever the clock is set in between."""
+@given(turns=TURNS)
+def test_within_a_run_a_step_changes_nothing(turns: list[Turn]) -> None:
+    """A bucket in memory gives the same tokens at the same moments, whatever the clock is set to."""
     results = []
     for stepped in (False, True):
         clock = ManualClock()
-        results.append(taken(MemoryStore(clock, BucketState.of(KNOWN)), clock, stream_order, stepped=stepped))
+        results.append(taken(MemoryStore(clock, BucketState.of(ESTIMATE)), clock, turns, stepped=stepped))
     assert results[0] == results[1]
 
 
 @settings(max_examples=20)
-@given(stream_order=TURNS)
-def test_a_bucket_in_a_file_does_not_look_at_the_time_of_day(
-    tmp_path_factory: pytest.TempPathFactory, stream_order: list[Turn]
+@given(turns=TURNS)
+def test_a_bucket_in_a_file_ignores_the_time_of_day(
+    tmp_path_factory: pytest.TempPathFactory, turns: list[Turn]
 ) -> None:
-    """Processes that share a bucket in SQLite get the same tokens, wherever the clock is set in between."""
+    """Processes that share a bucket in SQLite get the same tokens, whatever the clock is set to."""
     results = []
     for stepped in (False, True):
         clock = ManualClock()
         url = StateUrl.create("sqlite", database=str(tmp_path_factory.mktemp("shared") / "bucket.db"))
-        with closing(SharedBucket(url, clock, "b", lambda earlier: earlier or KNOWN)) as store:
-            results.append(taken(store, clock, stream_order, stepped=stepped))
+        with closing(SharedBucket(url, clock, "b", lambda earlier: earlier or ESTIMATE)) as store:
+            results.append(taken(store, clock, turns, stepped=stepped))
     assert results[0] == results[1]
 
 
 @given(step=STEPS_S, spent=st.integers(1, BURST), frozen_s=st.none() | st.floats(0.0, 900.0))
-def test_between_runs_nobody_waits_longer_than_the_bucket_needs(
-    step: float, spent: int, frozen_s: float | None
-) -> None:
-    """A run after a step waits at most as long as one without it, and one after a step back gets no token twice."""
+def test_a_step_between_runs_does_not_lengthen_the_wait(step: float, spent: int, frozen_s: float | None) -> None:
+    """A run after a step waits at most as long as one without it, and a step back yields no token twice."""
     waits, tokens = [], []
     for stepped in (False, True):
         clock = ManualClock()
-        store = MemoryStore(clock, BucketState.of(KNOWN))
+        store = MemoryStore(clock, BucketState.of(ESTIMATE))
         left = store.take(spent, 0).bucket_state
         if frozen_s is not None:
             now = clock.now().timestamp()
-            left = BucketState(left.bucket, left.known, left.spent, 1, now + frozen_s, now)
+            left = BucketState(left.bucket, left.estimate, left.spent, 1, now + frozen_s, now)
         if stepped:
             clock.step(step)
-        next_ = left.filled(clock.now().timestamp(), KNOWN)
+        next_ = left.carried_over(clock.now().timestamp(), ESTIMATE)
         waits.append(next_.wait_s(clock.now().timestamp(), 0))
         tokens.append(next_.bucket.tokens(clock.now().timestamp()))
     assert waits[1] <= waits[0] + 1e-3
     assert step > 0 or tokens[1] <= tokens[0]
 
 
-def test_the_state_keeps_as_of_when_a_bucket_is(state: State) -> None:
-    """What a run leaves of the bucket comes back with the instant at which it was left."""
+def test_the_state_keeps_when_a_bucket_was_changed(state: State) -> None:
+    """The bucket is read back with the instant of its last change."""
     clock = ManualClock()
-    left = MemoryStore(clock, BucketState.of(KNOWN)).take(30, 0).bucket_state
+    left = MemoryStore(clock, BucketState.of(ESTIMATE)).take(30, 0).bucket_state
     with state.begin() as tx:
         tx.buckets.put("platform", left)
     with state.look() as tx:
@@ -94,8 +92,8 @@ def test_the_state_keeps_as_of_when_a_bucket_is(state: State) -> None:
 
 
 @pytest.mark.parametrize("ahead_s", [60.0, 7_200.0, 30 * DAY_S])
-def test_a_database_whose_clock_is_set_back_blocks_nobody(state_url: StateUrl, ahead_s: float) -> None:
-    """A shared bucket that was spent by a clock that was ahead gives tokens again at its own pace."""
+def test_a_database_clock_that_is_set_back_blocks_nobody(state_url: StateUrl, ahead_s: float) -> None:
+    """A shared bucket that was used while the clock was ahead gives tokens at its normal rate."""
     clock = ManualClock()
     slow = LimitEstimate(1e-3, "set", BURST, "set")
     with closing(SharedBucket(state_url, clock, "b", lambda earlier: earlier or slow)) as store:
@@ -106,18 +104,18 @@ def test_a_database_whose_clock_is_set_back_blocks_nobody(state_url: StateUrl, a
         connection.execute(text(f"UPDATE buckets SET {moved}"), {"by": ahead_s})
     engine.dispose()
     with closing(SharedBucket(state_url, clock, "b", lambda earlier: earlier or slow)) as store:
-        grant = store.take(0, 0)
-        assert grant.bucket_state.wait_s(grant.now, 0) <= 3.0
-        assert grant.bucket_state.bucket.tokens(grant.now) == 10
-        assert grant.bucket_state.as_of <= grant.now + SET_BACK_S
+        taken_now = store.take(0, 0)
+        assert taken_now.bucket_state.wait_s(taken_now.now, 0) <= 3.0
+        assert taken_now.bucket_state.bucket.tokens(taken_now.now) == 10
+        assert taken_now.bucket_state.as_of <= taken_now.now + SET_BACK_S
 
 
-def test_a_bucket_of_an_earlier_version_is_made_anew(state_url: StateUrl) -> None:
+def test_a_bucket_of_an_earlier_version_is_recreated(state_url: StateUrl) -> None:
     """A shared bucket without the instant of its last change is replaced by a full one."""
     engine = create_engine(state_url)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE buckets (name VARCHAR(512) PRIMARY KEY, spent_until FLOAT)"))
         connection.execute(text("INSERT INTO buckets VALUES ('b', 1e12)"))
     engine.dispose()
-    with closing(SharedBucket(state_url, ManualClock(), "b", lambda earlier: earlier or KNOWN)) as store:
+    with closing(SharedBucket(state_url, ManualClock(), "b", lambda earlier: earlier or ESTIMATE)) as store:
         assert store.take(BURST, 0).count == BURST

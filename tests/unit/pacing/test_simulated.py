@@ -1,6 +1,6 @@
-"""The bet that a hidden bucket can be learned, and the allowance's table of promises, on simulated time.
+"""A hidden bucket can be learned, and other guarantees of the allowance, on simulated time.
 
-Each figure is the same in every run; the same table for real, against a server, is in `tests/benchmarks`.
+Each figure is the same in every run; the same cases against a real server are in `tests/benchmarks`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
-from tests.allowances import known
+from tests.allowances import configured
 from tests.unit.pacing.simulation import START, Network, Result, Server, Time, run
 
 from crossdock.pacing import rate_headers
@@ -21,7 +21,7 @@ from crossdock.sandbox import rate_limit_headers
 from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 
 RATE, BURST = 10_000 / 60, 2_000
-SET = known(RATE, BURST)
+CONFIGURED = configured(RATE, BURST)
 DOCUMENTED = LimitEstimate(RATE, "documented")
 NOTHING = LimitEstimate()
 LATENCIES = (0.001, 0.05, 0.2)
@@ -31,23 +31,23 @@ Headers = Callable[[Server, bool, float], Mapping[str, str]]
 
 
 class Client:
-    """An allowance as the simulation speaks to it."""
+    """An allowance behind the interface of the simulation."""
 
     def __init__(self, clock: Time, store: MemoryStore) -> None:
-        self._clock, self.allowance = clock, Allowance(clock, store, ceiling=100)
+        self.allowance = Allowance(clock, store, ceiling=100)
         self.take, self.wait_s, self.room = self.allowance.take, self.allowance.wait_s, self.allowance.room
 
-    def answered(self, token: Token, *, accepted: bool, told: Mapping[str, str]) -> None:
-        wait = told.get("retry-after")
-        read = rate_headers.read(told, self._clock.now().timestamp()) if told else None
-        self.allowance.answered(token, accepted=accepted, told=read, retry_after_s=float(wait) if wait else None)
+    def answered(self, token: Token, *, accepted: bool, headers: Mapping[str, str]) -> None:
+        wait = headers.get("retry-after")
+        read = rate_headers.read(headers) if headers else None
+        self.allowance.answered(token, accepted=accepted, headers=read, retry_after_s=float(wait) if wait else None)
 
 
-def telling(dialect: Dialect, lying: float = 0.0) -> Headers:
-    """What the sandbox tells in *dialect*; a share of it is *lying*, of a full bucket or of one empty for an hour."""
+def reporting(dialect: Dialect, lying: float = 0.0) -> Headers:
+    """The sandbox's headers in *dialect*; a share *lying* of them reports a full or an empty bucket."""
     rng = random.Random(3)
 
-    def told(server: Server, let_in: bool, t: float) -> Mapping[str, str]:
+    def headers(server: Server, accepted: bool, t: float) -> Mapping[str, str]:
         more = max(1, math.ceil((1 - server.tokens % 1) / server.rate))
         left, full = int(server.tokens + 1e-9), math.ceil((server.burst - server.tokens) / server.rate)
         quota = Quota(server.burst, left, more, full, START.timestamp() + t)
@@ -55,10 +55,10 @@ def telling(dialect: Dialect, lying: float = 0.0) -> Headers:
             plenty = rng.random() < 0.5
             quota = Quota(server.burst, server.burst if plenty else 0, 3600, 0 if plenty else 3600, quota.now)
         policy = rate_limit_headers.policy(dialect, server.burst, math.ceil(server.burst / server.rate))
-        advice = {} if let_in else {"retry-after": str(more)}
-        return {**policy, **rate_limit_headers.told(dialect, quota), **advice}
+        advice = {} if accepted else {"retry-after": str(more)}
+        return {**policy, **rate_limit_headers.remaining(dialect, quota), **advice}
 
-    return told
+    return headers
 
 
 def simulated(
@@ -71,29 +71,29 @@ def simulated(
     until: float = 1e9,
     seed: int = 1,
 ) -> tuple[Result, LimitEstimate]:
-    """Deliver *bursts* times what the bucket holds; what the server saw, and what is known then."""
+    """Deliver *bursts* times what the bucket holds; what the server saw, and the estimate at the end."""
     clock, server = Time(), server or Server(RATE, BURST)
     store = MemoryStore(clock, BucketState.of(before))
     pacers = [Client(clock, store) for _ in range(clients)]
     work = round(bursts * server.burst)
     result = run(pacers, clock, server, work=work, network=Network(latency_s), seed=seed, until=until)
-    return result, pacers[0].allowance.known
+    return result, pacers[0].allowance.estimate
 
 
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize("bursts", [3, 10])
-def test_a_known_bucket_is_spent_to_the_last_token(bursts: int, latency_s: float) -> None:
-    """Rate and burst set: within 2 % of what is possible at any latency, and not one 429."""
-    result, _ = simulated(SET, bursts=bursts, latency_s=latency_s)
+def test_a_configured_bucket_is_fully_used(bursts: int, latency_s: float) -> None:
+    """Rate and burst configured: within 2 % of the optimum at any latency, and no 429."""
+    result, _ = simulated(CONFIGURED, bursts=bursts, latency_s=latency_s)
     assert result.ratio <= 1.02
     assert result.refused == 0
 
 
 @pytest.mark.parametrize("latency_s", LATENCIES)
-def test_a_burst_goes_at_once(latency_s: float) -> None:
-    """As many requests as the bucket holds: no 429, and 0.9 of the speed of a client that does not pace."""
-    paced, _ = simulated(SET, bursts=1, latency_s=latency_s)
-    unpaced, _ = simulated(known(1e6, 10**6), bursts=1, latency_s=latency_s)
+def test_a_burst_is_sent_at_once(latency_s: float) -> None:
+    """As many requests as the bucket holds: no 429, and 0.9 of the speed of an unpaced client."""
+    paced, _ = simulated(CONFIGURED, bursts=1, latency_s=latency_s)
+    unpaced, _ = simulated(configured(1e6, 10**6), bursts=1, latency_s=latency_s)
     assert paced.refused == 0
     assert unpaced.seconds >= 0.9 * paced.seconds
 
@@ -101,8 +101,8 @@ def test_a_burst_goes_at_once(latency_s: float) -> None:
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize("bursts", [3, 10])
 @pytest.mark.parametrize("before", [NOTHING, DOCUMENTED], ids=["nothing", "rate"])
-def test_a_hidden_bucket_is_learned_by_working(before: LimitEstimate, bursts: int, latency_s: float) -> None:
-    """Nothing told: within 8 % and 2 % refused; the second run, which knows it, within 3 % and 0.2 %."""
+def test_a_hidden_bucket_is_learned(before: LimitEstimate, bursts: int, latency_s: float) -> None:
+    """Nothing reported: within 8 % and 2 % refused; the second run, with the estimate, within 3 % and 0.2 %."""
     first, learned = simulated(before, bursts=bursts, latency_s=latency_s)
     assert first.ratio <= 1.08
     assert first.refused_share() <= 0.02
@@ -115,7 +115,7 @@ def test_a_hidden_bucket_is_learned_by_working(before: LimitEstimate, bursts: in
 
 @pytest.mark.parametrize(("rate", "burst"), [(2.0, 40), (20.0, 100), (50.0, 2_000)])
 def test_buckets_of_other_sizes_are_learned_too(rate: float, burst: int) -> None:
-    """A shop's 40 tokens, two a second, and a large one that fills slowly: within 8 %, then within 3 %."""
+    """A shop's 40 tokens at two per second, and a large bucket that fills slowly: within 8 %, then within 3 %."""
     first, learned = simulated(NOTHING, bursts=10, latency_s=0.05, server=Server(rate, burst))
     second, _ = simulated(learned, bursts=10, latency_s=0.05, server=Server(rate, burst))
     assert first.ratio <= 1.08
@@ -124,7 +124,7 @@ def test_buckets_of_other_sizes_are_learned_too(rate: float, burst: int) -> None
 
 
 def in_the_last(result: Result, seconds: float) -> float:
-    """Requests let in a second."""
+    """Accepted requests per second."""
     end = result.server.accepted[-1]
     return result.rate_between(end - seconds, end)
 
@@ -132,8 +132,8 @@ def in_the_last(result: Result, seconds: float) -> float:
 @pytest.mark.parametrize("latency_s", [0.001, 0.2])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
-    """Whatever dialect tells of the bucket, nothing is refused, and the whole rate is used within a minute."""
-    server = Server(RATE, BURST, headers=telling(dialect))
+    """In any dialect nothing is refused, and the whole rate is used within a minute."""
+    server = Server(RATE, BURST, headers=reporting(dialect))
     result, learned = simulated(NOTHING, bursts=5, latency_s=latency_s, server=server)
     assert result.ratio <= 1.03
     assert result.refused == 0
@@ -144,9 +144,9 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
 @pytest.mark.parametrize("latency_s", [0.001, 0.2])
 @pytest.mark.parametrize("lying", [0.1, 1.0])
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_lies_make_neither_a_stall_nor_a_storm(dialect: Dialect, lying: float, latency_s: float) -> None:
-    """Headers that tell of plenty or of nothing at random are found out: the whole rate, and few refusals."""
-    server = Server(RATE, BURST, headers=telling(dialect, lying))
+def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, latency_s: float) -> None:
+    """Headers that report a full or an empty bucket at random are detected: the whole rate, and few refusals."""
+    server = Server(RATE, BURST, headers=reporting(dialect, lying))
     result, _ = simulated(NOTHING, bursts=6, latency_s=latency_s, server=server)
     assert result.ratio <= 1.08
     assert result.refused_share() <= 0.02
@@ -154,20 +154,20 @@ def test_lies_make_neither_a_stall_nor_a_storm(dialect: Dialect, lying: float, l
 
 
 @pytest.mark.parametrize("latency_s", LATENCIES)
-@pytest.mark.parametrize("told", [None, *DIALECTS])
-def test_a_rival_gets_its_half(told: Dialect | None, latency_s: float) -> None:
+@pytest.mark.parametrize("dialect", [None, *DIALECTS])
+def test_a_rival_gets_its_half(dialect: Dialect | None, latency_s: float) -> None:
     """Another client takes half of the rate: we take the other half, with headers and without."""
     server = Server(RATE, BURST, rival_per_s=RATE / 2)
-    if told:
-        server.headers = telling(told)
+    if dialect:
+        server.headers = reporting(dialect)
     result, _ = simulated(NOTHING, bursts=30, latency_s=latency_s, server=server, until=90)
     assert result.rate_between(60, 90) == pytest.approx(RATE / 2, rel=0.1)
     assert result.refused_share() <= 0.03
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1])
-def test_refusals_without_a_reason_slow_nothing_down(share: float) -> None:
-    """A platform that refuses a part at random, without a word, still gets nearly all that it would take."""
+def test_random_refusals_slow_nothing_down(share: float) -> None:
+    """A platform that refuses a share at random, without headers, is still used at nearly its rate."""
     result, _ = simulated(NOTHING, bursts=12, latency_s=0.05, server=Server(RATE, BURST, unjust=share), until=120)
     assert result.rate_between(60, 120) >= 0.75 * RATE
 
@@ -177,7 +177,7 @@ CHANGES = ((60.0, RATE / 2), (120.0, RATE))
 
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize("before", [NOTHING, DOCUMENTED], ids=["nothing", "rate"])
-def test_a_limit_that_changes_is_found(before: LimitEstimate, latency_s: float) -> None:
+def test_a_change_of_the_limit_is_detected(before: LimitEstimate, latency_s: float) -> None:
     """Without headers: halved within 10 s, doubled within 60 s, and at most 2 % refused in all."""
     server = Server(RATE, BURST, changes=CHANGES)
     result, _ = simulated(before, bursts=30, latency_s=latency_s, server=server, until=215)
@@ -189,9 +189,9 @@ def test_a_limit_that_changes_is_found(before: LimitEstimate, latency_s: float) 
 
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_limit_that_changes_is_followed_where_it_is_told(dialect: Dialect, latency_s: float) -> None:
+def test_a_reported_change_of_the_limit_is_followed(dialect: Dialect, latency_s: float) -> None:
     """With headers: both within 10 s."""
-    server = Server(RATE, BURST, changes=CHANGES, headers=telling(dialect))
+    server = Server(RATE, BURST, changes=CHANGES, headers=reporting(dialect))
     result, _ = simulated(DOCUMENTED, bursts=30, latency_s=latency_s, server=server, until=150)
     assert result.rate_between(70, 120) == pytest.approx(RATE / 2, rel=0.1)
     assert result.rate_between(130, 150) == pytest.approx(RATE, rel=0.1)
@@ -200,8 +200,8 @@ def test_a_limit_that_changes_is_followed_where_it_is_told(dialect: Dialect, lat
 
 @pytest.mark.parametrize("latency_s", LATENCIES)
 def test_processes_share(latency_s: float) -> None:
-    """Four clients on one bucket: within 5 %, and in no window more than it gives."""
-    result, _ = simulated(SET, bursts=5, latency_s=latency_s, clients=4)
+    """Four clients on one bucket: within 5 %, and in no window more requests than it allows."""
+    result, _ = simulated(CONFIGURED, bursts=5, latency_s=latency_s, clients=4)
     assert result.ratio <= 1.05
     assert result.refused == 0
     arrived = result.server.accepted

@@ -1,4 +1,4 @@
-"""The bucket is arithmetic: exact bursts, no token twice, and the right wait."""
+"""Exact bursts, no token twice, and exact waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crossdock.pacing.token_bucket import Bucket
     st.lists(st.tuples(st.integers(0, 5000), st.integers(1, 50)), max_size=60),
 )
 def test_no_window_ever_has_more_than_burst_and_rate(rate: int, burst: int, steps: list[tuple[int, int]]) -> None:
-    """Whatever is asked when, no window of time sees more than ``burst + rate * window`` tokens."""
+    """No window of time has more than ``burst + rate * window`` tokens."""
     bucket, now, taken = Bucket(rate, burst), 1000.0, []
     for pause_ms, wanted in steps:
         now += pause_ms / 1000
@@ -34,7 +34,7 @@ def test_no_window_ever_has_more_than_burst_and_rate(rate: int, burst: int, step
 
 @given(st.integers(1, 1000), st.integers(1, 100), st.integers(0, 300))
 def test_the_wait_is_exactly_long_enough(rate: int, burst: int, spent: int) -> None:
-    """After the wait there is a token, and just before it there is none."""
+    """A token is available after the wait, and none just before."""
     bucket = Bucket(rate, burst).take(0.0, spent) if spent else Bucket(rate, burst)
     wait = bucket.wait_s(0.0)
     assert bucket.tokens(wait + 1e-6) >= 1
@@ -53,20 +53,20 @@ def test_the_wait_is_exactly_long_enough(rate: int, burst: int, spent: int) -> N
     ],
 )
 def test_tokens_over_time(taken: int, after_s: float, tokens: int) -> None:
-    """Ten tokens, ten a second."""
+    """Ten tokens, ten per second."""
     bucket = Bucket(10, 10)
     bucket = bucket.take(100.0, taken) if taken else bucket
     assert bucket.tokens(100.0 + after_s) == tokens
 
 
 @pytest.mark.parametrize(("rate", "burst"), [(0, 1), (-1, 1), (math.inf, 1), (math.nan, 1), (1, 0)])
-def test_a_bucket_that_makes_no_sense_is_refused(rate: float, burst: int) -> None:
-    """Zero, negative and endless rates and bursts below one are mistakes."""
-    with pytest.raises(ValueError, match="lets|a second"):
+def test_an_invalid_bucket_is_refused(rate: float, burst: int) -> None:
+    """The rate must be positive and finite, and the burst at least one."""
+    with pytest.raises(ValueError, match="not positive and finite|below one"):
         Bucket(rate, burst)
 
 
 def test_a_cost_beyond_the_burst_is_refused() -> None:
-    """No wait is long enough for more tokens than the bucket holds."""
-    with pytest.raises(ValueError, match="never fit"):
+    """No wait is long enough for more tokens than fit into the bucket."""
+    with pytest.raises(ValueError, match="exceed a burst"):
         Bucket(1, 5).wait_s(0.0, 6)

@@ -158,8 +158,8 @@ class Warehouse:
             tally,
             run_id=run_id,
             target=self._target,
-            gone=reading.gone,
-            failing=reading.failing(),
+            gone=reading.removals,
+            failing=reading.failure_count(),
         )
         chunks: Iterator[PlannedChunk] | None = planner.decide(reading.records())
         while chunks is not None:
@@ -175,7 +175,7 @@ class Warehouse:
         planner.finish()
         reading.finish()
         assert tally.balanced, tally
-        return True, reading.gone.withheld.number if reading.gone.withheld else 0
+        return True, reading.removals.withheld.number if reading.removals.withheld else 0
 
     def _deliver(self, operation: Operation, run_id: int, tally: Tally) -> None:
         key, payload = operation.identity.key_hash, operation.after

@@ -1,4 +1,4 @@
-"""What one harmless request tells: whether this machine's clock can be trusted."""
+"""The clock of this machine is compared with the platform's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 class Dated(HTTPServer):
-    """Answers with *date*, and counts the requests."""
+    """Answers with *date* and counts the requests."""
 
     date: str | None = format_datetime(NOON, usegmt=True)
     status = 200
@@ -76,35 +76,35 @@ def profile_of(base_url: str, **settings: Any) -> Profile:
         pytest.param(timedelta(minutes=6), "0:06:00 ahead", id="a little ahead"),
     ],
 )
-def test_whatever_is_answered_says_what_time_it_is(
+def test_any_answer_shows_the_time(
     platform: Dated, profile: Profile, status: int, ahead: timedelta, said: str | None
 ) -> None:
-    """A clock that differs by more than the limit is an error that says by how much, and in which direction."""
+    """A clock that differs by more than the limit is an error with the difference and its direction."""
     platform.status = status
     if said is None:
         assert check_clock(profile, ManualClock(NOON + ahead))
         return
-    with pytest.raises(ClockError, match=said) as told:
+    with pytest.raises(ClockError, match=said) as failed:
         check_clock(profile, ManualClock(NOON + ahead))
-    assert told.value.exit_code == 3
-    assert "set the clock" in str(told.value)
+    assert failed.value.exit_code == 3
+    assert "set the clock" in str(failed.value)
 
 
 @pytest.mark.parametrize("date", [None, "", "yesterday", "Sun, 99 Foo 2026 25:61:00 GMT"])
-def test_a_platform_that_does_not_say_is_not_compared(platform: Dated, profile: Profile, date: str | None) -> None:
-    """Without a date that can be read there is nothing to compare with, and a later look tries again."""
+def test_an_answer_without_a_date_is_not_compared(platform: Dated, profile: Profile, date: str | None) -> None:
+    """Without a readable date there is nothing to compare."""
     platform.date = date
     assert not check_clock(profile, ManualClock(NOON + timedelta(days=31)))
 
 
-def test_a_platform_that_is_away_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong with it, the run will say."""
+def test_an_unavailable_platform_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run itself will report the failure."""
     monkeypatch.setenv("KEY", "k")
     assert not check_clock(profile_of("http://127.0.0.1:9"), ManualClock(NOON))
 
 
 def test_the_comparison_can_be_switched_off(platform: Dated, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With ``max_clock_skew_s: null`` nobody is asked."""
+    """With ``max_clock_skew_s: null`` no request is made."""
     monkeypatch.setenv("KEY", "k")
     profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=None)
     assert check_clock(profile, ManualClock(NOON + timedelta(days=31)))
@@ -113,7 +113,7 @@ def test_the_comparison_can_be_switched_off(platform: Dated, monkeypatch: pytest
 
 @given(limit_s=st.floats(min_value=1.0, max_value=1e6), ahead_s=st.integers(-2_000_000, 2_000_000))
 def test_the_limit_is_the_setting(limit_s: float, ahead_s: int) -> None:
-    """Any difference up to the limit is taken, any beyond it is not; the header counts whole seconds."""
+    """Any difference up to the limit is accepted; the header has whole seconds."""
     with served(Dated()) as platform, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
         profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=limit_s)

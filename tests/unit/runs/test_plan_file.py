@@ -26,5 +26,5 @@ def test_a_number_that_takes_gigabytes_is_no_plan(tmp_path: Path, number: str) -
     path.write_bytes(
         exact_json.dumps(PLAN.model_dump(mode="json")).replace(b'"create":1', b'"create":' + number.encode())
     )
-    with pytest.raises(ConfigError, match="is no plan"):
+    with pytest.raises(ConfigError, match="is not a plan file"):
         PlanFile.load(path)

@@ -14,7 +14,7 @@ from crossdock.connector import Stream
 from crossdock.progress import Silent
 from crossdock.project.project import BoundStream
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
-from crossdock.runs.stream_order import GLANCE, PARENTS, StreamOrder
+from crossdock.runs.stream_order import PARENTS, POLL, StreamOrder
 from crossdock.sources.late_files import LateError
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
@@ -51,7 +51,7 @@ def stream_order(
             went.append((f"stopped before {one.name}", int(clock.monotonic())))
             return went
         if left > 0:
-            given_.put_off(one, LateError("late", where="here", pause=timedelta(seconds=poll_s)))
+            given_.postpone(one, LateError("late", where="here", pause=timedelta(seconds=poll_s)))
         else:
             went.append((one.name, int(clock.monotonic())))
     return went
@@ -92,7 +92,7 @@ def test_an_interrupted_pause_ends_at_once() -> None:
     """However long the pause, the stream that was waited for comes within a glance of the interrupt."""
     went = stream_order([LOTS], {"lots": 9_000}, poll_s=3_600, interrupted=lambda clock: clock.monotonic() >= 100)
     assert went == [("stopped before lots", 100)]
-    assert timedelta(seconds=1) > GLANCE
+    assert timedelta(seconds=1) > POLL
 
 
 @given(

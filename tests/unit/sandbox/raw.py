@@ -1,4 +1,4 @@
-"""Hand-written requests to a sandbox in this process, past every model of ours."""
+"""Raw requests to a sandbox in this process, without the models and clients of crossdock."""
 
 from __future__ import annotations
 
@@ -20,10 +20,22 @@ ACCOUNTS = "/api/v1/finance/ledger-accounts"
 LOTS = "/api/v1/inventory/lots"
 BINS = "/api/v1/warehouse/bins"
 BASE_URL = "http://127.0.0.1:8080"
+METHODS = ("get", "post", "patch", "delete")  # as keys of a path item in the OpenAPI document
+OPTIONAL_HEADERS = {
+    "retry-after",
+    "ratelimit",
+    "ratelimit-policy",
+    "ratelimit-limit",
+    "ratelimit-remaining",
+    "ratelimit-reset",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+}
 
 
 class ManualTime:
-    """Seconds since the epoch that pass only when told to."""
+    """Seconds since the epoch that pass only when a test says so."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -33,7 +45,7 @@ class ManualTime:
 
 
 class Raw:
-    """Speaks HTTP to *sandbox* as one credential; a header set to None is not sent."""
+    """Sends HTTP requests to *sandbox* with one credential; a header set to None is not sent."""
 
     def __init__(self, sandbox: Sandbox, *, key: str | None = None, peer: str = "127.0.0.1") -> None:
         self.sandbox = sandbox
@@ -80,7 +92,7 @@ class Raw:
         return listed
 
     def invoice(self, **changes: str) -> str:
-        """The JSON text of an invoice that fits, its members replaced by the given JSON texts."""
+        """The JSON text of a valid invoice, its members replaced by the given JSON texts."""
         if not hasattr(self, "_parents"):
             customer = self.make(CUSTOMERS, '{"externalId":"c","name":"n"}')
             product = self.make(PRODUCTS, '{"externalId":"p","sku":"s","name":"n"}')

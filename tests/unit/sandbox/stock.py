@@ -1,4 +1,4 @@
-"""Stock to move, in a sandbox in this process."""
+"""A lot of stock and three bins in a sandbox in this process."""
 
 from __future__ import annotations
 

@@ -3,74 +3,115 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.sandbox.raw import CUSTOMERS, ManualTime, Raw, assert_problem
-
-from crossdock.errors import ConfigError
-from crossdock.sandbox import Sandbox, SandboxSettings
-from crossdock.sandbox.access_control import TokenBucket
-
-
-@pytest.mark.parametrize(
-    ("tokens", "elapsed", "wait", "left"),
-    [
-        pytest.param(5, 0.0, 0.0, 4.0, id="a token is there"),
-        pytest.param(0, 0.0, 0.5, 0.0, id="empty: one token takes half a second"),
-        pytest.param(0, 0.25, 0.25, 0.5, id="half a token stays, nothing is taken"),
-        pytest.param(0, 0.5, 0.0, 0.0, id="exactly long enough"),
-        pytest.param(3, 1000.0, 0.0, 4.0, id="never more than the burst"),
-        pytest.param(0, -9.0, 0.5, 0.0, id="a clock that goes back gives nothing"),
-    ],
+from tests.unit.sandbox.raw import (
+    CUSTOMERS,
+    INVOICES,
+    LOTS,
+    ORDERS,
+    Raw,
+    assert_problem,
 )
-def test_bucket(tokens: float, elapsed: float, wait: float, left: float) -> None:
-    """Two tokens a second up to five; a refused request takes none."""
-    bucket = TokenBucket(rate=2.0, burst=5, tokens=tokens, filled_at=100.0)
-    assert bucket.take(100.0 + elapsed) == pytest.approx(wait)
-    assert bucket.tokens == pytest.approx(left)
+
+from crossdock.sandbox import Sandbox
+from crossdock.sandbox.access_control import SCOPES
+from crossdock.sandbox.resource_paths import COLLECTIONS
 
 
-@pytest.fixture
-def slow(tmp_path: Path, clock: ManualTime) -> Sandbox:
-    return Sandbox(tmp_path, SandboxSettings(rate_per_min=6, burst=3), clock)
+def test_an_unknown_credential_is_refused(raw: Raw, sandbox: Sandbox) -> None:
+    """No key, a wrong scheme, an unknown or changed key is 401; another tenant's key or another slug is 403."""
+    body = '{"externalId":"c","name":"n"}'
+    wrong = [
+        None,
+        "",
+        "Bearer",
+        "Bearer x",
+        f"Basic {raw.key}",
+        f"Bearer {raw.key}0",
+        "Bearer sbx_a_b",
+        f"Bearer {raw.key[:-1]}",
+    ]
+    for credential in wrong:
+        answer = raw("POST", CUSTOMERS, body, authorization=credential)
+        assert_problem(answer, 401)
+        assert answer.headers["www-authenticate"] == "Bearer"
+    for slug in ("other", "", None):
+        assert_problem(raw("POST", CUSTOMERS, body, x_tenant_slug=slug), 403)
+    foreign = Raw(sandbox, key=sandbox.new_key("other"))
+    assert_problem(foreign("POST", CUSTOMERS, body), 403)
+    assert raw.effects() == []
 
 
-def test_a_used_up_quota_is_told_in_every_dialect_of_the_draft(slow: Sandbox, clock: ManualTime) -> None:
-    """The burst passes, the next request is 429 with Retry-After, and after exactly that time one more passes."""
-    with slow:
-        raw = Raw(slow)
-        told = [raw("GET", CUSTOMERS).headers["ratelimit"] for _ in range(3)]
-        assert told == ['"default";r=2;t=10', '"default";r=1;t=10', '"default";r=0;t=10']
-        for _ in range(2):
-            refused = raw("POST", CUSTOMERS, '{"externalId":"c","name":"n"}')
-            problem = assert_problem(refused, 429)
-            assert problem["type"] == "https://iana.org/assignments/http-problem-types#quota-exceeded"
-            assert refused.headers["retry-after"] == "10"
-            assert refused.headers["ratelimit"] == '"default";r=0;t=10'
-            assert refused.headers["ratelimit-policy"] == '"default";q=3;w=30'
-        clock.now += 10
-        assert raw("GET", CUSTOMERS).status_code == 200
-        assert_problem(raw("GET", CUSTOMERS), 429)
-        assert raw.effects() == []
+def test_only_hashes_of_keys_are_stored(raw: Raw, tmp_path: Path) -> None:
+    """No file of the sandbox contains a key."""
+    raw.make(CUSTOMERS, '{"externalId":"c","name":"n"}')
+    assert all(raw.key.encode() not in path.read_bytes() for path in tmp_path.iterdir())
 
 
-def test_each_credential_has_its_own_bucket(slow: Sandbox) -> None:
-    """One key's burst does not touch another's, and the sandbox's own doors cost nothing."""
-    with slow:
-        one, other = Raw(slow), Raw(slow)
-        assert [one("GET", CUSTOMERS).status_code for _ in range(4)] == [200, 200, 200, 429]
-        assert other("GET", CUSTOMERS).status_code == 200
-        assert [one("GET", "/_sandbox/health").status_code for _ in range(9)] == [200] * 9
+CUSTOMER = '{"externalId":"c","name":"n"}'
 
 
-def test_default_limits_are_the_documented_rate_and_the_assumed_burst(raw: Raw) -> None:
-    """10,000 a minute with a burst of 2,000, told on refusals too."""
-    response = raw("GET", "/api/v1/nothing")
-    assert response.headers["ratelimit-policy"] == '"default";q=2000;w=12'
-    assert response.headers["ratelimit"] == '"default";r=1999;t=1'
-    assert "ratelimit-policy" in raw("GET", CUSTOMERS, authorization=None).headers
+def test_scopes_limit_what_a_key_may_do(raw: Raw, sandbox: Sandbox) -> None:
+    """Writing includes reading, reading does not include writing, and a scope is for its resource alone."""
+    reader = Raw(sandbox, key=sandbox.new_key("sandbox", "customers:read"))
+    writer = Raw(sandbox, key=sandbox.new_key("sandbox", "customers:write", "orders:read"))
+    name = writer.make(CUSTOMERS, CUSTOMER)
+    assert [each("GET", f"{CUSTOMERS}/{name}").status_code for each in (reader, writer)] == [200, 200]
+    assert [each("GET", ORDERS).status_code for each in (reader, writer)] == [403, 200]
+    for method, path in (("POST", CUSTOMERS), ("PATCH", f"{CUSTOMERS}/{name}"), ("DELETE", f"{CUSTOMERS}/{name}")):
+        refused = reader(method, path, "{}")
+        assert_problem(refused, 403)
+        assert refused.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="customers:write"'
+    assert [each["operation"] for each in raw.effects()] == ["create"]
 
 
-@pytest.mark.parametrize("bad", [{"burst": 0}, {"rate_per_min": -1}, {"max_body_bytes": 0}, {"delay_s": -0.1}])
-def test_impossible_settings_are_refused(bad: dict[str, int]) -> None:
-    """A setting without sense is named in the error."""
-    with pytest.raises(ConfigError, match=next(iter(bad))):
-        SandboxSettings(**bad)  # type: ignore[arg-type]  # numbers only
+@pytest.mark.parametrize("path", COLLECTIONS)
+def test_each_resource_has_its_scopes(sandbox: Sandbox, path: str) -> None:
+    """Every collection has one scope to read and one to write; all other scopes are not sufficient."""
+    scope = assert_scope(Raw(sandbox, key=sandbox.new_key("sandbox", *_all_but(path))), "GET", path)
+    assert Raw(sandbox, key=sandbox.new_key("sandbox", scope))("GET", path).status_code == 200
+    assert_scope(Raw(sandbox, key=sandbox.new_key("sandbox", scope)), "POST", path)
+    for enough in ("*:read", "*:write", scope.replace("read", "write")):
+        assert Raw(sandbox, key=sandbox.new_key("sandbox", enough))("GET", path).status_code == 200
+
+
+def _all_but(path: str) -> list[str]:
+    own = path.rpartition("/")[2].removeprefix("ledger-")
+    return [each for each in SCOPES if not each.startswith((own, "*"))]
+
+
+def assert_scope(raw: Raw, method: str, path: str) -> str:
+    """The scope that a 403 names."""
+    refused = raw(method, path, "{}" if method == "POST" else None)
+    assert_problem(refused, 403)
+    return str(refused.headers["www-authenticate"].rpartition('scope="')[2].removesuffix('"'))
+
+
+def test_actions_need_the_scope_to_write(sandbox: Sandbox) -> None:
+    """Approving an invoice and moving stock change them; entries are read with their account."""
+    reader = Raw(sandbox, key=sandbox.new_key("sandbox", "*:read"))
+    assert assert_scope(reader, "POST", f"{INVOICES}/inv_0/approve") == "invoices:write"
+    assert assert_scope(reader, "POST", f"{LOTS}/lot_0/movements") == "lots:write"
+    other = Raw(sandbox, key=sandbox.new_key("sandbox", "invoices:write"))
+    assert assert_scope(other, "GET", "/api/v1/finance/ledger-accounts/acc_0/entries") == "accounts:read"
+
+
+def test_a_credential_of_another_tenant_learns_nothing(raw: Raw, sandbox: Sandbox) -> None:
+    """Every request for another tenant, whether its target exists or not, gets the same 403."""
+    name = raw.make(CUSTOMERS, CUSTOMER)
+    foreign = Raw(sandbox, key=sandbox.new_key("other"))
+    asked = [
+        ("GET", f"{CUSTOMERS}/{name}", None),
+        ("GET", f"{CUSTOMERS}/cus_0", None),
+        ("GET", f"{CUSTOMERS}?externalId=c", None),
+        ("PATCH", f"{CUSTOMERS}/{name}", '{"name":"m"}'),
+        ("DELETE", f"{CUSTOMERS}/{name}", None),
+        ("POST", CUSTOMERS, CUSTOMER),
+        ("POST", CUSTOMERS, "not even JSON"),
+        ("GET", "/api/v1/nothing", None),
+    ]
+    answers = [foreign(*each) for each in asked] + [foreign("GET", CUSTOMERS, x_tenant_slug="nobody")]
+    assert {each.status_code for each in answers} == {403}
+    assert len({each.content for each in answers}) == 1
+    headers = [{name: value for name, value in each.headers.items() if name != "x-request-id"} for each in answers]
+    assert all(each == headers[0] for each in headers)
+    assert len(raw.effects()) == 1

@@ -10,7 +10,7 @@ from crossdock.sandbox import database
 
 
 class Writes:
-    """A writer over a table of one column, and what can be read from outside."""
+    """A writer to a table of one column, and a second connection that reads it."""
 
     def __init__(self, path: Path) -> None:
         self.connection = database.connect(path)
@@ -39,7 +39,7 @@ def writes(tmp_path: Path) -> Writes:
 
 
 def test_a_group_shares_a_commit_and_its_members_are_isolated(writes: Writes) -> None:
-    """What a failing write has done is undone, its neighbours are kept, and results come only after the commit."""
+    """A failing write is undone, the others are kept, and results come only after the commit."""
     statements: list[str] = []
     writes.connection.set_trace_callback(statements.append)
 
@@ -56,7 +56,7 @@ def test_a_group_shares_a_commit_and_its_members_are_isolated(writes: Writes) ->
 
 
 def test_a_commit_that_fails_fails_every_write_of_its_group(writes: Writes) -> None:
-    """While the storage refuses, writers are told and nothing is kept; afterwards writing goes on."""
+    """While the storage refuses, writers get an error and nothing is stored; later writes succeed."""
     writes.connection.execute("PRAGMA busy_timeout=0")
 
     async def two() -> list[int | BaseException]:

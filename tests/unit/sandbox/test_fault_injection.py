@@ -6,23 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import pytest
 from tests.unit.sandbox.raw import CUSTOMERS, INVOICES, PRODUCTS, Raw, assert_problem, exact
 
-from crossdock.cli import sandbox as command
 from crossdock.sandbox import Fault, FaultSet, Sandbox, SandboxSettings
-from crossdock.sandbox.app import Profile
-from crossdock.sandbox.fault_injection import FaultName
-from crossdock.sandbox.rate_limit_headers import Dialect
 
 FAULTS = "/_sandbox/faults"
 
 
 def switch(raw: Raw, *faults: dict[str, object], seed: int = 0) -> None:
-    """Put these faults in force, and no others."""
+    """Activate these faults and no others."""
     assert raw("POST", FAULTS, json.dumps({"faults": faults, "seed": seed})).status_code == 200
 
 
@@ -40,7 +36,7 @@ def create(raw: Raw, name: object, key: str | None = None) -> httpx.Response:
 
 @contextmanager
 def broken(raw: Raw) -> Iterator[None]:
-    """The connection ends; without a real one the sandbox raises, and sockets are for the integration tests."""
+    """The connection is broken: without a transport the sandbox raises. The integration tests use sockets."""
     with pytest.raises(ConnectionAbortedError):
         yield
     raw("DELETE", FAULTS)
@@ -48,7 +44,7 @@ def broken(raw: Raw) -> Iterator[None]:
 
 @pytest.mark.parametrize(("name", "effects"), [("reset_before", 0), ("lost_answer", 1), ("cut_body", 1)])
 def test_a_connection_breaks_before_or_after_the_effect(raw: Raw, name: str, effects: int) -> None:
-    """Nothing has happened before, everything after; then a resend under the same key is answered, with one effect."""
+    """Before it nothing has happened, after it everything; a resend with the same key leaves one effect."""
     always(raw, name)
     with broken(raw):
         create(raw, "c", "k")
@@ -58,7 +54,7 @@ def test_a_connection_breaks_before_or_after_the_effect(raw: Raw, name: str, eff
     assert len(raw.effects()) == 1
 
 
-def test_an_error_before_changes_nothing(raw: Raw) -> None:
+def test_error_before_changes_nothing(raw: Raw) -> None:
     """503 with Retry-After, no effect, and no token taken."""
     always(raw, "error_before")
     answer = create(raw, "c")
@@ -68,7 +64,7 @@ def test_an_error_before_changes_nothing(raw: Raw) -> None:
     assert raw.effects() == []
 
 
-def test_a_throttle_says_nothing(raw: Raw) -> None:
+def test_throttle_sends_no_headers(raw: Raw) -> None:
     """429 without a body, a rate header, Retry-After or any other header of the sandbox."""
     always(raw, "throttle")
     answer = create(raw, "c")
@@ -76,7 +72,7 @@ def test_a_throttle_says_nothing(raw: Raw) -> None:
     assert raw.effects() == []
 
 
-def test_a_token_expires(raw: Raw) -> None:
+def test_expire_token_is_401(raw: Raw) -> None:
     """401 with the challenge of RFC 6750, and no effect."""
     always(raw, "expire_token")
     answer = create(raw, "c")
@@ -85,8 +81,8 @@ def test_a_token_expires(raw: Raw) -> None:
     assert raw.effects() == []
 
 
-def test_an_error_after_the_commit_hides_an_effect(raw: Raw) -> None:
-    """500 although it happened; a resend under the same key commits nothing and so gets the real answer."""
+def test_error_after_commit_hides_an_effect(raw: Raw) -> None:
+    """500 although the effect happened; a resend with the same key commits nothing and gets the real response."""
     always(raw, "error_after_commit")
     assert_problem(create(raw, "c", "k"), 500)
     assert len(raw.effects()) == 1
@@ -97,8 +93,8 @@ def test_an_error_after_the_commit_hides_an_effect(raw: Raw) -> None:
     assert counts(raw) == [("error_after_commit", 1, 1)]
 
 
-def test_a_slow_answer_comes_after_its_effect(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the waiting begins the effect has happened; it takes as long as was said."""
+def test_slow_delays_the_response_and_not_the_effect(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The effect has happened before the delay, which has the configured length."""
     waited: list[tuple[float, int]] = []
 
     async def wait(seconds: float) -> None:
@@ -110,11 +106,11 @@ def test_a_slow_answer_comes_after_its_effect(raw: Raw, monkeypatch: pytest.Monk
     assert waited == [(0.25, 1)]
 
 
-def test_headers_lie(raw: Raw) -> None:
-    """They tell of a full bucket or of an empty one, as the seed has it, and never the truth."""
+def test_lying_headers_show_a_full_or_an_empty_bucket(raw: Raw) -> None:
+    """Depending on the seed the headers show a full or an empty bucket, and never the real one."""
     always(raw, "lying_headers")
-    told = [raw("GET", CUSTOMERS).headers["ratelimit"] for _ in range(20)]
-    assert set(told) == {'"default";r=2000;t=1', '"default";r=0;t=3600'}
+    seen = [raw("GET", CUSTOMERS).headers["ratelimit"] for _ in range(20)]
+    assert set(seen) == {'"default";r=2000;t=1', '"default";r=0;t=3600'}
     raw("DELETE", FAULTS)
     assert raw("GET", CUSTOMERS).headers["ratelimit"] == '"default";r=1979;t=1'
 
@@ -126,16 +122,16 @@ def pattern(folder: Path, seed: int) -> str:
         return "".join(str(raw("GET", CUSTOMERS).status_code)[0:3:2] for _ in range(40))
 
 
-def test_equal_seeds_strike_alike(tmp_path: Path) -> None:
-    """Faults of the settings strike the same requests in every sandbox with the same seed, others with another."""
+def test_equal_seeds_strike_the_same_requests(tmp_path: Path) -> None:
+    """Faults of the settings strike the same requests in sandboxes with the same seed, and others with another seed."""
     first = pattern(tmp_path / "a", 7)
     assert set(first[::2]) == {"2", "4", "5"}
     assert pattern(tmp_path / "b", 7) == first
     assert pattern(tmp_path / "c", 8) != first
 
 
-def test_the_share_is_exact(raw: Raw) -> None:
-    """A fault draws once for each request that it can strike: what it struck is computed here from the seed alone."""
+def test_a_fault_draws_once_for_each_request(raw: Raw) -> None:
+    """A fault draws once for each request that it applies to: the seed determines which it strikes."""
     switch(raw, {"name": "error_before", "probability": 0.1, "route": "GET"}, seed=3)
     answers = raw.together([raw.request("GET", CUSTOMERS) for _ in range(500)])
     draw = Random("3 error_before GET")
@@ -157,7 +153,7 @@ def test_the_share_is_exact(raw: Raw) -> None:
     ],
 )
 def test_a_route_restricts_a_fault(raw: Raw, route: str, struck: str) -> None:
-    """By method, by resource, by the beginning of a path, or by method and one of these."""
+    """By method, resource, beginning of a path, or method and one of these."""
     always(raw, "error_before", route=route)
     for method, path in (("POST", CUSTOMERS), ("GET", CUSTOMERS), ("POST", PRODUCTS)):
         status = raw(method, path, None if method == "GET" else "{}").status_code
@@ -166,8 +162,8 @@ def test_a_route_restricts_a_fault(raw: Raw, route: str, struck: str) -> None:
     assert counts(raw) == [("error_before", wanted, wanted)]
 
 
-def test_what_struck_is_told(raw: Raw) -> None:
-    """Of several faults only those are counted that struck, and the request log names them."""
+def test_struck_faults_are_counted_and_logged(raw: Raw) -> None:
+    """Of several faults only those that struck are counted as such, and the request log names them."""
     switch(
         raw,
         {"name": "reset_before", "probability": 1, "route": "GET"},
@@ -196,13 +192,13 @@ def test_what_struck_is_told(raw: Raw) -> None:
 
 
 def test_a_set_is_replaced_and_cleared(raw: Raw) -> None:
-    """POST puts another set in force, counted from nothing, DELETE none; GET shows it; the sandbox's doors are safe."""
+    """POST replaces the set and resets the counts, DELETE clears it, GET shows it; own endpoints get no faults."""
     assert raw("GET", FAULTS).json() == {"seed": 0, "faults": []}
     always(raw, "error_before")
     assert_problem(create(raw, "c"), 503)
     switch(raw, {"name": "slow", "probability": 0.5, "route": "invoice", "ms": 20}, seed=9)
-    told = {"name": "slow", "probability": 0.5, "route": "invoice", "ms": 20, "met": 0, "struck": 0}
-    assert raw("GET", FAULTS).json() == {"seed": 9, "faults": [told]}
+    fault = {"name": "slow", "probability": 0.5, "route": "invoice", "ms": 20, "met": 0, "struck": 0}
+    assert raw("GET", FAULTS).json() == {"seed": 9, "faults": [fault]}
     assert raw("DELETE", FAULTS).json() == {"seed": 0, "faults": []}
     assert create(raw, "c").status_code == 201
     refused = raw("PATCH", FAULTS, "{}")
@@ -223,8 +219,8 @@ def test_a_set_is_replaced_and_cleared(raw: Raw) -> None:
         ({"name": "slow", "probability": 1, "rate": 1}, "#/faults/0/rate"),
     ],
 )
-def test_an_impossible_set_is_refused(raw: Raw, fault: dict[str, Any], pointer: str) -> None:
-    """422 names what is wrong, and the set that was in force stays."""
+def test_an_invalid_set_is_refused(raw: Raw, fault: dict[str, Any], pointer: str) -> None:
+    """422 points at the invalid member, and the active set stays."""
     always(raw, "error_before")
     problem = assert_problem(raw("POST", FAULTS, json.dumps({"faults": [fault]})), 422)
     assert [each["pointer"] for each in problem["errors"]] == [pointer]
@@ -232,18 +228,11 @@ def test_an_impossible_set_is_refused(raw: Raw, fault: dict[str, Any], pointer: 
     assert [name for name, *_ in counts(raw)] == ["error_before"]
 
 
-def test_an_invoice_lost_twice_is_made_once(raw: Raw) -> None:
-    """A lost answer strikes resends too, and under one key it all stays one effect."""
+def test_an_invoice_lost_twice_is_created_once(raw: Raw) -> None:
+    """lost_answer strikes resends too, and with one key there is one effect."""
     body = raw.invoice()
     always(raw, "lost_answer", route="POST invoice")
     for _ in range(2):
         with pytest.raises(ConnectionAbortedError):
             raw("POST", INVOICES, body, idempotency_key="k")
     assert len(raw.effects("?resource=invoice")) == 1
-
-
-def test_the_command_knows_what_the_sandbox_knows() -> None:
-    """Its choices are the sandbox's own."""
-    assert get_args(FaultName) == command._FAULTS
-    assert get_args(Profile) == command._PROFILES
-    assert get_args(Dialect) == command._DIALECTS

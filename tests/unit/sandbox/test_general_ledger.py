@@ -12,7 +12,7 @@ from tests.unit.sandbox.raw import ACCOUNTS, CUSTOMERS, INVOICES, ManualTime, Ra
 
 
 class Books:
-    """The two accounts of the tenant, and what stands on them."""
+    """The two accounts of the tenant, and their entries."""
 
     def __init__(self, raw: Raw) -> None:
         self.raw = raw
@@ -35,7 +35,7 @@ class Books:
         return self.raw("POST", INVOICES, self.raw.invoice(autoPostLedger="true", **changes))
 
     def sums(self) -> dict[tuple[str, str], Decimal]:
-        """What is on each side in each currency, over both accounts."""
+        """The sum of each side in each currency, over both accounts."""
         sums: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for account in (self.receivable, self.revenue):
             for entry in self.entries(account):
@@ -48,8 +48,8 @@ def books(raw: Raw) -> Books:
     return Books(raw)
 
 
-def test_a_tenant_begins_with_its_two_accounts(raw: Raw) -> None:
-    """They are listed, page by page too, and no effect tells of them; a second key makes no more of them."""
+def test_a_tenant_has_two_accounts_from_the_beginning(raw: Raw) -> None:
+    """They are listed, with paging too, and have no effect; a second key creates no more of them."""
     raw.sandbox.new_key()
     listed = exact(raw("GET", ACCOUNTS))["data"]
     assert [{name: each[name] for name in ("externalId", "code", "name", "type")} for each in listed] == [
@@ -67,8 +67,8 @@ def test_a_tenant_begins_with_its_two_accounts(raw: Raw) -> None:
     assert {each["id"] for each in others}.isdisjoint(each["id"] for each in listed)
 
 
-def test_the_two_accounts_stay_as_they_are(raw: Raw, books: Books) -> None:
-    """They are neither changed nor deleted, and nothing else may have their externalId."""
+def test_the_two_accounts_cannot_change(raw: Raw, books: Books) -> None:
+    """They cannot be changed or deleted, and no other account may have their externalId."""
     for account in (books.receivable, books.revenue):
         path = f"{ACCOUNTS}/{account}"
         assert_problem(raw("PATCH", path, '{"name":"n"}'), 409)
@@ -81,12 +81,12 @@ def test_the_two_accounts_stay_as_they_are(raw: Raw, books: Books) -> None:
 
 
 def test_an_invoice_is_posted_as_it_is_created(raw: Raw, books: Books) -> None:
-    """Receivable is debited and revenue credited with the exact total, each with its effect, by the one request."""
+    """One request debits receivable and credits revenue with the exact total, each with an effect."""
     raw.invoice()
     before = len(raw.effects())
     made = books.posted(quantity="3", price="123456789012345.6789")
     invoice = exact(made)
-    told = []
+    entries = []
     for account, side in ((books.receivable, "debit"), (books.revenue, "credit")):
         (entry,) = books.entries(account)
         assert entry.pop("id").startswith("ent_")
@@ -98,26 +98,26 @@ def test_an_invoice_is_posted_as_it_is_created(raw: Raw, books: Books) -> None:
             "currency": "EUR",
             "at": invoice["createdAt"],
         }
-        told += books.entries(account)
+        entries += books.entries(account)
     effects = raw.effects(f"?after={before}")
     assert [(each["operation"], each["resource"], each["id"], each["body"]) for each in effects] == [
         ("create", "invoice", invoice["id"], invoice),
-        ("post", "ledger_account", books.receivable, told[0]),
-        ("post", "ledger_account", books.revenue, told[1]),
+        ("post", "ledger_account", books.receivable, entries[0]),
+        ("post", "ledger_account", books.revenue, entries[1]),
     ]
     assert {each["requestId"] for each in effects} == {made.headers["x-request-id"]}
 
 
-def test_only_what_says_so_is_posted(raw: Raw, books: Books) -> None:
-    """Without autoPostLedger, or with false, nothing is posted, nor by an approval."""
+def test_without_the_flag_nothing_is_posted(raw: Raw, books: Books) -> None:
+    """Without autoPostLedger, or with false, neither the creation nor an approval posts anything."""
     for changes in ({}, {"autoPostLedger": "false"}, {"autoPostLedger": "null"}):
         path = raw("POST", INVOICES, raw.invoice(**changes)).headers["location"]
         raw("POST", f"{path}/approve")
     assert books.entries(books.receivable) == books.entries(books.revenue) == []
 
 
-def test_a_draft_is_posted_when_it_comes_to_say_so(raw: Raw, books: Books) -> None:
-    """The update that sets autoPostLedger posts the total as it then is."""
+def test_setting_the_flag_posts_a_draft(raw: Raw, books: Books) -> None:
+    """The update that sets autoPostLedger posts the current total."""
     path = raw("POST", INVOICES, raw.invoice(price="10")).headers["location"]
     changed = raw("PATCH", path, '{"autoPostLedger":true,"currency":"GBP"}')
     assert changed.status_code == 200
@@ -125,8 +125,8 @@ def test_a_draft_is_posted_when_it_comes_to_say_so(raw: Raw, books: Books) -> No
     assert [each["operation"] for each in raw.effects()][-3:] == ["update", "post", "post"]
 
 
-def test_a_posted_invoice_is_neither_changed_nor_deleted(raw: Raw, books: Books) -> None:
-    """Both are 409, also the attempt to take the flag away; it can still be approved, which posts nothing more."""
+def test_a_posted_invoice_cannot_be_changed_or_deleted(raw: Raw, books: Books) -> None:
+    """Both are 409, and so is removing the flag; it can still be approved, which posts nothing."""
     path = books.posted().headers["location"]
     before = len(raw.effects())
     assert_problem(raw("PATCH", path, '{"autoPostLedger":false}'), 409)
@@ -138,7 +138,7 @@ def test_a_posted_invoice_is_neither_changed_nor_deleted(raw: Raw, books: Books)
     assert len(books.entries(books.receivable)) == 1
 
 
-def test_a_credit_note_is_posted_the_other_way_round(books: Books) -> None:
+def test_a_credit_note_is_posted_with_the_sides_exchanged(books: Books) -> None:
     """No amount is negative: a negative total debits revenue and credits receivable."""
     books.posted(quantity="-2", price="12.5")
     assert [(each["side"], each["amount"]) for each in books.entries(books.receivable)] == [("credit", 25)]
@@ -146,8 +146,8 @@ def test_a_credit_note_is_posted_the_other_way_round(books: Books) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"customerId": '"cus_0"'}, {"price": "1.23456"}, {"currency": '"XQQ"'}])
-def test_what_is_refused_is_not_posted(raw: Raw, books: Books, changes: dict[str, str]) -> None:
-    """An invoice that does not fit leaves no entry."""
+def test_a_refused_invoice_is_not_posted(raw: Raw, books: Books, changes: dict[str, str]) -> None:
+    """An invalid invoice leaves no entry."""
     raw.invoice()  # makes the customer and the product
     before = len(raw.effects())
     assert_problem(books.posted(**changes), 422)
@@ -156,7 +156,7 @@ def test_what_is_refused_is_not_posted(raw: Raw, books: Books, changes: dict[str
 
 
 def test_a_posting_is_replayed_and_not_repeated(raw: Raw, books: Books) -> None:
-    """One key posts once, however often and however concurrently it is sent."""
+    """One key posts once, however often and concurrently it is sent."""
     body = raw.invoice(autoPostLedger="true")
     requests = [raw.request("POST", INVOICES, body, idempotency_key=f"k{n % 3}") for n in range(9)]
     assert {each.status_code for each in raw.together(requests)} == {201, 409}
@@ -166,8 +166,8 @@ def test_a_posting_is_replayed_and_not_repeated(raw: Raw, books: Books) -> None:
     assert len(books.entries(books.receivable)) == len(books.entries(books.revenue)) == 3
 
 
-def test_an_invoice_whose_posting_fails_is_not_there(raw: Raw, books: Books) -> None:
-    """Both happen in one transaction: when the entries cannot be stored, neither is the invoice, nor an effect."""
+def test_an_invoice_whose_posting_fails_is_not_stored(raw: Raw, books: Books) -> None:
+    """Both happen in one transaction: if the entries cannot be stored, the invoice is not, and there is no effect."""
     raw.invoice()
     before = len(raw.effects())
     raw.sandbox._writing.execute("ALTER TABLE entries RENAME TO elsewhere")
@@ -178,8 +178,8 @@ def test_an_invoice_whose_posting_fails_is_not_there(raw: Raw, books: Books) -> 
     assert len(exact(raw("GET", INVOICES))["data"]) == 1
 
 
-def test_a_directory_without_the_accounts_gets_them(raw: Raw) -> None:
-    """A posting makes them where an older sandbox had not."""
+def test_a_posting_creates_missing_accounts(raw: Raw) -> None:
+    """A data directory without the two accounts gets them with the first posting."""
     raw.sandbox._writing.execute("DELETE FROM stored")
     assert raw("POST", INVOICES, raw.invoice(autoPostLedger="true")).status_code == 201
     books = Books(raw)
@@ -187,7 +187,7 @@ def test_a_directory_without_the_accounts_gets_them(raw: Raw) -> None:
 
 
 def test_entries_are_read_in_pages(raw: Raw, books: Books, clock: ManualTime) -> None:
-    """Oldest first, each once, whatever the size of the page; another tenant's account is 404."""
+    """Oldest first, each once, for any page size; another tenant's account is 404."""
     for number in range(5):
         books.posted(price=str(number))
         clock.now -= 1
@@ -207,13 +207,15 @@ def test_entries_are_read_in_pages(raw: Raw, books: Books, clock: ManualTime) ->
     "query",
     ["limit=0", "limit=x", "cursor=%3F", "cursor=YWJj", "cursor=fDk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5", "updatedSince=x"],
 )
-def test_a_senseless_question_about_entries_is_refused(raw: Raw, books: Books, query: str) -> None:
-    """A parameter that cannot be read, or is not known, is 400 and never ignored; so for the account list."""
+def test_a_malformed_query_for_entries_is_refused(raw: Raw, books: Books, query: str) -> None:
+    """A malformed or unknown parameter is 400 and never ignored, for the account list too."""
     assert_problem(raw("GET", f"{ACCOUNTS}/{books.receivable}/entries?{query}"), 400)
     assert_problem(raw("GET", f"{ACCOUNTS}?{query}"), 400)
 
 
 numbers = st.decimals(-(10**6), 10**6, places=4)
+
+
 invoices = st.tuples(numbers, numbers, st.sampled_from(["EUR", "GBP", "USD"]), st.sampled_from(["true", "false"]))
 
 

@@ -8,6 +8,8 @@ from tests.unit.sandbox.raw import CUSTOMERS, INVOICES, ManualTime, Raw, assert_
 from crossdock.sandbox import Sandbox, SandboxSettings
 
 CLOCK = "/_sandbox/clock"
+
+
 START = "2027-01-15T08:00:00.000000Z"
 
 
@@ -15,8 +17,8 @@ def advance(raw: Raw, seconds: float) -> None:
     assert raw("POST", CLOCK, f'{{"advance_s": {seconds}}}').status_code == 200
 
 
-def test_time_moves_when_told(raw: Raw, clock: ManualTime) -> None:
-    """The clock tells its time and its shift; new resources and the witnesses follow it, and real time adds to it."""
+def test_the_clock_can_be_advanced(raw: Raw, clock: ManualTime) -> None:
+    """The clock shows its time and offset; new resources and both logs use it, and real time still passes."""
     assert raw("GET", CLOCK).json() == {"now": START, "offset_s": 0.0}
     advance(raw, 3600.5)
     clock.now += 1
@@ -28,7 +30,7 @@ def test_time_moves_when_told(raw: Raw, clock: ManualTime) -> None:
 
 
 def test_a_bucket_refills(tmp_path: Path, clock: ManualTime) -> None:
-    """After as much time as was asked for there is one token more, a moment earlier none."""
+    """After the time in Retry-After there is one more token, a moment earlier none."""
     with Sandbox(tmp_path, SandboxSettings(rate_per_min=6, burst=1), clock) as sandbox:
         raw = Raw(sandbox)
         assert raw("GET", CUSTOMERS).status_code == 200
@@ -40,7 +42,7 @@ def test_a_bucket_refills(tmp_path: Path, clock: ManualTime) -> None:
 
 
 def test_an_idempotency_key_expires(raw: Raw) -> None:
-    """A day later the same key stands for a new request."""
+    """A day later the same key is a new request."""
     body = raw.invoice()
     first = raw("POST", INVOICES, body, idempotency_key="k")
     advance(raw, 24 * 3600)
@@ -49,8 +51,8 @@ def test_an_idempotency_key_expires(raw: Raw) -> None:
     assert raw("POST", INVOICES, body, idempotency_key="k").json()["id"] != first.json()["id"]
 
 
-def test_time_stays_moved_over_a_restart(tmp_path: Path, clock: ManualTime) -> None:
-    """It never goes back, so what is made after a restart is younger than what was made before."""
+def test_the_offset_survives_a_restart(tmp_path: Path, clock: ManualTime) -> None:
+    """The clock never goes back: resources created after a restart are newer than those before."""
     with Sandbox(tmp_path, clock=clock) as sandbox:
         advance(Raw(sandbox), 60)
         advance(Raw(sandbox), 60)
@@ -72,15 +74,15 @@ def test_time_stays_moved_over_a_restart(tmp_path: Path, clock: ManualTime) -> N
         ("", 400, None),
     ],
 )
-def test_time_moves_forward_only(raw: Raw, body: str, status: int, pointer: str | None) -> None:
-    """Going back, beyond the end of dates, or by no number of seconds is refused, and the time stays."""
+def test_an_invalid_advance_is_refused(raw: Raw, body: str, status: int, pointer: str | None) -> None:
+    """Negative, too large or malformed advances are refused, and the time stays."""
     problem = assert_problem(raw("POST", CLOCK, body), status)
     assert [each["pointer"] for each in problem.get("errors", [])] == ([pointer] if pointer else [])
     assert raw("GET", CLOCK).json() == {"now": START, "offset_s": 0.0}
 
 
-def test_the_clock_can_be_asked_and_moved_and_nothing_else(raw: Raw) -> None:
-    """405 tells which methods there are."""
+def test_the_clock_supports_get_and_post(raw: Raw) -> None:
+    """Another method is 405 with the Allow header."""
     refused = raw("DELETE", CLOCK)
     assert_problem(refused, 405)
     assert refused.headers["allow"] == "GET, POST"

@@ -1,4 +1,4 @@
-"""What the scheduler logs: one line an event, whatever it quotes."""
+"""What the scheduler logs: one entry per event, whatever it quotes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ UNSEEN = st.text(st.characters() | st.sampled_from("\n\r\0\x1b\x85\u2028\u202e")
 
 
 def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a night that failed because of *text* and a warning leave on stderr."""
-    with run_log.shown(form):
-        night = RunLog("nightly", date(2026, 1, 1))
-        night.ended(None, text)
-        night.warn(text)
+    """What a run that failed because of *text*, and a warning, write to stderr."""
+    with run_log.logging_to_stderr(form):
+        this_run = RunLog("nightly", date(2026, 1, 1))
+        this_run.ended(None, text)
+        this_run.warn(text)
     return capsys.readouterr().err
 
 
@@ -39,7 +39,7 @@ def test_no_sentence_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_no_object_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
-    """One object a line, whose message has escapes too for whoever prints it."""
+    """One object per line; its message is escaped for terminals as well."""
     ended, warned = map(json.loads, logged("json", FORGED, capsys).splitlines())
     assert ended["message"].startswith("nightly for 2026-01-01: failed after 0 s: a\\x1b[2J\\u202e\n")
     assert (ended["level"], warned["level"]) == ("error", "warning")
@@ -49,9 +49,9 @@ def test_no_object_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
 def test_any_text_stays_in_its_event(text: str) -> None:
     """Whatever is quoted, a log has as many events as were logged, in both forms."""
     record = logging.LogRecord(run_log.LOGGER.name, logging.INFO, "", 0, text, None, None)
-    sentences = run_log._Sentences().format(record).split("\n")
+    sentences = run_log._TextFormatter().format(record).split("\n")
     assert sentences[0].startswith("crossdock: ")
     assert all(line.startswith("  ") for line in sentences[1:])
     assert all(printable(line) == line for line in sentences)
-    (line,) = run_log._Objects().format(record).splitlines()
+    (line,) = run_log._JsonFormatter().format(record).splitlines()
     assert json.loads(line)["message"].count("\n") == text.count("\n")

@@ -1,4 +1,4 @@
-"""Windows in which nothing starts."""
+"""Windows in which no run starts."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_the_first_instant_at_which_something_may_start(
     assert free_from(schedule(at="00:00", blackouts=blackouts), asked) == free
 
 
-def test_nights_of_a_freeze_come_at_its_end_each_for_its_date() -> None:
-    """Three nights are held back, and none is lost or merged with another one."""
+def test_runs_held_back_by_a_freeze_are_due_at_its_end() -> None:
+    """Three runs are held back; none is lost or merged, and each keeps its business date."""
     plan = schedule(at="20:00", blackouts=[FREEZE])
     end = utc(2026, 12, 27, 11)
     held = [Due(end, date(2026, 12, day)) for day in (24, 25, 26)]
@@ -105,20 +105,20 @@ def test_nights_of_a_freeze_come_at_its_end_each_for_its_date() -> None:
 def test_what_a_window_holds_back_is_known_within_it(
     zone: str, windows: list[tuple[str, str]], at: str, asked: datetime, expected: Due
 ) -> None:
-    """Who asks for the first time in the midst of a window is told all that will be due at its end."""
+    """A query that starts inside a window finds everything that is due at its end."""
     plan = schedule(time_zone=zone, at=at, blackouts=[{"from": begin, "to": end} for begin, end in windows])
     assert free_from(plan, asked) == expected.instant
     assert next(due(plan, asked, expected.instant)) == expected
 
 
-def test_steps_of_one_date_that_meet_at_the_end_are_one_run() -> None:
-    """Whatever a window holds back of a date is made up for by one run."""
+def test_steps_of_one_date_are_merged_at_the_end() -> None:
+    """Of the runs of one date that a window holds back, one is left."""
     plan = schedule(every="15m", blackouts=[{"from": "08:00", "to": "18:00"}])
     found = list(due(plan, utc(2026, 6, 1, 5, 30), utc(2026, 6, 1, 16, 15)))
     assert [one.instant for one in found] == [utc(2026, 6, 1, 5, 45), utc(2026, 6, 1, 16), utc(2026, 6, 1, 16, 15)]
 
 
 def test_instants_hold_in_whatever_offset_they_are_written() -> None:
-    """The offset of a freeze need not be that of the schedule's zone."""
+    """A freeze may be written with any offset."""
     said: dict[str, Any] = {"from": "2026-12-24T03:00:00-08:00", "to": "2026-12-24T12:00Z"}
     assert free_from(schedule(at="00:00", blackouts=[said]), utc(2026, 12, 24, 11)) == utc(2026, 12, 24, 12)

@@ -1,4 +1,4 @@
-"""A schedule in a config file: what it says is understood, and what cannot be is refused with its place."""
+"""Schedules in a config file: what is valid, and what is refused with its position."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ GOOD = [
     'at: "23:59"\nbusiness_date: previous_day\nholidays: [2026-12-25, "2026-12-26"]\non_holiday: next_working_day',
     'at: "00:00"\nblackouts: [{from: "22:00", to: "06:00"}, {from: 2026-12-24T12:00:00Z, to: 2027-01-02T00:00:00Z}]',
     'at: "00:00"\nblackouts: [{from: "2026-12-24T12:00+01:00", to: "2026-12-24T12:00Z"}]\ncatch_up: none',
+    'cron: "30 2 * * 1-5"\nholidays: [2026-12-25]\non_holiday: next_working_day\ncatch_up: all',
+    "cron: '@daily'\nbusiness_date: previous_day",
 ]
 
 
@@ -31,7 +33,7 @@ class Job(ConfigModel):
 
 
 def load(tmp_path: Path, text: str) -> Schedule:
-    """The schedule that *text* says, in Berlin unless it names a zone itself."""
+    """The schedule that *text* describes, in Berlin unless it names a zone."""
     zone = "" if "time_zone" in text else "  time_zone: Europe/Berlin\n"
     path = tmp_path / "c.yaml"
     path.write_text(f"schedule:\n{zone}  " + text.replace("\n", "\n  "), encoding="utf-8")
@@ -42,37 +44,54 @@ def load(tmp_path: Path, text: str) -> Schedule:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        pytest.param('at: "25:00"', ":3:3: schedule.at", '\'25:00\' is no time from "00:00" to "23:59"', id="hour"),
-        pytest.param('at: "02:60"', ":3:3", "'02:60' is no time", id="minute"),
-        pytest.param('at: "24:00"', ":3:3", "'24:00' is no time", id="24:00"),
-        pytest.param('at: "2:30"', ":3:3", "'2:30' is no time", id="one digit"),
+        pytest.param('at: "25:00"', ":3:3: schedule.at", '\'25:00\' is not a time from "00:00" to "23:59"', id="hour"),
+        pytest.param('at: "02:60"', ":3:3", "'02:60' is not a time", id="minute"),
+        pytest.param('at: "24:00"', ":3:3", "'24:00' is not a time", id="24:00"),
+        pytest.param('at: "2:30"', ":3:3", "'2:30' is not a time", id="one digit"),
         pytest.param("at: 14:30", ":3:3", "in quotes, or YAML makes the number 870 of 14:30", id="no quotes"),
-        pytest.param('at: ["02:30", "x"]', ":3:3", "'x' is no time", id="one of several"),
+        pytest.param('at: ["02:30", "x"]', ":3:3", "'x' is not a time", id="one of several"),
         pytest.param("at: []", ":3:3: schedule.at", "name at least one", id="no time"),
-        pytest.param("days: mon", ":1:1: schedule", "needs either at or every", id="neither at nor every"),
-        pytest.param('at: "02:30"\nevery: 15m', ":1:1: schedule", "and not both", id="both at and every"),
-        pytest.param("every: 0", ":3:3: schedule.every", "'0' is no duration such as", id="every 0"),
-        pytest.param("every: 0m", ":3:3", "'0m' is no duration", id="every 0m"),
-        pytest.param("every: -5m", ":3:3", "'-5m' is no duration", id="backwards"),
+        pytest.param(
+            "days: mon", ":1:1: schedule", "needs exactly one of at, every and cron", id="neither at nor every"
+        ),
+        pytest.param(
+            'at: "02:30"\nevery: 15m',
+            ":1:1: schedule",
+            "needs exactly one of at, every and cron",
+            id="both at and every",
+        ),
+        pytest.param(
+            'at: "02:30"\ncron: "@daily"', ":1:1: schedule", "exactly one of at, every and cron", id="at and cron"
+        ),
+        pytest.param(
+            'cron: "30 25 * * *"', ":3:3: schedule.cron", "'25' is not a valid hour; expected 0 to 23", id="cron"
+        ),
+        pytest.param('cron: "0 30 2 * * *"', ":3:3: schedule.cron", "has 6 fields instead of", id="cron with seconds"),
+        pytest.param("cron: 5", ":3:3: schedule.cron", "text", id="cron number"),
+        pytest.param('cron: "@daily"\ndays: mon', ":1:1: schedule", "days does not apply to cron", id="cron and days"),
+        pytest.param('cron: "* * * * *"\ncatch_up: all', ":1:1", "10080 runs, more than 10000", id="a flood by cron"),
+        pytest.param("every: 0", ":3:3: schedule.every", "'0' is not a duration such as", id="every 0"),
+        pytest.param("every: 0m", ":3:3", "'0m' is not a duration", id="every 0m"),
+        pytest.param("every: -5m", ":3:3", "'-5m' is not a duration", id="backwards"),
         pytest.param("every: 15", ":3:3", "such as 90s, 15m, 6h or 2d", id="no unit"),
-        pytest.param("every: 1.5h", ":3:3", "'1.5h' is no duration", id="a fraction"),
+        pytest.param("every: 1.5h", ":3:3", "'1.5h' is not a duration", id="a fraction"),
         pytest.param("every: 25h", ":1:1", "at most 24h; for rarer runs use at and days", id="too seldom"),
-        pytest.param("every: ٣m", ":3:3", "is no duration", id="other digits"),
+        pytest.param("every: ٣m", ":3:3", "is not a duration", id="other digits"),
         pytest.param('at: "02:30"\ndays: monday', ":4:3: schedule.days", "did you mean mon?", id="long name"),
         pytest.param('at: "02:30"\ndays: last_workday', ":4:3", "did you mean last_working_day?", id="nearly"),
         pytest.param('at: "02:30"\ndays: [0]', ":4:3", "numbers from 1 to 31", id="day 0"),
-        pytest.param('at: "02:30"\ndays: [32]', ":4:3", "'32' is no day to run on", id="day 32"),
-        pytest.param('at: "02:30"\ndays: [yes]', ":4:3", "'True' is no day to run on", id="a truth"),
+        pytest.param('at: "02:30"\ndays: [32]', ":4:3", "'32' is not a day to run on", id="day 32"),
+        pytest.param('at: "02:30"\ndays: [yes]', ":4:3", "'True' is not a day to run on", id="a truth"),
         pytest.param('at: "02:30"\ndays: []', ":4:3", "name at least one", id="no day"),
         pytest.param(
             'at: "02:30"\nholidays: ["2026-02-30"]',
             ":4:3: schedule.holidays",
-            "'2026-02-30' is no date",
+            "'2026-02-30' is not a date",
             id="30 February",
         ),
         pytest.param('at: "02:30"\nholidays: [2026-02-30]', ":4:14", "looks like a date", id="30 February, no quotes"),
-        pytest.param('at: "02:30"\nholidays: [20261225]', ":4:3", "is no date such as 2026-12-25", id="a number"),
-        pytest.param('at: "02:30"\nholidays: [2026-12-25T00:00:00Z]', ":4:3", "is no date", id="an instant"),
+        pytest.param('at: "02:30"\nholidays: [20261225]', ":4:3", "is not a date such as 2026-12-25", id="a number"),
+        pytest.param('at: "02:30"\nholidays: [2026-12-25T00:00:00Z]', ":4:3", "is not a date", id="an instant"),
         pytest.param('at: "02:30"\nholidays: 2026-12-25', ":4:3", "must be a list", id="no list"),
         pytest.param(
             'at: "02:30"\non_holiday: move',
@@ -82,26 +101,26 @@ def load(tmp_path: Path, text: str) -> Schedule:
         ),
         pytest.param('at: "02:30"\nbusiness_date: today', ":4:3", "'same_day' or 'previous_day'", id="business date"),
         pytest.param('at: "02:30"\ncatch_up: yes', ":4:3", "'all', 'latest' or 'none'", id="catch-up"),
-        pytest.param('at: "02:30"\ncatch_up_within: 1w', ":4:3", "'1w' is no duration", id="weeks"),
+        pytest.param('at: "02:30"\ncatch_up_within: 1w', ":4:3", "'1w' is not a duration", id="weeks"),
         pytest.param('at: "02:30"\ncatch_up_within: 100000d', ":4:3", "1 to 99999 and a unit", id="older than all"),
         pytest.param("every: 1m\ncatch_up: all", ":1:1", "10080 runs, more than 10000", id="a flood"),
         pytest.param(
             'at: ["01:00", "02:00"]\ncatch_up: all\ncatch_up_within: 9999d',
             ":1:1",
             "19998 runs",
-            id="a flood of nights",
+            id="a flood of runs",
         ),
         pytest.param('at: "02:30"\ntimezone: UTC', ":4:3: schedule.timezone", "did you mean 'time_zone'?", id="key"),
         pytest.param('at: "02:30"\ntime_zone:', ":3:3: schedule.time_zone", "is empty", id="empty zone"),
         pytest.param(
             'at: "02:30"\ntime_zone: Europe/Berln', ":3:3", "did you mean Europe/Berlin or", id="misspelt zone"
         ),
-        pytest.param('at: "02:30"\ntime_zone: berlin', ":3:3", "'berlin' is no IANA time zone", id="a city"),
+        pytest.param('at: "02:30"\ntime_zone: berlin', ":3:3", "'berlin' is not an IANA time zone", id="a city"),
         pytest.param('at: "02:30"\ntime_zone: "+02:00"', ":3:3", "write it like Europe/Berlin", id="an offset"),
         pytest.param('at: "02:30"\ntime_zone: europe/berlin', ":3:3", "did you mean Europe/Berlin", id="small letters"),
-        pytest.param('at: "02:30"\ntime_zone: localtime', ":3:3", "no IANA time zone", id="the machine's zone"),
-        pytest.param('at: "02:30"\ntime_zone: right/Europe/Berlin', ":3:3", "no IANA time zone", id="leap seconds"),
-        pytest.param('at: "02:30"\ntime_zone: ../../etc/passwd', ":3:3", "no IANA time zone", id="a path"),
+        pytest.param('at: "02:30"\ntime_zone: localtime', ":3:3", "not an IANA time zone", id="the machine's zone"),
+        pytest.param('at: "02:30"\ntime_zone: right/Europe/Berlin', ":3:3", "not an IANA time zone", id="leap seconds"),
+        pytest.param('at: "02:30"\ntime_zone: ../../etc/passwd', ":3:3", "not an IANA time zone", id="a path"),
         pytest.param(
             'at: "02:30"\nblackouts: [{from: "08:00", to: "08:00"}]',
             ":4:15: schedule.blackouts.0",
@@ -111,7 +130,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
         pytest.param(
             'at: "02:30"\nblackouts: [{from: 08:00, to: 18:00}]',
             "schedule.blackouts.0.to",
-            "'1080' is no time",
+            "'1080' is neither a time",
             id="window without quotes",
         ),
         pytest.param(
@@ -127,7 +146,10 @@ def load(tmp_path: Path, text: str) -> Schedule:
             id="no offset",
         ),
         pytest.param(
-            'at: "02:30"\nblackouts: [{from: 2026-12-24, to: 2026-12-25}]', "blackouts.0.from", "no instant", id="dates"
+            'at: "02:30"\nblackouts: [{from: 2026-12-24, to: 2026-12-25}]',
+            "blackouts.0.from",
+            "nor an instant",
+            id="dates",
         ),
         pytest.param(
             'at: "02:30"\nblackouts: [{from: 2026-12-24T12:00:00Z, to: 2026-12-24T12:30:00+01:00}]',
@@ -153,7 +175,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
     ],
 )
 def test_what_cannot_be_is_refused_at_load(tmp_path: Path, text: str, place: str, message: str) -> None:
-    """The finding names the place and says what would be right."""
+    """The error names the position and what is expected."""
     with pytest.raises(ConfigError) as refused:
         load(tmp_path, text)
     assert place in str(refused.value)
@@ -179,7 +201,7 @@ def test_a_schedule_is_the_same_when_its_values_are_read_again(tmp_path: Path, t
 
 
 def test_the_json_schema_takes_what_the_model_takes() -> None:
-    """An editor that checks with the schema marks no good schedule, marks bad ones, and describes every key."""
+    """The schema accepts valid schedules, rejects invalid ones, and describes every key."""
     schema = Schedule.model_json_schema(schema_generator=DocumentedModel)
     for text in GOOD:
         said = {"time_zone": "Europe/Berlin", **yaml.load(text, yaml.BaseLoader)}
@@ -187,7 +209,15 @@ def test_the_json_schema_takes_what_the_model_takes() -> None:
             31 if day == "31" else day for day in said.get("days", ["mon"])
         ]  # BaseLoader leaves all as text
         jsonschema_rs.validate(schema, said)
-    bad: list[dict[str, Any]] = [{"at": "25:00"}, {"at": []}, {"every": "0m"}, {"every": 15}, {"days": 32}, {"x": 1}]
+    bad: list[dict[str, Any]] = [
+        {"at": "25:00"},
+        {"at": []},
+        {"every": "0m"},
+        {"every": 15},
+        {"days": 32},
+        {"x": 1},
+        {"cron": "1 2 3"},
+    ]
     for said in bad:
         assert not jsonschema_rs.is_valid(schema, {"time_zone": "UTC", **said})
     assert all(shown.get("description") for name, shown in schema["properties"].items() if name != "time_zone")

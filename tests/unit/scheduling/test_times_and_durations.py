@@ -1,4 +1,4 @@
-"""Times of day and durations: what is taken for one, and how one is told."""
+"""Times of day and durations: what is valid, and how they are shown."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_a_duration_is_as_long_as_it_says(number: int, unit: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "m", "0m", "05m", "100000s", "5w", "5 m", "5m\n", "-5m", "1.5h", "٣m", 5, None])
-def test_what_is_no_duration(value: Any) -> None:
-    """Neither other units and digits, nor what is no text."""
+def test_what_is_not_a_duration(value: Any) -> None:
+    """Other units, other digits, and values that are not text."""
     assert not is_duration(value, "smhd")
 
 
@@ -43,8 +43,8 @@ def test_a_span_in_words(seconds: float, words: str) -> None:
 
 @pytest.mark.parametrize("said", ["24:00", "6:00", 360])
 def test_the_time_by_which_a_job_is_done_is_a_time(said: Any) -> None:
-    """What is none is refused in the words that a schedule has for it."""
+    """The error is the same as for the times of a schedule."""
     schedule = {"time_zone": "UTC", "at": "02:30"}
     assert JobConfig.model_validate({"schedule": schedule, "done_by": "06:00"}).done_by == "06:00"
-    with pytest.raises(ValidationError, match=f"'{said}' is no time .*in quotes"):
+    with pytest.raises(ValidationError, match=f"'{said}' is not a time .*in quotes"):
         JobConfig.model_validate({"schedule": schedule, "done_by": said})

@@ -1,4 +1,4 @@
-"""A slow, plain reckoning of what is due: it walks through UTC step by step and reads the clocks on the wall."""
+"""An oracle for schedules: it walks through UTC step by step and reads the local time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def utc(*parts: int) -> datetime:
 
 
 def schedule(**said: Any) -> Schedule:
-    """A schedule, in Berlin unless told otherwise."""
+    """A schedule, in Berlin by default."""
     return Schedule.model_validate({"time_zone": "Europe/Berlin", **said})
 
 

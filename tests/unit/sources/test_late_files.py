@@ -102,8 +102,8 @@ class Memory:
 
     def accept(self, stream: str, version: str, files: Sequence[FileFacts]) -> None:
         for facts in files:
-            told = replace(facts, accepted_at=self.clock.now())
-            self.rows[stream, facts.content_hash] = "accepted", told
+            accepted = replace(facts, accepted_at=self.clock.now())
+            self.rows[stream, facts.content_hash] = "accepted", accepted
 
     def finish(self, stream: str, version: str) -> None:
         for key, facts in self.unfinished(stream).items():
@@ -112,14 +112,14 @@ class Memory:
 
 class Warnings(Silent):
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.texts: list[str] = []
 
     def warn(self, text: str) -> None:
-        self.told.append(text)
+        self.texts.append(text)
 
 
 class Bench:
-    """A source over a depot. Its clock stands at the night before `DUE` until somebody waits or moves it."""
+    """A source over a depot. Its clock starts a day before `DUE` and only moves when it is moved."""
 
     def __init__(self, folder: Path, **wait: Any) -> None:
         self.clock = ManualClock(DUE - timedelta(days=1))
@@ -135,9 +135,9 @@ class Bench:
         spool, work = self._folder / "spool", self._folder / "work"
         work.mkdir(exist_ok=True)
         self.notes = {}
-        place = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
+        run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
         return FileSource(
-            "out/LOT_*", DelimitedFormat(), self.depot.open, place,
+            "out/LOT_*", DelimitedFormat(), self.depot.open, run,
             settle_s=2, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
         )  # fmt: skip
 
@@ -173,7 +173,7 @@ class Bench:
                 return names
 
     def _pass(self, pause: timedelta) -> None:
-        assert self.depot.in_use == 0, "a session stays open while nobody looks"
+        assert self.depot.in_use == 0, "a session stays open between two attempts"
         assert self.spooled() == [], "something is kept of what was not taken in"
         end = self.clock.now() + pause
         for after in sorted(after for after in self.events if DUE + after <= end):
@@ -198,15 +198,15 @@ def test_a_file_that_is_there_is_read_at_once(bench: Bench) -> None:
     """Nobody waits for what has come in time."""
     bench.depot.put("LOT_1")
     assert bench.read(bench.patient()) == ["LOT_1"]
-    assert (bench.waited, bench.depot.opened, bench.warnings.told) == (timedelta(), 1, [])
+    assert (bench.waited, bench.depot.opened, bench.warnings.texts) == (timedelta(), 1, [])
 
 
 def test_a_late_file_is_read_when_it_is_there(bench: Bench) -> None:
-    """The first look after its arrival finds it; that the run waits is told once."""
+    """The first look after its arrival finds it; the run reports once that it waits."""
     bench.at(lambda: bench.depot.put("LOT_1"), minutes=25)
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert (bench.waited, bench.depot.opened) == (timedelta(minutes=30), 4)
-    assert bench.warnings.told == [f"out/LOT_*: no new file; waiting until {UNTIL}"]
+    assert bench.warnings.texts == [f"out/LOT_*: no new file; waiting until {UNTIL}"]
     assert bench.notes == {}
 
 
@@ -223,9 +223,9 @@ def test_without_a_file_it_goes_on(tmp_path: Path) -> None:
     bench = Bench(tmp_path, poll="7m", then="without")
     assert bench.read(bench.patient()) == []
     assert bench.waited == timedelta(hours=3)
-    note = f"no new file out/LOT_* until {UNTIL}; went on without it"
+    note = f"no new file out/LOT_* until {UNTIL}; continued without it"
     assert bench.notes == {"wms.lots": [note]}
-    assert bench.warnings.told[1:] == [f"wms.lots: {note}"]
+    assert bench.warnings.texts[1:] == [f"wms.lots: {note}"]
 
 
 def test_without_a_file_it_fails(bench: Bench) -> None:
@@ -242,7 +242,7 @@ def test_without_a_file_it_fails(bench: Bench) -> None:
 
 
 def test_a_run_that_comes_too_late_looks_once(bench: Bench) -> None:
-    """A night that is made up for after its deadline does not wait."""
+    """A run that is made up for after its deadline does not wait."""
     bench.later(hours=5)
     with pytest.raises(UnavailableError, match="no new file"):
         bench.read(bench.patient())
@@ -256,7 +256,7 @@ def test_nobody_waits_in_a_run_without_patience(bench: Bench) -> None:
     bench.later()
     assert bench.read(bench.source()) == []
     assert (bench.waited, bench.depot.opened) == (timedelta(), 1)
-    assert bench.warnings.told == ["no file matches out/LOT_*"]
+    assert bench.warnings.texts == ["no file matches out/LOT_*"]
 
 
 def test_a_growing_file_is_waited_for(bench: Bench) -> None:
@@ -282,7 +282,7 @@ def test_a_file_that_grows_at_the_deadline_is_refused(tmp_path: Path, then: str)
     with pytest.raises(RefusedError, match="still being written"):
         bench.read(bench.patient())
     assert timedelta(hours=3) <= bench.waited < timedelta(hours=3, minutes=1)
-    assert bench.warnings.told == [f"out/LOT_1: is still being written; waiting until {UNTIL}"]
+    assert bench.warnings.texts == [f"out/LOT_1: is still being written; waiting until {UNTIL}"]
     assert (bench.depot.fetched, bench.spooled()) == ([], [])
 
 
@@ -328,12 +328,12 @@ def test_a_run_that_is_done_again_does_not_wait_again(bench: Bench) -> None:
 
 
 def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
-    """A server that does not answer for a while costs no night; at the deadline its failure stands."""
+    """A server that does not answer for a while does not end the run; at the deadline it is a failure."""
     bench.depot.failure = UnavailableError("cannot connect", where="depot", hint="call them")
     bench.at(lambda: setattr(bench.depot, "failure", None), hours=1)
     bench.at(lambda: bench.depot.put("LOT_1"), hours=2)
     assert bench.read(bench.patient()) == ["LOT_1"]
-    assert bench.warnings.told == [f"depot: cannot connect; waiting until {UNTIL}"]
+    assert bench.warnings.texts == [f"depot: cannot connect; waiting until {UNTIL}"]
     bench.later(hours=4)
     bench.depot.failure = UnavailableError("cannot connect")
     with pytest.raises(UnavailableError, match="cannot connect"):

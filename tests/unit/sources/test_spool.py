@@ -56,7 +56,7 @@ def store(tmp_path: Path) -> Noting:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> SourceContext:
+def run(tmp_path: Path) -> SourceContext:
     """That of a plan."""
     (tmp_path / "work").mkdir()
     clock = ManualClock(datetime(2030, 1, 1, tzinfo=UTC))
@@ -64,15 +64,15 @@ def place(tmp_path: Path) -> SourceContext:
 
 
 def source_of(
-    files: str, store: Noting, place: SourceContext, *stream_ids: StreamId, layout: DelimitedFormat | None = None
+    files: str, store: Noting, run: SourceContext, *stream_ids: StreamId, layout: DelimitedFormat | None = None
 ) -> FileSource:
     layout = layout or DelimitedFormat()
-    return FileSource(files, layout, lambda: store, place, settle_s=0, snapshot=False, stream_ids=stream_ids)
+    return FileSource(files, layout, lambda: store, run, settle_s=0, snapshot=False, stream_ids=stream_ids)
 
 
 @pytest.fixture
-def source(store: Noting, place: SourceContext) -> FileSource:
-    return source_of("LOT_*.csv", store, place, LOTS)
+def source(store: Noting, run: SourceContext) -> FileSource:
+    return source_of("LOT_*.csv", store, run, LOTS)
 
 
 def put(tmp_path: Path, **contents: bytes) -> None:
@@ -104,11 +104,11 @@ def test_the_same_content_twice_is_read_once(source: FileSource, tmp_path: Path)
     assert [batch.load()["SKU"].item() for batch in source.read(LOTS)] == ["P22", "P33"]
 
 
-def test_sources_that_are_read_in_turn_keep_apart(store: Noting, place: SourceContext, tmp_path: Path) -> None:
+def test_sources_that_are_read_in_turn_keep_apart(store: Noting, run: SourceContext, tmp_path: Path) -> None:
     """Each stream gets the rows of its own source, where two are shared by two streams each."""
     put(tmp_path, LOT_1=b"SKU\nP22\n", BIN_1=b"SKU\nB333\n")
     stream_ids = [StreamId("wms.one", "1"), StreamId("wms.other", "1")]
-    sources = [source_of(files, store, place, *stream_ids) for files in ("LOT_*.csv", "BIN_*.csv")]
+    sources = [source_of(files, store, run, *stream_ids) for files in ("LOT_*.csv", "BIN_*.csv")]
     read = [
         [batch.load()["SKU"].item() for batch in source.read(stream_id)]
         for stream_id in stream_ids
@@ -117,24 +117,24 @@ def test_sources_that_are_read_in_turn_keep_apart(store: Noting, place: SourceCo
     assert read == [["P22"], ["B333"]] * 2
 
 
-def test_sources_of_one_file_keep_apart(store: Noting, place: SourceContext, tmp_path: Path) -> None:
+def test_sources_of_one_file_keep_apart(store: Noting, run: SourceContext, tmp_path: Path) -> None:
     """Each reads it as its own layout says, also where two streams share what was read."""
     put(tmp_path, LOT_1=KNOWN, LOT_2=KNOWN)  # so that they are named by their content
     stream_ids = [StreamId("wms.one", "1"), StreamId("wms.other", "1")]
     layouts = [DelimitedFormat(header=False, names=(name,)) for name in "AB"]
-    place = replace(place, intake=NoIntake())
-    sources = [source_of("LOT_*.csv", store, place, *stream_ids, layout=layout) for layout in layouts]
+    run = replace(run, intake=NoIntake())
+    sources = [source_of("LOT_*.csv", store, run, *stream_ids, layout=layout) for layout in layouts]
     read = [
         {batch.load().columns[0] for batch in source.read(stream_id)} for stream_id in stream_ids for source in sources
     ]
     assert read == [{"A"}, {"B"}] * 2
 
 
-def test_copies_are_for_their_owner(store: Noting, place: SourceContext, tmp_path: Path) -> None:
+def test_copies_are_for_their_owner(store: Noting, run: SourceContext, tmp_path: Path) -> None:
     """Whatever the umask, the copies of a sync, and what several streams share of them, are for nobody else."""
     put(tmp_path, LOT_1=b"SKU\nP22\n")
     stream_ids = [StreamId("wms.one", "1"), StreamId("wms.other", "1")]
-    source = source_of("LOT_*.csv", store, replace(place, kept=place.spool, intake=NoIntake()), *stream_ids)
+    source = source_of("LOT_*.csv", store, replace(run, kept=run.spool, intake=NoIntake()), *stream_ids)
     before = os.umask(0)
     try:
         batches = source.read(stream_ids[0])
@@ -144,14 +144,14 @@ def test_copies_are_for_their_owner(store: Noting, place: SourceContext, tmp_pat
         os.umask(before)
     assert len(made) == 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o600}
-    assert stat.S_IMODE(place.spool.stat().st_mode) == 0o700
+    assert stat.S_IMODE(run.spool.stat().st_mode) == 0o700
 
 
-def test_a_file_that_cannot_be_fetched_leaves_nothing(store: Noting, place: SourceContext, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_fetched_leaves_nothing(store: Noting, run: SourceContext, tmp_path: Path) -> None:
     """However often a file is refused while it is fetched, no half of it stays."""
     put(tmp_path, LOT_1=b"SKU\nP22\n")
-    spool = Spool(replace(place, kept=place.spool))
-    place.spool.mkdir(mode=0o700)
+    spool = Spool(replace(run, kept=run.spool))
+    run.spool.mkdir(mode=0o700)
     (file,) = store.list("", "LOT_*")
     (tmp_path / "exports" / "LOT_1.csv").unlink()
     for _ in range(3):
@@ -164,6 +164,8 @@ def test_a_file_that_would_fill_the_disk_is_refused(source: FileSource, store: N
     """The size that its server tells of is enough; nothing of it is read."""
     with (tmp_path / "exports" / "LOT_1.csv").open("wb") as file:
         file.truncate(MAX_BYTES + 1)  # of holes
-    with pytest.raises(RefusedError, match=r"LOT_1.csv: has 20,000,000,001 bytes, at most 20,000,000,000 are taken"):
+    with pytest.raises(
+        RefusedError, match=r"LOT_1.csv: has 20,000,000,001 bytes, more than the limit of 20,000,000,000"
+    ):
         list(source.read(LOTS))
     assert store.fetched == []

@@ -55,7 +55,7 @@ def test_a_deadline_is_the_first_such_time(text: str, since: datetime, zone: Zon
     ],
 )
 def test_deadlines_in_berlin(text: str, since: str, deadline: str) -> None:
-    """The same day or the next, at once where it is that time already; as it should be in the nights of DST."""
+    """The same day or the next, at once where it is that time already; as it should be on the days of DST changes."""
     assert until(text, since, ZoneInfo("Europe/Berlin")) == deadline
 
 
@@ -88,17 +88,17 @@ def test_a_while_counts_from_when_the_run_was_due() -> None:
         ({}, "needs either until or for"),
         ({"until": "05:00", "for": "1h"}, "needs either until or for"),
         ({"until": 870}, "in quotes"),
-        ({"until": "24:00"}, "is no time"),
-        ({"until": "5:00"}, "is no time"),
-        ({"for": 45}, "is no duration"),
+        ({"until": "24:00"}, "is not a time"),
+        ({"until": "5:00"}, "is not a time"),
+        ({"for": 45}, "is not a duration"),
         ({"for": "25h"}, "up to 24h"),
-        ({"for": "0m"}, "is no duration"),
-        ({"for": "1h", "poll": "1d"}, "is no duration"),
+        ({"for": "0m"}, "is not a duration"),
+        ({"for": "1h", "poll": "1d"}, "is not a duration"),
         ({"for": "1h", "then": "hope"}, "'without' or 'fail'"),
         ({"for": "1h", "than": "fail"}, "did you mean 'then'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(said: dict[str, Any], why: str) -> None:
-    """Each mistake is told in the words of who writes the file."""
+    """Each mistake is reported in terms of the file."""
     with pytest.raises(ValidationError, match=why):
         Wait.model_validate(said)

@@ -44,7 +44,7 @@ def test_not_a_cent_and_not_a_second_drifts(
 ) -> None:
     """Decimals of 15 + 4 digits, instants of any zone and buckets come back equal."""
     run = start(state)
-    bucket_state = BucketState(Bucket(10, 100, spent_until), LimitEstimate(10, "learned", 101, "told", agreed=3))
+    bucket_state = BucketState(Bucket(10, 100, spent_until), LimitEstimate(10, "learned", 101, "reported", agreed=3))
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, payload={"n": digits})], run_id=run, at=AT)
         tx.buckets.put("b", bucket_state)

@@ -67,14 +67,14 @@ class SharedBucket:
     Args:
         clock: Of this machine.
         name: Of the bucket.
-        known: Returns the estimate of the limit, given the bucket's last one or None.
+        estimate: Returns the estimate of the limit, given the bucket's last one or None.
 
     Raises:
         StateError: If the database cannot be used, or is unavailable for `UNAVAILABLE_AT_MOST_S`.
     """
 
     def __init__(
-        self, url: StateUrl, clock: Clock, name: str, known: Callable[[LimitEstimate | None], LimitEstimate]
+        self, url: StateUrl, clock: Clock, name: str, estimate: Callable[[LimitEstimate | None], LimitEstimate]
     ) -> None:
         self._url, self._clock, self._name = url, clock, name
         self._engine = open_shared(url)
@@ -87,19 +87,19 @@ class SharedBucket:
                     buckets.drop(connection, checkfirst=True)  # an older version's; its level is lost
                     buckets.create(connection)
         with translated(url):
-            self._ensure(BucketState.of(known(None)))
+            self._ensure(BucketState.of(estimate(None)))
         with translated(url), self._engine.begin() as connection:
             self._seen = TakenTokens(0, *self._locked(connection))
         self._seen_at = clock.monotonic()
-        now_known = known(self._seen.bucket_state.known)
-        if now_known != self._seen.bucket_state.known:
-            self.change(lambda bucket_state, now: bucket_state.filled(now, now_known))
+        current = estimate(self._seen.bucket_state.estimate)
+        if current != self._seen.bucket_state.estimate:
+            self.change(lambda bucket_state, now: bucket_state.carried_over(now, current))
 
     def _ensure(self, bucket_state: BucketState) -> None:
         try:
             with self._engine.begin() as connection:
-                known = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
-                if known is None:
+                found = connection.execute(select(buckets.c.name).where(buckets.c.name == self._name)).scalar()
+                if found is None:
                     connection.execute(insert(buckets).values(name=self._name, **_row(bucket_state)))
         except IntegrityError:
             return  # another process was first
@@ -145,7 +145,7 @@ class SharedBucket:
         query = select(buckets).where(buckets.c.name == self._name).with_for_update()
         bucket_state = _bucket_state(connection.execute(query).mappings().one())
         now = connection.execute(select(self._instant(connection))).scalar_one()
-        return bucket_state.at(now, SET_BACK_S), now
+        return bucket_state.adjusted_to(now, SET_BACK_S), now
 
     def _instant(self, connection: Connection) -> ColumnElement[float]:
         """The time on the clock that the bucket's users share, in seconds."""
@@ -187,7 +187,7 @@ def _max(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[An
 
 
 def _row(bucket_state: BucketState) -> dict[str, Any]:
-    known = {name: value for name, value in asdict(bucket_state.known).items() if value != math.inf}
+    estimate = {name: value for name, value in asdict(bucket_state.estimate).items() if value != math.inf}
     bucket = bucket_state.bucket
     return {
         "rate_per_s": bucket.rate_per_s,
@@ -198,14 +198,14 @@ def _row(bucket_state: BucketState) -> dict[str, Any]:
         "spent": bucket_state.spent,
         "refused": bucket_state.refused,
         "granted": 0,
-        "known": json.dumps(known),
+        "known": json.dumps(estimate),
     }
 
 
 def _bucket_state(row: Mapping[Any, Any]) -> BucketState:
     bucket = Bucket(row["rate_per_s"], row["burst"], row["spent_until"])
-    known = LimitEstimate(**json.loads(row["known"]))
-    return BucketState(bucket, known, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
+    estimate = LimitEstimate(**json.loads(row["known"]))
+    return BucketState(bucket, estimate, row["spent"], row["refused"], row["frozen_until"], row["as_of"])
 
 
 def _is_current(connection: Connection) -> bool:

@@ -18,7 +18,7 @@ from crossdock.state import State
 def test_a_bucket_is_read_as_written(state: State, rate: float, burst: int, times: tuple[float, float, float]) -> None:
     """Rates and times keep every bit; the latest version of a name counts."""
     spent_until, frozen_until, as_of = times
-    known = LimitEstimate(rate, "learned", burst, "told", agreed=3)
+    known = LimitEstimate(rate, "learned", burst, "reported", agreed=3)
     written = BucketState(Bucket(rate, burst, spent_until), known, 7, 2, frozen_until, as_of)
     with state.begin() as tx:
         tx.buckets.put("b", BucketState.of(known))
@@ -29,7 +29,7 @@ def test_a_bucket_is_read_as_written(state: State, rate: float, burst: int, time
 
 def test_an_unused_bucket_is_full(state: State) -> None:
     """A bucket that was full for ever is stored as full since long ago: databases spell infinity differently."""
-    known = LimitEstimate(1.0, "learned", 5, "told")
+    known = LimitEstimate(1.0, "learned", 5, "reported")
     with state.begin() as tx:
         tx.buckets.put("b", BucketState(Bucket(1.0, 5, -math.inf), known))
         found = tx.buckets.get("b")

@@ -1,0 +1,101 @@
+"""Decisions about records that the platform has, or no longer has: conflicts and the results of look-ups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from crossdock.delivery import in_doubt_rules
+from crossdock.delivery.decisions import Decisions
+from crossdock.delivery.delivery_run import DeliveryRun
+from crossdock.delivery.operations import decided_again
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.retries import Retries
+from crossdock.delivery.senders import SendTask
+
+NAME_POINTER = "/externalId"
+
+
+class ExistingRecords:
+    """Decides whose record it is, and whether it is what we want."""
+
+    def __init__(self, run: DeliveryRun, retries: Retries) -> None:
+        self._run, self._retries, self._profile = run, retries, run.target.profile
+        self._rounds: Counter[tuple[str, int]] = Counter()  # new decisions, by stream and key hash
+
+    def expected(self, task: SendTask) -> bool:
+        """True if the platform may already have the record of a create although the state is sound."""
+        intent = task.intent
+        was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
+        return was_tried or self._run.state_restored or intent.identity.stream in self._run.adopting
+
+    def conflicts(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
+        """Decide about a refused create if another record may be the reason; False if it is not.
+
+        That record may come from our own first attempt, from a state that was lost, or be one to adopt.
+        """
+        is_conflict, expected = outcome.status == 409, self.expected(task)
+        about_name = is_conflict and outcome.pointer in {None, NAME_POINTER}
+        may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
+        if (about_name or may_be_ours) and self._profile.can_look_up(task.intent.resource):
+            task.retry_state.conflict = outcome
+            self._run.outbox.put(replace(task, purpose="look_up"))
+        elif is_conflict and task.retry_state.ambiguous:
+            self._retries.again(task, outcome, decisions)
+        elif is_conflict and not expected:
+            self.not_visible(task, outcome, decisions)
+        else:
+            return False
+        return True
+
+    def found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """A look-up found the record."""
+        assert outcome.held is not None
+        intent, ours = task.intent, task.retry_state.ambiguous
+        if task.retry_state.conflict is not None and not self.expected(task):
+            self._stop_forgetful(task, decisions)
+            return
+        unnamed = intent.platform_id is None
+        intent.platform_id = outcome.platform_id
+        if unnamed and ours and intent.identity.stream not in self._run.adopting:
+            decisions.settle("delivered", intent, outcome)
+            return
+        successor = decided_again(intent, self._run.target, outcome.held, outcome.etag)
+        if successor is None:
+            decisions.settle("delivered", intent, outcome, untouched=not ours)
+            return
+        place = intent.identity.stream, intent.identity.key_hash
+        self._rounds[place] += 1
+        if self._rounds[place] > self._profile.retry.attempts:
+            message = "others change this record repeatedly"
+            decisions.settle("rejected", intent, Outcome("rejected", message, 412, reason="conflict"))
+            return
+        intent.status = "replaced"
+        decisions.moved.append(intent)
+        decisions.successors.append(successor)
+
+    def absent(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """A look-up found nothing: what was in doubt was not carried out."""
+        intent, retry_state = task.intent, task.retry_state
+        if intent.operation == "delete":
+            decisions.settle("delivered", intent, outcome)
+        elif intent.operation == "update":
+            message = "the platform no longer has this record"
+            decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
+        elif retry_state.conflict is not None:
+            decisions.settle("rejected", intent, retry_state.conflict)
+        else:
+            retry_state.ambiguous = False
+            self._run.outbox.put(replace(task, purpose="send"))
+
+    def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
+        """The conflicting record cannot be looked up, so the *conflict* itself decides."""
+        if conflict.pointer == NAME_POINTER:
+            self._stop_forgetful(task, decisions)
+        else:
+            decisions.settle("rejected", task.intent, conflict)
+
+    def _stop_forgetful(self, task: SendTask, decisions: Decisions) -> None:
+        """Send nothing more: the state may also have forgotten records that are written once."""
+        self._run.stop_with(in_doubt_rules.forgotten(task.intent))
+        self._retries.leave_out(task, Outcome("unavailable", "already exists"), decisions)

@@ -1,0 +1,94 @@
+"""Writes one turn of the dispatcher into the state: one transaction for everything that the turn decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from crossdock.clock import Clock
+from crossdock.delivery import settlement
+from crossdock.delivery.decisions import Decisions
+from crossdock.delivery.operations import Operation, mint
+from crossdock.delivery.senders import SendTask
+from crossdock.pacing.allowance import Allowance
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.state import Intent, Scope, State, Transaction
+
+AFTER_RESTORE = 1_000  # counters that a backup does not know may have been used: their keys must not be used again
+LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
+LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
+
+
+class Chunk(Protocol):
+    """Some operations, and what else their records leave in the state."""
+
+    @property
+    def operations(self) -> Sequence[Operation]: ...
+
+    def write(self, tx: Transaction) -> None:
+        """Write the rest: dead letters, waiting records, fingerprints of suppressed records."""
+
+
+class TurnWriter:
+    """The dispatcher's access to the state.
+
+    One commit settles what came back, stores what is new and marks what is sent next; requests are sent only after it.
+    So one disk flush serves many requests, and after a crash at most the requests in flight are in doubt.
+    """
+
+    def __init__(
+        self, state: State, target: PlatformTarget, allowance: Allowance, clock: Clock, run_id: int, *, restored: bool
+    ) -> None:
+        self._state, self._target, self._allowance, self._clock = state, target, allowance, clock
+        self._run_id, self._step = run_id, AFTER_RESTORE if restored else 1
+        self._leave_within_s = LEAVE_WITHIN_S
+
+    def mint(self, operations: Sequence[Operation]) -> list[Intent]:
+        """Intents for *operations*, each with the next counter of its record."""
+        if not operations:
+            return []
+        counters: dict[tuple[Scope, int], int] = {}
+
+        def count(tx: Transaction) -> None:
+            for scope in {operation.scope for operation in operations}:
+                hashes = [operation.identity.key_hash for operation in operations if operation.scope == scope]
+                for minted in (tx.bindings.counters(scope, hashes), tx.intents.counters(scope, hashes)):
+                    for key_hash, number in minted.items():
+                        counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
+
+        self._state.ask(count)
+        return [mint(o, self._target, self._step + counters.get((o.scope, o.identity.key_hash), 0)) for o in operations]
+
+    def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:
+        """Commit one turn; afterwards *leaving* may be sent, within `LEAVE_WITHIN_S` of the lease's confirmation."""
+        now = self._clock.now()
+        sending = [task.intent for task in leaving if task.purpose == "send"]
+        for intent in sending:
+            intent.leave(now)
+        new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
+
+        def write(tx: Transaction) -> None:
+            tx.intents.add(new, run_id=self._run_id, fence=self._state.fence, at=now)
+            settlement.write(tx, decisions.settled, run_id=self._run_id, at=now)
+            tx.intents.move(decisions.moved, at=now)
+            tx.intents.note(decisions.attempts)
+            if chunk:
+                chunk.write(tx)
+            tx.intents.mark_sending(known)  # the new ones were written as sending
+            if leaving:
+                tx.buckets.put(self._target.name, self._allowance.bucket_state)
+
+        if leaving:
+            self._state.mark_sending()
+        leave_by = self._clock.monotonic() + self._leave_within_s
+        self._state.apply(write)
+        for task in leaving:
+            task.may_leave = lambda: self._clock.monotonic() <= leave_by
+
+    def allow_more_time(self) -> None:
+        """A request was too late to be sent; if only the machine is slow, the next one has twice the time."""
+        self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
+
+    def move(self, intents: Sequence[Intent]) -> None:
+        now = self._clock.now()
+        self._state.apply(lambda tx: tx.intents.move(intents, at=now))

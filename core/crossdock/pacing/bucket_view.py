@@ -1,0 +1,61 @@
+"""A stored bucket as one of its users last saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from crossdock.clock import Clock
+from crossdock.pacing.bucket_store import BucketState, BucketStore, Change, TakenTokens
+from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+
+
+class BucketView:
+    """Accesses a store and remembers what it returned.
+
+    Args:
+        observe: Called after each access with the estimate, which other users of the bucket may have changed.
+
+    Attributes:
+        last: The latest result.
+    """
+
+    def __init__(self, clock: Clock, store: BucketStore, observe: Callable[[LimitEstimate], None]) -> None:
+        self._clock, self._store, self._observe = clock, store, observe
+        self.take(0, 0)
+
+    @property
+    def state(self) -> BucketState:
+        return self.last.bucket_state
+
+    @property
+    def now(self) -> float:
+        """The present on the store's clock."""
+        return self.last.now + self._clock.monotonic() - self._seen_at
+
+    def take(self, wanted: int, reserve: int) -> TakenTokens:
+        return self._remember(self._store.take(wanted, reserve))
+
+    def change(self, change: Change) -> None:
+        self._remember(self._store.change(change))
+
+    def set_level(self, level: float) -> None:
+        self.change(lambda state, now: replace(state, bucket=state.bucket.with_level(now, level)))
+
+    def resize(self, estimate: LimitEstimate, rate_per_s: float | None = None) -> None:
+        """Continue with another estimate, and at *rate_per_s* if given."""
+        size = estimate.bucket()
+
+        def change(state: BucketState, now: float) -> BucketState:
+            bucket = state.bucket
+            if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
+                bucket = replace(bucket, burst=size.burst)
+            resized = bucket.resized(now, rate_per_s or size.rate_per_s, size.burst)
+            return replace(state, bucket=resized, estimate=estimate)
+
+        self.change(change)
+
+    def _remember(self, taken: TakenTokens) -> TakenTokens:
+        self.last, self._seen_at = taken, self._clock.monotonic()
+        self._observe(taken.bucket_state.estimate)
+        return taken

@@ -1,0 +1,124 @@
+"""Learns the rate limit: from what the server reports, or else from refused requests."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.bucket_view import BucketView
+from crossdock.pacing.burst_estimator import BurstEstimator
+from crossdock.pacing.limit_estimate import UNSURE, LimitEstimate
+from crossdock.pacing.rate_estimator import SURE, RateEstimator, RateProbe
+from crossdock.pacing.rate_headers import MAX_WAIT_S, RateHeaders
+from crossdock.pacing.samples import AnsweredRequest, Sample
+
+MEASURING_S = 0.5  # an unknown bucket fills for this long, so that its rate can be measured
+FIRST_IN_FLIGHT, SEARCH_IN_FLIGHT = 8, 63  # with an unknown limit: once the bucket is empty all of them are refused
+SEARCH_PER_S = 400.0  # enough requests for this rate are in flight, or a slow network never empties the bucket
+
+
+class LimitLearner:
+    """Keeps the estimate of a shared bucket up to date.
+
+    Args:
+        now: On the monotonic clock, as are all instants here.
+
+    Attributes:
+        empty_at: When the bucket was last found empty; ``-inf`` before the first time.
+    """
+
+    def __init__(self, view: BucketView, rate: RateEstimator, now: float) -> None:
+        bucket = view.state.bucket
+        self._view, self._rate, self._probe = view, rate, RateProbe(now)
+        self._burst = BurstEstimator(full=bucket.level(view.last.now) >= bucket.burst)
+        self._guessing = False  # the rate is a guess, not yet an estimate
+        self.empty_at = -math.inf
+        self._spent_when_empty = view.state.spent
+
+    @property
+    def _searching(self) -> bool:
+        """Whether a refusal has disproved the rate; until then the estimate of an earlier run is used."""
+        return self._view.state.estimate.rate_from in UNSURE and self.empty_at > -math.inf
+
+    def max_in_flight(self, latency_s: float) -> int | None:
+        """Most requests in flight while the limit is being searched for; None otherwise."""
+        estimate = self._view.state.estimate
+        if estimate.burst is not None and (not self._searching or self._rate.agreed):
+            return None
+        spent = self._view.state.spent - self._spent_when_empty
+        most = max(SEARCH_IN_FLIGHT, round(SEARCH_PER_S * latency_s))
+        documented = 0.0 if estimate.rate_from in UNSURE else estimate.rate_per_s or 0.0
+        return max(min(FIRST_IN_FLIGHT + spent // 2, most + spent // 400), round(2 * documented * latency_s))
+
+    def probe(self, now: float) -> None:
+        """Send a little faster than a learned rate."""
+        estimate = self._view.state.estimate
+        learned = estimate.rate_from in UNSURE or (estimate.burst_from == "learned" and self._burst.under_way)
+        if estimate.rate_per_s is None or estimate.burst is None or not learned:
+            return
+        factor = self._probe.factor(now, self._rate.agreed if self._searching else SURE)
+        if factor is not None:
+            self._view.resize(estimate, min(estimate.most_per_s, estimate.rate_per_s * factor))
+
+    def add(self, sample: Sample) -> None:
+        self._burst.add(sample)
+
+    def add_level(self, sample: Sample, latency_s: float) -> None:
+        """The server reported a level, but no rate."""
+        if self._rate.add_level(sample, latency_s, self._view.state.bucket.burst):
+            assert self._rate.rate_per_s is not None
+            self._view.resize(self._view.state.estimate.with_rate(self._rate.rate_per_s, "learned"))
+
+    def adopt(self, headers: RateHeaders) -> None:
+        """Take over the rate and the burst that the server reports."""
+        estimate = self._view.state.estimate
+        if headers.burst is not None and int(headers.burst) != estimate.burst:
+            estimate = estimate.with_burst(int(headers.burst), "reported")
+        if headers.rate_per_s is not None and headers.rate_per_s != estimate.rate_per_s:
+            estimate = estimate.with_rate(headers.rate_per_s, "reported")
+        if estimate != self._view.state.estimate:
+            self._view.resize(estimate)
+
+    def restart_empty(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
+        """Continue with an empty bucket, and one in debt if refusals follow each other: *reserve* was too small."""
+        self.empty_at = request.answered_at
+        self._probe.refused(request.answered_at)
+        self._burst.add_empty(request.sample)
+        self._rate.add_empty(request.sample, request.latency_s)
+        pause_s = max(MEASURING_S, 4 * request.latency_s) if self._guess_rate() else 0.0
+        estimate = self._learned_estimate()
+        debt = reserve * (2 ** min(self._rate.too_soon, 8) - 1)
+        freeze_s = max(pause_s, min(MAX_WAIT_S, retry_after_s or 0.0))
+        self._spent_when_empty = self._view.state.spent
+
+        def change(state: BucketState, now: float) -> BucketState:
+            bucket = estimate.bucket().with_level(now + pause_s, -debt)
+            frozen_until = max(state.frozen_until, now + freeze_s)
+            return replace(
+                state, bucket=bucket, estimate=estimate, refused=state.refused + 1, frozen_until=frozen_until
+            )
+
+        self._view.change(change)
+
+    def _guess_rate(self) -> bool:
+        """Guess a quarter of the accepted rate if none is known. True if so."""
+        if self._rate.rate_per_s is not None:
+            self._guessing = self._guessing and self._view.state.estimate.rate_per_s == self._rate.rate_per_s
+            return False
+        self._guessing = True
+        self._rate.rate_per_s = self._burst.mean_per_s() / 4
+        return True
+
+    def _learned_estimate(self) -> LimitEstimate:
+        estimate, rate, agreed = self._view.state.estimate, self._rate.rate_per_s, self._rate.agreed
+        assert rate is not None
+        confirmed = estimate.rate_from == "learned" and agreed != estimate.agreed
+        if min(rate, estimate.most_per_s) != estimate.rate_per_s or confirmed:
+            estimate = estimate.with_rate(rate, "guessed" if self._guessing else "learned", agreed)
+        if self._guessing:  # accepted requests less those at their mean rate: the burst is at least that
+            return estimate.with_burst(self._burst.burst(self._burst.mean_per_s()) or 1, "guessed")
+        burst = self._burst.burst(rate)
+        if burst is not None and (estimate.burst_from in UNSURE or burst < (estimate.burst or 0)):
+            return estimate.with_burst(burst, "learned")
+        return estimate.with_burst(1, "learned") if estimate.burst is None else estimate

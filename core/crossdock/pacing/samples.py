@@ -1,0 +1,40 @@
+"""What a single answer shows of the server's bucket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LOWEST_PER_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The bucket held *level* tokens at *at*, on the monotonic clock, after *accepted* requests in total."""
+
+    at: float
+    accepted: int
+    level: float = 0.0
+
+    def rate_since(self, earlier: Sample) -> float:
+        """Tokens per second that were added in between, provided that the bucket was never full."""
+        gained = self.accepted - earlier.accepted + self.level - earlier.level
+        return max(gained / (self.at - earlier.at), LOWEST_PER_S)
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequest:
+    """A request that was answered; instants are on the monotonic clock.
+
+    Attributes:
+        number: The number of its token.
+        sent_at: When the token was taken.
+        answered_at: When the answer arrived.
+        latency_s: The shortest latency of recent requests.
+        sample: The moment at which the request reached the bucket, taken as half-way.
+    """
+
+    number: int
+    sent_at: float
+    answered_at: float
+    latency_s: float
+    sample: Sample

@@ -1,0 +1,169 @@
+"""Requests access tokens by OAuth 2.0 client credentials (RFC 6749 section 4.4).
+
+Neither the token nor the client's secret appears in an error.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+from crossdock import exact_json
+from crossdock.clock import Clock
+from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
+from crossdock.platform.profile import ClientCredentials, Profile
+from crossdock.transport.http_answers import Answer
+
+ATTEMPTS = 3
+DEFAULT_LIFE_S = 300.0  # of a token without expires_in
+MAX_LIFE_S = 86_400.0
+MAX_ANSWER_BYTES = 64 * 1024
+_ERROR_CODES = frozenset({
+    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+    "invalid_scope",  # RFC 6749 section 5.2
+    "invalid_target",  # RFC 8707
+})  # fmt: skip
+_SCOPES = re.compile(r"[ !#-\[\]-~]{0,4096}")
+_SECONDS = re.compile(r"[0-9]{1,12}")
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedToken:
+    """An access token.
+
+    Attributes:
+        authorization: The header's value.
+        requested_at: On the monotonic clock.
+        life_s: Seconds from *requested_at*, at most a day.
+        scopes: As granted, or as requested if the server does not state them.
+        extra_scopes: Those that were granted but not requested.
+    """
+
+    authorization: str = field(repr=False)
+    requested_at: float
+    life_s: float
+    scopes: tuple[str, ...]
+    extra_scopes: tuple[str, ...]
+
+
+class TokenEndpoint:
+    """The token endpoint of one client."""
+
+    def __init__(self, profile: Profile, rule: ClientCredentials, clock: Clock) -> None:
+        self._profile, self._rule, self._clock = profile, rule, clock
+        self._url = rule.address(profile.base_url)
+        self._rng = random.Random()  # noqa: S311  jitter needs no secrecy
+        self._secret = ""
+
+    def prepare(self) -> None:
+        """Read the client's secret.
+
+        Raises:
+            ConfigError: If it cannot be read or used.
+        """
+        secret = self._rule.client_secret.reveal()
+        if not secret.isprintable():
+            raise ConfigError(
+                f"{self._rule.client_secret.reference} contains characters that no client secret can have"
+            )
+        self._secret = secret
+
+    def request(self) -> GrantedToken:
+        """Request a token, up to three times.
+
+        Raises:
+            UnauthorizedError: If the server refuses; asking again is pointless.
+            UnavailableError: If there is no token for another reason.
+        """
+        from crossdock.transport.http_client import HttpClient, trust  # noqa: PLC0415  most commands need no token
+
+        body, headers = self._form()
+        http, reason = self._profile.http, ""
+        tls = trust(http.ca_file)
+        client = HttpClient(self._url, headers=headers, max_response_bytes=MAX_ANSWER_BYTES, tls=tls, **http.timeouts())
+        with closing(client):
+            for attempt in range(ATTEMPTS):
+                if attempt:
+                    self._clock.sleep(self._pause_s(attempt))
+                requested_at = self._clock.monotonic()
+                try:
+                    return self._token(client.send("POST", "", body=body), requested_at)
+                except UnavailableError as error:
+                    reason = error.message
+        raise UnavailableError(f"no token obtained: {reason} ({ATTEMPTS} attempts)", where=self._url)
+
+    def _pause_s(self, attempt: int) -> float:
+        retry = self._profile.retry
+        return self._rng.uniform(0.0, min(retry.cap_s, retry.base_s * 2.0 ** (attempt - 1)))
+
+    def _form(self) -> tuple[bytes, dict[str, str]]:
+        rule, form = self._rule, {"grant_type": "client_credentials"}
+        headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+        if rule.scopes:
+            form["scope"] = " ".join(rule.scopes)
+        if rule.client_auth == "post":
+            form |= {"client_id": rule.client_id, "client_secret": self._secret}
+        else:
+            pair = f"{quote_plus(rule.client_id)}:{quote_plus(self._secret)}"  # RFC 6749 section 2.3.1
+            headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        return urlencode(form).encode(), headers
+
+    def _token(self, answer: Answer, requested_at: float) -> GrantedToken:
+        status, members = answer.status, _members(answer.body)
+        if status in {408, 429} or status >= 500:
+            raise UnavailableError(f"HTTP {status}")
+        if not 200 <= status < 300:
+            raise self._rejection(status, members.get("error"))
+        token, kind = members.get("access_token"), members.get("token_type", "Bearer")
+        if not (isinstance(token, str) and token and token.isascii() and token.isprintable() and " " not in token):
+            raise UnavailableError("the answer has no access_token that fits into a header")
+        if not (isinstance(kind, str) and kind.lower() == "bearer"):
+            raise UnavailableError("the token_type is not Bearer")
+        scopes, extra = self._scopes(members.get("scope"))
+        return GrantedToken(f"Bearer {token}", requested_at, _life_s(members.get("expires_in")), scopes, extra)
+
+    def _rejection(self, status: int, code: object) -> UnauthorizedError:
+        is_known = isinstance(code, str) and code in _ERROR_CODES  # any other text may quote a secret
+        reason = f"{code} (HTTP {status})" if is_known else f"HTTP {status}"
+        hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
+        return UnauthorizedError(f"rejected the token request: {reason}", where=self._url, hint=hint)
+
+    def _scopes(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Granted scopes, and those of them that were not requested."""
+        requested = self._rule.scopes
+        if scope is None:
+            return requested, ()
+        if not (isinstance(scope, str) and _SCOPES.fullmatch(scope)):
+            raise UnavailableError("the scopes of the answer are malformed")
+        granted = tuple(scope.split())
+        if missing := [name for name in requested if name not in granted]:
+            raise UnauthorizedError(
+                f"granted fewer scopes than requested; missing scopes: {' '.join(missing)}",
+                where=self._url,
+                hint="have them granted to the client, or remove them from platform.auth.scopes",
+            )
+        return granted, tuple(name for name in granted if requested and name not in requested)
+
+
+def _members(body: bytes) -> Mapping[str, Any]:
+    try:
+        document = exact_json.loads(body)
+    except ValueError:
+        return {}  # the error's text could quote the body
+    return document if isinstance(document, dict) else {}
+
+
+def _life_s(expires_in: object) -> float:
+    """Seconds that a token lives; an invalid value counts as missing, since a 401 replaces the token anyway."""
+    if isinstance(expires_in, str) and _SECONDS.fullmatch(expires_in):
+        expires_in = int(expires_in)
+    if isinstance(expires_in, bool) or not isinstance(expires_in, int | Decimal) or expires_in <= 0:
+        return DEFAULT_LIFE_S
+    return float(min(expires_in, Decimal(MAX_LIFE_S)))

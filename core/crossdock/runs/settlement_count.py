@@ -1,0 +1,55 @@
+"""Counts settled operations in the tallies of a run (law 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossdock.delivery.settlement import Settlement
+from crossdock.runs.run_report import Report
+from crossdock.state import Intent
+from crossdock.tally import Term
+
+
+class SettlementCount:
+    """Counts each operation once, in the tally of its stream.
+
+    Attributes:
+        resuming: What is settled now was left by an earlier run.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._opened: set[tuple[str, int]] = set()  # records whose first of two steps was settled
+        self.resuming = False
+
+    def carried_over(self, intents: Sequence[Intent]) -> None:
+        """Count what an earlier run left; the record of a first step waits, and is counted with the waiting ones."""
+        for intent in intents:
+            if intent.step != "open":
+                self._report.tally(intent.identity.stream).count("carried_over")
+
+    def count(self, item: Settlement) -> bool:
+        """Count a settled operation; False for the first of two steps, whose record continues to wait."""
+        intent, identity = item.intent, item.intent.identity
+        tally = self._report.tally(identity.stream)
+        place = identity.stream, identity.key_hash
+        if intent.step != "open":
+            first_time = intent.operation == "create" or place in self._opened
+            tally.count(_term(item, first_time=first_time))
+            return True
+        self._opened.add(place)
+        if intent.status == "rejected":  # the record no longer waits
+            tally.count("carried_over", self.resuming)
+            tally.count("rejected")
+        return False
+
+
+def _term(item: Settlement, *, first_time: bool) -> Term:
+    intent = item.intent
+    if intent.status != "delivered":
+        return "rejected" if intent.status == "rejected" else "carried_on"
+    if item.untouched:
+        return "suppressed"
+    if intent.operation == "delete":
+        return "deleted"
+    return "created" if first_time else "updated"

@@ -1,0 +1,125 @@
+"""Runs one stream: reads it, plans its records and delivers the operations."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.planning.planner import PlannedChunk, Planner
+from crossdock.planning.references import References
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.progress import Progress
+from crossdock.project.project import BoundStream
+from crossdock.runs.record_source import RecordSource
+from crossdock.runs.run_report import Report
+from crossdock.runs.timings import Timings
+from crossdock.sources.late_files import LateError
+from crossdock.state import State
+
+
+class StreamRunner:
+    """Runs the streams of one run, one at a time. Errors of a stream are in the report, under its name."""
+
+    def __init__(
+        self,
+        state: State,
+        target: PlatformTarget,
+        dispatcher: Dispatcher,
+        report: Report,
+        timings: Timings,
+        interrupt: threading.Event,
+    ) -> None:
+        self._state, self._target, self._dispatcher = state, target, dispatcher
+        self._report, self._timings, self._interrupt = report, timings, interrupt
+        self._references = References(target.name)
+
+    def run(self, bound: BoundStream, source: RecordSource) -> bool:
+        """Run one stream; False if the run must end.
+
+        Raises:
+            LateError: If its file is late; nothing of the stream is read or counted then.
+            StateError: If the state fails.
+        """
+        with self._state.look() as tx:
+            unsettled = tx.intents.unsettled(bound.scope)
+        try:
+            source.read(unsettled, self._advance)
+        except (StateError, LateError):
+            raise
+        except CrossdockError as error:
+            self._report.errors[bound.name] = error
+            source.abandon()
+            return True
+        return self._deliver_records(bound, source)
+
+    def deliver(self, work: Callable[[], None]) -> bool:
+        """Do *work* of the dispatcher; False if it ends the run.
+
+        Raises:
+            StateError: If the state fails.
+        """
+        try:
+            work()
+        except StateError:
+            raise
+        except CrossdockError as error:
+            self._report.errors[""] = error
+            return False
+        return True
+
+    def _deliver_records(self, bound: BoundStream, source: RecordSource) -> bool:
+        planner = Planner(
+            bound,
+            self._state,
+            self._references,
+            self._report.tally(bound.name),
+            run_id=self._report.run,
+            target=self._target,
+            gone=source.removals,
+            failing=source.failure_count(),
+        )
+        records = source.records()
+        self._timings.proceed(f"sending {bound.name}", source.expected)
+        chunks: Iterator[PlannedChunk] | None = planner.decide(records)
+        try:
+            while chunks is not None:
+                if not self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings))):
+                    planner.pass_over(records)  # they stay in files that are not finished
+                    return False
+                chunks = planner.next_round()
+            planner.pass_over(records)
+        finally:
+            planner.finish()
+        if planner.stopped is not None:
+            self._report.errors[bound.name] = planner.stopped
+        else:
+            self._finish(bound, source)
+        return True
+
+    def _finish(self, bound: BoundStream, source: RecordSource) -> None:
+        self._timings.proceed(f"remembering {bound.name}", None)
+        try:
+            source.finish()
+        except StateError:
+            raise
+        except CrossdockError as error:
+            self._report.errors[bound.name] = error
+        if source.removals.refusal is not None:
+            self._report.errors[bound.name] = source.removals.refusal
+
+    def _advance(self, rows: int) -> None:
+        if self._interrupt.is_set():
+            raise StoppedError(
+                "stopped while reading", hint="nothing of this source was imported; run again to continue"
+            )
+        self._timings.advance(rows)
+
+
+def _advancing(chunks: Iterator[PlannedChunk], progress: Progress) -> Iterator[PlannedChunk]:
+    """*chunks*, whose records without an operation are done once they are planned."""
+    for chunk in chunks:
+        progress.advance(chunk.size - len(chunk.operations))
+        yield chunk

@@ -1,0 +1,62 @@
+"""One request to the platform's API, and its body."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from starlette.requests import Request
+
+from crossdock.sandbox import json_codec
+from crossdock.sandbox.access_control import NOBODY, Caller
+from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.rfc3339 import instant_text
+
+
+@dataclass(slots=True)
+class Call:
+    """One request to the API, and what is found out about it while it is answered."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    now: float  # seconds since the epoch at which it arrived
+    rate_limit_headers: Mapping[str, str]
+    max_items: int  # in a list of its body
+    caller: Caller = NOBODY
+    key: str | None = None  # its idempotency key, once that is reserved
+    id: str = field(default_factory=partial(secrets.token_hex, 8))  # X-Request-Id, and the id in both logs
+    at: str = field(init=False)  # *now* as text
+
+    def __post_init__(self) -> None:
+        self.at = instant_text(self.now)
+
+    def json(self) -> Any:
+        """The parsed body; 400 for malformed JSON, 422 for too many items."""
+        try:
+            body = json_codec.read(self.body)
+        except ValueError as error:
+            raise ProblemError(400, f"The body is not acceptable JSON: {error}.") from None
+        items = body.get("items") if isinstance(body, dict) else None
+        if isinstance(items, list) and len(items) > self.max_items:
+            findings = [("#/items", f"must have at most {self.max_items} items")]
+            raise ProblemError(422, "The body has too many items.", findings=findings)
+        return body
+
+
+async def read_body(request: Request, max_bytes: int) -> bytes:
+    """The body. Of a longer one only the beginning is returned, which is longer than *max_bytes* as well."""
+    body = b""
+    async for chunk in request.stream():  # to its end even if it is too long: then the client reads the response
+        if len(body) <= max_bytes:
+            body += chunk
+    return body
+
+
+def media_type(headers: Mapping[str, str]) -> str:
+    """Content-Type without its parameters; "" if there is none."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()

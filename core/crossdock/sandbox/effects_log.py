@@ -1,0 +1,50 @@
+"""The effects log: one row for everything that happened, written in the transaction that did it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from crossdock.resources import RESOURCES
+from crossdock.sandbox import json_codec
+from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, one_of, refuse_unknown, whole_number
+
+_OPERATIONS = ("create", "update", "delete", "approve", "move", "post")
+
+
+def record_effect(
+    connection: sqlite3.Connection, call: Call, operation: str, resource: str, resource_id: str, body: str
+) -> int:
+    """Add an effect and return its sequence number."""
+    values = (call.at, call.caller.tenant, call.caller.id, call.id, call.key, resource, operation, resource_id, body)
+    cursor = connection.execute("INSERT INTO effects VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+    assert cursor.lastrowid is not None
+    return cursor.lastrowid
+
+
+def list_effects(connection: sqlite3.Connection, query: Mapping[str, str]) -> Response:
+    """The effects after ``after`` that match the filters, oldest first, at most ``limit``."""
+    filters = ("resource", "operation", "credential", "idempotencyKey")
+    refuse_unknown(query, "after", "limit", *filters)
+    one_of(query, "resource", RESOURCES)
+    one_of(query, "operation", _OPERATIONS)
+    values = {
+        **{name: query.get(name) for name in filters},
+        "after": whole_number(query, "after", 0, SEQUENCE_NUMBERS),
+        "limit": whole_number(query, "limit", 1000, LOG_LIMITS),
+    }
+    rows = connection.execute(
+        "SELECT seq, at, tenant, credential, request_id AS requestId, idempotency_key AS idempotencyKey, resource,"
+        " operation, id, body FROM effects WHERE seq > :after AND resource = coalesce(:resource, resource)"
+        " AND operation = coalesce(:operation, operation) AND credential = coalesce(:credential, credential)"
+        " AND (:idempotencyKey IS NULL OR idempotency_key = :idempotencyKey) ORDER BY seq LIMIT :limit",
+        values,
+    )
+    names = [each[0] for each in rows.description[:-1]]
+    # The body is copied as text: its numbers are exact.
+    effects = (f'{json.dumps(dict(zip(names, row, strict=False)))[:-1]}, "body": {row[-1]}}}' for row in rows)
+    return Response(f'{{"data":[{",".join(effects)}]}}', media_type=json_codec.MEDIA_TYPE)

@@ -1,0 +1,66 @@
+"""The rate limit: a token bucket for each credential."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from crossdock.sandbox import rate_limit_headers
+from crossdock.sandbox.access_control import Caller
+from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.rate_limit_headers import Dialect, Quota
+
+_ROUNDING = 1e-9  # a client that waits exactly long enough is not refused for the last bit of a float
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Gains *rate* tokens a second up to *burst*. A request takes one token, a refused request none."""
+
+    rate: float
+    burst: int
+    tokens: float
+    filled_at: float
+
+    def take(self, now: float) -> float:
+        """Take a token and return 0.0, or return the seconds until there is one."""
+        elapsed = max(0.0, now - self.filled_at)
+        self.tokens = min(float(self.burst), self.tokens + elapsed * self.rate)
+        self.filled_at = now
+        if self.tokens < 1 - _ROUNDING:
+            return self.seconds_to_next()
+        self.tokens = max(0.0, self.tokens - 1)
+        return 0.0
+
+    def seconds_to_next(self) -> float:
+        """Seconds until there is one more whole token."""
+        return (1 - self.tokens % 1) / self.rate
+
+
+class RateLimiter:
+    """The buckets of all credentials, and the header fields about them in one dialect."""
+
+    def __init__(self, rate_per_min: int, burst: int, dialect: Dialect) -> None:
+        self._rate, self._burst, self._dialect = rate_per_min / 60, burst, dialect
+        self._buckets: dict[Caller, Bucket] = {}
+        self.policy_headers = rate_limit_headers.policy(dialect, burst, math.ceil(burst / self._rate))
+
+    def take(self, caller: Caller, now: float) -> dict[str, str]:
+        """Take a token and return the header fields; 429 if there is none."""
+        bucket = self._buckets.setdefault(caller, Bucket(self._rate, self._burst, self._burst, now))
+        wait_s = bucket.take(now)
+        more_in_s = max(1, math.ceil(wait_s or bucket.seconds_to_next()))
+        full_in_s = math.ceil((self._burst - bucket.tokens) / self._rate)
+        headers = self._headers(int(bucket.tokens + _ROUNDING), more_in_s, full_in_s, now)
+        if wait_s:
+            retry_after = {} if self._dialect == "none" else {"retry-after": str(more_in_s)}
+            raise ProblemError(429, "The request quota is exhausted.", headers={**headers, **retry_after})
+        return headers
+
+    def false_headers(self, now: float, *, full: bool) -> dict[str, str]:
+        """Fields of a full bucket, or of one that is empty for an hour. Neither is ever true after a request."""
+        return self._headers(self._burst, 1, 0, now) if full else self._headers(0, 3600, 3600, now)
+
+    def _headers(self, left: int, more_in_s: int, full_in_s: int, now: float) -> dict[str, str]:
+        quota = Quota(self._burst, left, more_in_s, full_in_s, now)
+        return {**self.policy_headers, **rate_limit_headers.remaining(self._dialect, quota)}

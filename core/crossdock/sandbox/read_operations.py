@@ -1,0 +1,84 @@
+"""The operations that change nothing: read one resource, list a collection, list a ledger account's entries."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from starlette.responses import Response
+
+from crossdock.sandbox import json_codec, resource_store
+from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.query_parameters import refuse_unknown, whole_number
+from crossdock.sandbox.resource_paths import Collection, Route
+from crossdock.sandbox.rfc3339 import INSTANT, instant_text
+
+CURSOR = re.compile(r"[0-9]{20}\.-?[0-9]{1,18}")  # the digits of the last change's time, and its number
+_PAGE_SIZES = range(1, 1001)
+_BEFORE_ALL = "-9"  # changes are numbered from 1; the accounts that exist from the beginning have numbers below 0
+
+
+def read(connection: sqlite3.Connection, route: Route, tenant: str, query: Mapping[str, str]) -> Response:
+    """Answer a GET request of the API."""
+    if route.operation == "list":
+        return _list(connection, route.collection, tenant, query)
+    text, tag = resource_store.load(connection, route.collection, tenant, route.resource_id)
+    if route.operation == "entries":
+        return _entries(connection, route.resource_id, query)
+    return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
+
+
+def _list(connection: sqlite3.Connection, collection: Collection, tenant: str, query: Mapping[str, str]) -> Response:
+    """A page in the order of last change: a resource that changes meanwhile appears again and is never missed."""
+    refuse_unknown(query, "limit", "cursor", "updatedSince", "externalId")
+    name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start(query)
+    if "externalId" in query:
+        if not collection.kind.has_external_id:
+            raise ProblemError(400, f"A {name} has no externalId.")
+        found = "SELECT body FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?"
+        return _page(connection.execute(found, (tenant, name, query["externalId"])), None)
+    rows = connection.execute(
+        "SELECT body, updated_at, changed FROM stored WHERE tenant = ? AND resource = ?"
+        " AND (updated_at, changed) > (?, ?) ORDER BY updated_at, changed LIMIT ?",
+        (tenant, name, *start, limit + 1),
+    ).fetchall()
+    return _page(rows[:limit], rows[limit - 1][1:] if len(rows) > limit else None)
+
+
+def _entries(connection: sqlite3.Connection, account: str, query: Mapping[str, str]) -> Response:
+    """A page of the entries of one ledger account, oldest first."""
+    refuse_unknown(query, "limit", "cursor")
+    limit = whole_number(query, "limit", 100, _PAGE_SIZES)
+    rows = connection.execute(
+        "SELECT body, seq FROM entries WHERE account = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (account, _start(query)[1], limit + 1),
+    ).fetchall()
+    return _page(rows[:limit], ("", rows[limit - 1][1]) if len(rows) > limit else None)
+
+
+def _page(rows: Iterable[tuple[Any, ...]], last: tuple[str, int] | None) -> Response:
+    bodies = ",".join(row[0] for row in rows)
+    cursor = f"{re.sub('[^0-9]', '', last[0]):0>20}.{last[1]}" if last else None
+    return Response(f'{{"data":[{bodies}],"nextCursor":{json.dumps(cursor)}}}', media_type=json_codec.MEDIA_TYPE)
+
+
+def _start(query: Mapping[str, str]) -> tuple[str, int]:
+    """Time and number of the change after which a page begins."""
+    since = query.get("updatedSince", "1970-01-01T00:00:00Z")
+    try:
+        if not INSTANT.fullmatch(since):
+            raise ValueError(since)
+        at, changed = instant_text(datetime.fromisoformat(since)), _BEFORE_ALL
+        if "cursor" in query:
+            if not CURSOR.fullmatch(query["cursor"]):
+                raise ValueError(query["cursor"])
+            digits, _, changed = query["cursor"].partition(".")
+            at = "{}{}-{}-{}T{}:{}:{}.{}{}{}Z".format(*map("".join, zip(digits[::2], digits[1::2], strict=True)))
+        return at, int(changed)
+    except (ValueError, OverflowError):
+        wrong = "cursor must be a nextCursor, and updatedSince an RFC 3339 time with a zone. Percent-encode both."
+        raise ProblemError(400, wrong) from None

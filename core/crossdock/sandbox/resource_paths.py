@@ -1,0 +1,68 @@
+"""The paths of the API: the seven collections, and the operation that a method and a path stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crossdock.resources import RESOURCES, ResourceType
+from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The collection of one resource type; ids of its resources begin with *prefix*.
+
+    Clients cannot write the *read_only* members.
+    """
+
+    kind: ResourceType
+    path: str
+    prefix: str
+    read_only: Sequence[str] = ("id", "createdAt", "updatedAt")
+
+
+_READ_ONLY_IN_INVOICES = ("id", "createdAt", "updatedAt", "status", "total")
+COLLECTIONS: Mapping[str, Collection] = {
+    each.path: each
+    for each in (
+        Collection(RESOURCES["invoice"], "/api/v1/finance/invoices", "inv", _READ_ONLY_IN_INVOICES),
+        Collection(RESOURCES["ledger_account"], "/api/v1/finance/ledger-accounts", "acc"),
+        Collection(RESOURCES["customer"], "/api/v1/sales/customers", "cus"),
+        Collection(RESOURCES["order"], "/api/v1/sales/orders", "ord"),
+        Collection(RESOURCES["product"], "/api/v1/catalog/products", "prd"),
+        Collection(RESOURCES["inventory_lot"], "/api/v1/inventory/lots", "lot"),
+        Collection(RESOURCES["warehouse_bin"], "/api/v1/warehouse/bins", "bin"),
+    )
+}
+_ON_COLLECTION = {"GET": "list", "POST": "create"}
+_ON_RESOURCE = {"GET": "get", "PATCH": "update", "DELETE": "delete"}
+_BELOW_RESOURCE: Mapping[tuple[str, str], Mapping[str, str]] = {
+    ("invoice", "approve"): {"POST": "approve"},
+    ("inventory_lot", "movements"): {"POST": "move"},
+    ("ledger_account", "entries"): {"GET": "entries"},
+}
+
+
+class Route(NamedTuple):
+    """An operation on a collection, or on the resource with *resource_id*, which is "" for the collection."""
+
+    operation: str
+    collection: Collection
+    resource_id: str
+
+
+def find_route(method: str, path: str) -> Route:
+    """The route of a request; 404 for an unknown path, 405 for an unknown method."""
+    for depth in range(3):
+        above, *below = path.rsplit("/", depth)
+        collection = COLLECTIONS.get(above)
+        if collection is None or not all(below):
+            continue
+        below_resource = _BELOW_RESOURCE.get((collection.kind.name, below[-1] if below else ""), {})
+        if operations := (_ON_COLLECTION, _ON_RESOURCE, below_resource)[depth]:
+            if method not in operations:
+                raise method_not_allowed(", ".join(operations))
+            return Route(operations[method], collection, below[0] if below else "")
+    raise ProblemError(404, "There is nothing at this path.")

@@ -1,0 +1,82 @@
+"""Loading and saving resources, and the checks against what is stored."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Mapping
+from typing import Any
+
+from crossdock.sandbox import json_codec
+from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.body_validation import references
+from crossdock.sandbox.effects_log import record_effect
+from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.resource_paths import Collection
+
+
+def new_id(prefix: str, now: float) -> str:
+    """An unguessable id; ids of later milliseconds sort behind it."""
+    return f"{prefix}_{int(now * 1000):011x}{secrets.token_hex(7)}"
+
+
+def load(connection: sqlite3.Connection, collection: Collection, tenant: str, resource_id: str) -> tuple[str, str]:
+    """Body and entity tag (the number of the last effect) of one resource; 404 if there is none."""
+    row = connection.execute(
+        "SELECT body, changed FROM stored WHERE id = ? AND tenant = ? AND resource = ?",
+        (resource_id, tenant, collection.kind.name),
+    ).fetchone()
+    if row is None:
+        raise ProblemError(404, f"There is no such {collection.kind.name}.")
+    return row[0], f'"{row[1]}"'
+
+
+def load_for_change(
+    connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str
+) -> tuple[dict[str, Any], str]:
+    """The parsed body and the entity tag of a resource; 412 if If-Match names another version."""
+    text, tag = load(connection, collection, call.caller.tenant, resource_id)
+    wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
+    if "*" not in wanted and tag not in wanted:
+        raise ProblemError(412, "The resource has changed: If-Match names another version.")
+    return json_codec.read(text.encode()), tag
+
+
+def check_against_stored(
+    connection: sqlite3.Connection, tenant: str, collection: Collection, body: Mapping[str, Any], own_id: str
+) -> None:
+    """Refuse references to missing resources (422), and an externalId that another resource than *own_id* has (409)."""
+    named = list(references(body))
+    query = "SELECT 1 FROM stored WHERE resource = ? AND id = ? AND tenant = ?"
+    distinct = {(resource, target) for _, resource, target in named}  # the lines of an invoice often name one product
+    missing = {each for each in distinct if connection.execute(query, (*each, tenant)).fetchone() is None}
+    if missing:
+        findings = [(pointer, f"names no {each[0]}") for pointer, *each in named if tuple(each) in missing]
+        raise ProblemError(422, "The body refers to a resource that does not exist.", findings=findings)
+    if find_external_id(connection, tenant, collection, body.get("externalId")) not in {None, own_id}:
+        findings = [("#/externalId", "is taken")]
+        raise ProblemError(409, f"Another {collection.kind.name} has this externalId.", findings=findings)
+
+
+def find_external_id(
+    connection: sqlite3.Connection, tenant: str, collection: Collection, external_id: str | None
+) -> str | None:
+    """The id of the resource that has this externalId."""
+    query = "SELECT id FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?"
+    row = connection.execute(query, (tenant, collection.kind.name, external_id)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def save(
+    connection: sqlite3.Connection, call: Call, operation: str, collection: Collection, body: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Store a validated *body* and record the effect; return its text and entity tag."""
+    tenant, name = call.caller.tenant, collection.kind.name
+    text = json_codec.write({**body, "updatedAt": call.at})
+    seq = record_effect(connection, call, operation, name, body["id"], text)
+    connection.execute(
+        "INSERT INTO stored VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET (external_id, updated_at,"
+        " changed, body) = (excluded.external_id, excluded.updated_at, excluded.changed, excluded.body)",
+        (body["id"], tenant, name, body.get("externalId"), call.at, seq, text),
+    )
+    return text, f'"{seq}"'

@@ -1,0 +1,101 @@
+"""The operations that change something, each executed once under one Idempotency-Key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from crossdock.sandbox import actions, general_ledger, json_codec, resource_store
+from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.body_validation import validated
+from crossdock.sandbox.effects_log import record_effect
+from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.resource_paths import Collection, Route
+
+_KEY_LIFE_S = 24 * 3600
+
+
+def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Response:
+    """Execute a request, or replay the response that its key got before. Refusals are responses too, and are kept."""
+    operation = _OPERATIONS[route.operation]
+    if call.key is None:
+        return operation(connection, call, route.collection, route.resource_id)
+    connection.execute("DELETE FROM answers WHERE at < ?", (call.now - _KEY_LIFE_S,))
+    scope = (call.caller.tenant, call.caller.id, call.key)
+    fingerprint = hashlib.sha256(f"{call.method} {call.path}\n".encode() + call.body).digest()
+    kept = connection.execute(
+        "SELECT fingerprint, status, headers, body FROM answers WHERE tenant = ? AND credential = ? AND key = ?", scope
+    ).fetchone()
+    if kept is not None:
+        if kept[0] != fingerprint:
+            raise ProblemError(422, "This Idempotency-Key was used for another request.")
+        return Response(kept[3], kept[1], {**json.loads(kept[2]), "idempotent-replayed": "true"})
+    try:
+        response = operation(connection, call, route.collection, route.resource_id)
+    except ProblemError as problem:  # raised before anything is written
+        response = problem.response
+    answer = (response.status_code, json.dumps(dict(response.headers)), response.body)
+    connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*scope, call.now, fingerprint, *answer))
+    return response
+
+
+def _create(connection: sqlite3.Connection, call: Call, collection: Collection, _: str) -> Response:
+    body = validated(collection.kind.wire, call.json())
+    own = {"id": resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
+    text, tag = _save(connection, call, "create", collection, {**body, **own})
+    headers = {"location": f"{collection.path}/{own['id']}", "etag": tag}
+    return Response(text, 201, headers, json_codec.MEDIA_TYPE)
+
+
+def _update(connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str) -> Response:
+    patch = call.json()
+    before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
+    general_ledger.refuse_change(collection, before)
+    read_only = {name: before.pop(name) for name in collection.read_only if name in before}
+    body = validated(collection.kind.wire, _merge(before, patch))
+    text, tag = _save(connection, call, "update", collection, {**body, **read_only})
+    return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
+
+
+def _delete(connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str) -> Response:
+    before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
+    general_ledger.refuse_change(collection, before)
+    connection.execute("DELETE FROM stored WHERE id = ?", (resource_id,))
+    record_effect(connection, call, "delete", collection.kind.name, resource_id, json_codec.write(before))
+    return Response(status_code=204)
+
+
+_OPERATIONS: Mapping[str, Callable[[sqlite3.Connection, Call, Collection, str], Response]] = {
+    "create": _create,
+    "update": _update,
+    "delete": _delete,
+    "approve": actions.approve,
+    "move": actions.move,
+}
+
+
+def _merge(target: Any, patch: Any) -> Any:
+    """Apply a JSON merge patch (RFC 7396), but keep its nulls: `validated` removes them once it knows their names."""
+    if not isinstance(patch, dict):
+        return patch
+    before = target if isinstance(target, dict) else {}
+    return {**before, **{name: _merge(before.get(name), value) for name, value in patch.items()}}
+
+
+def _save(
+    connection: sqlite3.Connection, call: Call, operation: str, collection: Collection, body: dict[str, Any]
+) -> tuple[str, str]:
+    """Save a validated body. An invoice gets its total, and is posted if ``autoPostLedger`` is set."""
+    resource_store.check_against_stored(connection, call.caller.tenant, collection, body, body["id"])
+    if collection.kind.name != "invoice":
+        return resource_store.save(connection, call, operation, collection, body)
+    invoice = {"status": "draft", **body, "total": general_ledger.total(body["items"])}
+    saved = resource_store.save(connection, call, operation, collection, invoice)
+    if invoice.get("autoPostLedger"):
+        general_ledger.post(connection, call, invoice)
+    return saved

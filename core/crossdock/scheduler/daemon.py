@@ -1,0 +1,152 @@
+"""Runs the service until it is interrupted. APScheduler is its clock and its worker pool.
+
+APScheduler decides when the service is called, never what runs: each call reads what is due from the state, whose
+rows, lease and fence decide. A wake-up that is late, lost or repeated therefore neither loses nor repeats a run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, TypeVar
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.memory import MemoryJobStore
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.date import DateTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+from crossdock.project.project import Project
+from crossdock.scheduler.scheduler import CLOCK_SET_S
+from crossdock.scheduler.service import Service
+from crossdock.scheduler.trigger import ScheduleTrigger
+
+T = TypeVar("T")
+
+LOOK_S = 30.0  # other schedulers and 'jobs resume' also change what is due
+SIGNAL_S = 1.0  # maximum delay until a signal is handled
+_NOW = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even if the clock is set back
+logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of calls that it merges
+
+
+class Daemon:
+    """Calls a service from one thread and executes its runs in others.
+
+    Args:
+        at_once: Maximum number of runs at the same time.
+
+    Attributes:
+        executor: Executes the runs of the service.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._timer = BackgroundScheduler(
+            timezone=UTC,
+            executors={
+                "default": ThreadPoolExecutor(1, {"thread_name_prefix": "service"}),
+                "runs": ThreadPoolExecutor(at_once, {"thread_name_prefix": "run"}),
+            },
+            jobstores={"runs": MemoryJobStore()},
+            # One call runs and one waits. The second sees all that has changed, so that a third is not needed.
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 2},
+        )
+        self.executor: Executor = _RunExecutor(self._timer, self._wake)
+        self._stopped = threading.Event()
+        self._error: BaseException | None = None
+
+    def run(self, service: Service, interrupt: threading.Event, reloaded: Callable[[], Project | None]) -> None:
+        """Call *service* until *interrupt* is set and its runs have ended.
+
+        Args:
+            reloaded: Returns a project whose config was read again on request.
+        """
+        self._service, self._interrupt = service, interrupt
+        self._schedule()
+        self._timer.start()
+        offset_s = _clock_offset_s()
+        try:
+            # The timeout is needed: a signal that another thread receives does not end the wait.
+            while not self._stopped.wait(SIGNAL_S):
+                fresh = reloaded()
+                if fresh is not None:
+                    self._add(partial(self._reload, fresh), _NOW, "reload")
+                # APScheduler computes its waits from the wall clock, but waits by the monotonic clock.
+                if abs(_clock_offset_s() - offset_s) > CLOCK_SET_S:
+                    offset_s = _clock_offset_s()
+                    self._add(self._schedule, _NOW, "schedule")
+                elif interrupt.is_set():
+                    self._wake()
+        finally:
+            self._timer.shutdown(wait=self._stopped.is_set() and self._error is None)
+        service.close()
+        if self._error is not None:
+            raise self._error
+
+    def _schedule(self) -> None:
+        """Plan all calls of the service anew, and call it at once."""
+        self._project = self._service.project
+        self._timer.remove_all_jobs("default")
+        for name, job in self._project.jobs.items():
+            self._add(self._look, ScheduleTrigger(job.schedule), f"due: {name}")
+        self._add(self._look, IntervalTrigger(seconds=LOOK_S, timezone=UTC), "look")
+        self._add(self._service.apply_retention, IntervalTrigger(seconds=LOOK_S, timezone=UTC), "retention")
+        self._wake()
+
+    def _wake(self) -> None:
+        self._add(self._look, _NOW, "wake")
+
+    def _add(self, call: Callable[[], None], trigger: Any, name: str) -> None:
+        self._timer.add_job(self._guarded, trigger, [call], id=name, replace_existing=True)
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """Make *call*; an unexpected error ends the daemon."""
+        if self._stopped.is_set():
+            return
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  `run` raises it in the main thread
+            self._error = error
+            self._stopped.set()
+
+    def _reload(self, project: Project) -> None:
+        self._service.reload(project)
+        self._look()
+
+    def _look(self) -> None:
+        self._service.look()
+        if self._service.project is not self._project:
+            self._schedule()
+        if self._interrupt.is_set() and not self._service.busy:
+            self._stopped.set()
+
+
+class _RunExecutor(Executor):
+    """Executes functions in the pool for runs, and wakes the service when one has ended."""
+
+    def __init__(self, timer: BackgroundScheduler, wake: Callable[[], None]) -> None:
+        self._timer, self._wake = timer, wake
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        future.add_done_callback(lambda _: self._wake())
+
+        def execute() -> None:
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001  raised where the result is read
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._timer.add_job(execute, _NOW, jobstore="runs", executor="runs")
+        return future
+
+
+def _clock_offset_s() -> float:
+    """Seconds from the monotonic clock to the wall clock; changes when the clock is set and when the machine sleeps."""
+    return time.time() - time.monotonic()

@@ -1,0 +1,109 @@
+"""The example configs really run: plan and sync of the sample files against a sandbox, judged by its effects log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from crossdock.sandbox import SandboxServer
+from crossdock.testing.sftp_server import SftpServer
+
+ROOT = Path(__file__).resolve().parents[2]
+HOUR_AGO = time.time() - 3600
+HOLIDAYS = {date(2026, 12, 25), date(2027, 1, 1)}  # of configs/schedule.yaml
+
+
+@dataclass(frozen=True)
+class Examples:
+    """A copy of ``configs/`` whose platform is a sandbox with a free port."""
+
+    folder: Path
+    platform: SandboxServer
+
+    def crossdock(self, config: str, *arguments: str, **secrets: str) -> Any:
+        """Run a command that must succeed; its JSON document."""
+        command = [sys.executable, "-m", "crossdock", "-C", str(self.folder / config), *arguments, "--json"]
+        environment = {"CROSSDOCK_API_KEY": self.platform.api_key, **secrets}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def created(self) -> Counter[str]:
+        """What the sandbox created, by resource."""
+        answer = httpx.get(f"{self.platform.base_url}/_sandbox/effects", params={"limit": "1000"}, trust_env=False)
+        return Counter(effect["resource"] for effect in answer.json()["data"])
+
+    def edit(self, config: str, **values: str) -> None:
+        """Replace the values of some keys."""
+        text = (self.folder / config).read_text(encoding="utf-8")
+        for key, value in values.items():
+            text, found = re.subn(rf"^( *{key}: )\S+", rf"\g<1>{value}", text, flags=re.MULTILINE)
+            assert found == 1
+        (self.folder / config).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> Iterator[Examples]:
+    shutil.copytree(ROOT / "configs", tmp_path / "configs", ignore=shutil.ignore_patterns("*.db*"))
+    for path in (tmp_path / "configs" / "exports").rglob("*.*"):
+        os.utime(path, (HOUR_AGO, HOUR_AGO))  # a young file is observed for some seconds before it is read
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        yield Examples(tmp_path / "configs", platform)
+
+
+def test_the_folder_example_runs(examples: Examples) -> None:
+    """The plan announces what the sync delivers; each record has exactly one effect, and a second sync has none."""
+    examples.edit("folder.yaml", base_url=examples.platform.base_url)
+    examples.crossdock("folder.yaml", "init")
+    planned = examples.crossdock("folder.yaml", "plan")["operations"]
+    assert sum(planned.values()) == 15
+    report = examples.crossdock("folder.yaml", "sync")
+    assert report["streams"]["wms.invoices"]["rows"]["filtered"] == {"cancelled": 1}
+    delivered = {"product": 4, "customer": 3, "warehouse_bin": 3, "inventory_lot": 3, "invoice": 2}
+    assert examples.created() == delivered
+    assert examples.crossdock("folder.yaml", "sync")["requests"] == 0
+    assert examples.created() == delivered
+
+
+def test_the_sftp_example_runs(examples: Examples) -> None:
+    """The same sample files come from an SFTP server."""
+    with SftpServer(examples.folder / "exports") as server:
+        place = {"port": str(server.port), "host_key": f'"{server.fingerprint}"'}
+        examples.edit("sftp.yaml", base_url=examples.platform.base_url, **place)
+        examples.crossdock("sftp.yaml", "init")
+        examples.crossdock("sftp.yaml", "sync", WMS_PASSWORD=server.password)
+    assert examples.created() == {"customer": 2, "product": 3}
+
+
+def test_the_schedule_example_runs(examples: Examples) -> None:
+    """The jobs have due times, and one of them runs for a business date."""
+    examples.edit("schedule.yaml", base_url=examples.platform.base_url)
+    examples.crossdock("schedule.yaml", "init")
+    rows = examples.crossdock("schedule.yaml", "schedule", "--preview", "40")
+    assert {row["job"] for row in rows} == {"stock", "customers", "month_end"}
+    day = _business_date()
+    report = examples.crossdock("schedule.yaml", "schedule", "--once", day, "--job", "stock")
+    assert (report["business_date"], report["status"]) == (day, "done")
+    assert examples.created() == {"product": 4}
+
+
+def _business_date() -> str:
+    """The latest business date of the job ``stock``: the day before a working day that has begun everywhere."""
+    day = datetime.now(UTC).date() - timedelta(days=1)
+    while day.weekday() > 4 or day in HOLIDAYS:
+        day -= timedelta(days=1)
+    return (day - timedelta(days=1)).isoformat()

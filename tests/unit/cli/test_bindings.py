@@ -1,0 +1,13 @@
+"""``crossdock bindings``: an export can be imported again."""
+
+from __future__ import annotations
+
+from tests.unit.cli.conftest import CommandLine
+
+
+def test_bindings_are_imported_and_exported(command_line: CommandLine) -> None:
+    """The file that was imported is the file that is exported."""
+    text = "resource,namespace,key,platform_id\nproduct,wms,0017,prd_1\nproduct,wms,0018,prd_2\n"
+    (command_line.folder / "b.csv").write_text(text)
+    assert command_line.run("bindings", "import", str(command_line.folder / "b.csv")).out == "imported 2 bindings\n"
+    assert command_line.run("bindings", "export").out.replace("\r\n", "\n") == text

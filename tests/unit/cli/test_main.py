@@ -1,0 +1,70 @@
+"""The command tree: every command has a summary that fits, and an example; errors have their exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from crossdock.cli import main
+from crossdock.cli.main import cli
+from crossdock.errors import RefusedError
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+COMMANDS = dict(commands(cli))
+LEAVES = [path for path, command in COMMANDS.items() if not isinstance(command, click.Group) or path == ("sandbox",)]
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_every_command_has_an_example(path: tuple[str, ...], columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help shows how to call the command, and no line is wider than the terminal."""
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = CliRunner().invoke(cli, [*path, "--help"]).output
+    assert "Example:\n" in shown
+    assert f"  crossdock {' '.join(path)}" in shown
+    assert max(map(len, shown.splitlines())) <= int(columns)
+
+
+MINE = {"init", "check", "plan", "sync", "apply", "approve", "runs", "show", "records", "trace", "bindings", "state"}
+
+
+@pytest.mark.parametrize("path", [path for path in COMMANDS if path[0] in MINE | {"config", "schema"}], ids=" ".join)
+def test_summaries_are_not_cut_off(path: tuple[str, ...]) -> None:
+    """The first sentence fits into a list of commands at 80 columns."""
+    assert not COMMANDS[path].get_short_help_str(limit=66).endswith("...")
+
+
+def test_errors_have_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of ours is a sentence; a defect is a traceback without its text; an interruption is 130."""
+
+    def refuse() -> None:
+        raise RefusedError("is short", where="a.csv")
+
+    def fail() -> None:
+        raise ValueError("secret")
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    assert main._run(refuse) == 4
+    assert capsys.readouterr().err == "crossdock: a.csv: is short\n"
+    assert main._run(fail) == 70
+    shown = capsys.readouterr().err
+    assert "builtins.ValueError (text omitted: it may contain data)" in shown
+    assert "secret" not in shown.replace('raise ValueError("secret")', "")
+    assert main._run(interrupt) == 130
+    assert main._run(lambda: 3) == 3
+    assert main._run(lambda: None) == 0

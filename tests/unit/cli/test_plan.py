@@ -1,0 +1,48 @@
+"""``crossdock plan``: what it shows, and its exit codes."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.cli.conftest import CommandLine
+
+from crossdock.cli.plan import _time_for
+from crossdock.pacing.forecast import Forecast
+
+
+def test_a_plan_lists_operations_and_refusals(command_line: CommandLine) -> None:
+    """Creates, rejections with their place, and the sum; a limit counts what it hides."""
+    (command_line.folder / "exports" / "a.csv").write_text("SKU,NAME,PRICE\n0017,Lamp,1\n0018,Shelf,x\n")
+    shown = command_line.run("plan").out
+    assert "create wms.products 0017\n" in shown
+    assert "reject wms.products 0018\n         bad_value at a.csv:3 PRICE: " in shown
+    assert "plan: 1 create wms.products, 1 reject wms.products\n1 request needed" in shown
+    assert "... and 2 more (--limit)\n" in command_line.run("plan", "--limit", "0").out
+
+
+def test_exit_codes(command_line: CommandLine) -> None:
+    """Zero when there is nothing to do, 10 by request when there is something, 2 for an unknown stream."""
+    assert "plan: nothing to do" in command_line.run("plan", "--detailed-exitcode").out
+    (command_line.folder / "exports" / "a.csv").write_text("SKU,NAME,PRICE\n0017,Lamp,1\n")
+    planned = command_line.run("plan", "--detailed-exitcode", "--json")
+    (item,) = planned.json["shown"]
+    assert (planned.code, item["do"], item["key"]) == (10, "create", "0017")
+    assert item["changes"]["name"] == {"before": None, "after": "Lamp"}
+    assert command_line.run("plan", "wms.nothing").code == 2
+
+
+def _forecast(requests: int, seconds: float) -> Forecast:
+    return Forecast(requests, at_once=2_000, rate_per_s=100.0, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("forecast", "text"),
+    [
+        pytest.param(_forecast(0, 0.0), "", id="nothing to send"),
+        pytest.param(Forecast(5, None, None, None), "", id="unknown limit"),
+        pytest.param(_forecast(5, 0.0), ", all of which can be sent at once", id="within the burst"),
+        pytest.param(_forecast(3_000, 10.0), ": 2,000 at once, the rest at 6,000 a minute; at least 10 s", id="more"),
+    ],
+)
+def test_the_forecast_in_words(forecast: Forecast, text: str) -> None:
+    """How many requests can be sent now, and how long the others take."""
+    assert _time_for(forecast) == text

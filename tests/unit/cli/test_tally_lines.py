@@ -1,0 +1,20 @@
+"""The tally of a run as tables."""
+
+from __future__ import annotations
+
+from crossdock.cli import tally_lines
+from crossdock.tally import Tally
+
+
+def test_terms_that_are_zero_are_left_out() -> None:
+    """A column is shown if any stream has the term, or if it is always shown; filters have their names."""
+    first = Tally(rows_read=5, rows_filtered={"test": 2}, rows_in_records=3)
+    first.count("read", 3)
+    first.count("created", 2)
+    first.count("carried_on")
+    second = Tally()
+    rows, records = tally_lines.tables({"wms.a": first.as_json(), "wms.b": second.as_json()})
+    assert rows.columns == ("stream", "read", "skip test", "in records")
+    assert rows.lines == [("wms.a", 5, 2, 3), ("wms.b", 0, 0, 0)]
+    assert records.columns == ("stream", "read", "unchanged", "created", "waiting, in doubt")
+    assert records.lines == [("wms.a", 3, 0, 2, 1), ("wms.b", 0, 0, 0, 0)]

@@ -1,0 +1,41 @@
+"""The strict parser: RFC 4180 with any delimiter, and errors with line and column."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossdock.errors import RefusedError
+from crossdock.formats.strict_parser import StrictParser
+
+
+def test_records_come_with_the_lines_where_they_begin() -> None:
+    """Line ends inside of quotes count; the last record may lack its line end."""
+    records = StrictParser("f", "||", '"').records('a||"b\n""c"""\nd||e', 7)
+    assert list(records) == [(7, ["a", 'b\n"c"']), (9, ["d", "e"])]
+
+
+def test_without_a_quote_quotes_are_ordinary_characters() -> None:
+    """As the layout declares."""
+    assert list(StrictParser("f", ",", None).records('"a,b"\n', 1)) == [(1, ['"a', 'b"'])]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ('a,b"c\n', "f:1:4", "field 2 contains a quote"),
+        ('a,"b\n', "f:1:3", "never closed"),
+        ('a,"b\nc"d\n', "f:2:3", "follows the closing quote of field 2, which was opened in line 1"),
+        ("a,b\n\n", "f:2", "the line is blank"),
+        ("a,b\r\n", "f:1", "ends with CRLF, the lines before it with LF"),
+        ("a,b\rc\n", "f:1:4", "a CR without LF"),
+        ("a,\x07\n", "f:1:3", "control character U+0007"),
+        ("a,\ufeffb\n", "f:1:3", "a byte order mark inside the file"),
+    ],
+)
+def test_a_deviation_is_refused_at_its_place(text: str, where: str, message: str) -> None:
+    """The error has file, line, column and a hint."""
+    with pytest.raises(RefusedError) as refused:
+        list(StrictParser("f", ",", '"').records(text, 1, crlf=False))
+    assert refused.value.where == where
+    assert message in refused.value.message
+    assert refused.value.hint

@@ -1,0 +1,58 @@
+"""Pieces of a stream: whole records, in order, with their lines, in UTF-8."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.formats.text_decoding import Piece, as_text, count, parts, pieces, records_at, split_last_record
+
+TEXTS = st.text(st.sampled_from('ab,"\nü'), min_size=1)
+
+
+@given(text=TEXTS, chunk=st.integers(1, 20), encoding=st.sampled_from(["utf-8", "cp1252", "utf-16-le"]))
+def test_pieces_are_the_text_split_between_records(text: str, chunk: int, encoding: str) -> None:
+    """Only at line ends outside of quotes; each piece knows its first line, and the last one that it is the last."""
+    found = list(pieces(io.BytesIO(text.encode(encoding)), encoding, '"', name="f", chunk=chunk))
+    assert b"".join(piece.data for piece in found).decode() == text
+    before = ""
+    for piece in found:
+        assert before.count('"') % 2 == 0
+        assert piece.line == before.count("\n") + 1
+        assert piece.ends == piece.data.count(b"\n")
+        before += piece.data.decode()
+    assert [piece.last for piece in found] == [False] * (len(found) - 1) + [True]
+
+
+@given(text=TEXTS, size=st.integers(1, 9))
+def test_a_piece_can_be_split_further(text: str, size: int) -> None:
+    """Into parts of about a size, and into its last record and the rest; nothing is lost."""
+    piece = Piece(5, text.encode(), text.count("\n"), last=True)
+    assert b"".join(part.data for part in parts(piece, '"', size)) == piece.data
+    body, last = split_last_record(piece, '"')
+    assert (body.data if body else b"") + last.data == piece.data
+    assert last.line == 5 + (body.ends if body else 0)
+
+
+@given(records=st.lists(st.sampled_from([b"a,b\n", b'"\n",c\n', b"\n", b'"\n\n"\n'])), chunk=st.integers(1, 9))
+def test_records_are_found_at_their_lines(records: list[bytes], chunk: int) -> None:
+    """Each second one is asked for, and is whole."""
+    lines = [1 + sum(record.count(b"\n") for record in records[:number]) for number in range(len(records))]
+    stream = io.BytesIO(b"".join(records))
+    assert list(records_at(stream, "utf-8", '"', iter(lines[::2]), name="f", chunk=chunk)) == records[::2]
+
+
+def test_text_ends_before_the_record_with_a_wrong_byte() -> None:
+    """The byte and its place are given; the records before it are whole."""
+    text, fault = as_text(Piece(3, b"a,b\nc,\xff\nd\n", 3), '"')
+    assert text == "a,b\n"
+    assert fault
+    assert (fault.line, fault.column, fault.byte) == (4, 3, 0xFF)
+
+
+@given(data=st.binary(max_size=300), times=st.integers(1, 600))
+def test_bytes_are_counted(data: bytes, times: int) -> None:
+    """However many there are."""
+    assert count(data * times, b"\n") == data.count(b"\n") * times

@@ -1,0 +1,159 @@
+"""Kinds of events and the messages about them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock import exact_json
+from crossdock.notifications import events
+from crossdock.notifications.events import RunOverdue, ScheduledRunEnded, kinds
+from crossdock.printable import printable
+
+AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
+GOOD = ScheduledRunEnded(
+    job="nightly",
+    business_date=date(2026, 3, 14),
+    due=datetime(2026, 3, 15, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")),
+    run_id=17,
+    status="done",
+    degraded=False,
+    seconds=312.4,
+    requests=12_345,
+    error=None,
+    previous="done",
+)
+LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(hour=6))
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, set()),
+        ({"previous": None}, set()),
+        ({"previous": "skipped"}, set()),
+        ({"status": "failed"}, {"failed"}),
+        ({"status": "failed", "degraded": True, "previous": "failed"}, {"failed"}),
+        ({"status": "incomplete"}, {"failed"}),
+        ({"status": "incomplete", "previous": None}, {"failed"}),
+        ({"degraded": True}, {"degraded"}),
+        ({"previous": "failed"}, {"recovered"}),
+        ({"previous": "incomplete"}, {"recovered"}),
+        ({"previous": "failed", "degraded": True}, {"recovered", "degraded"}),
+        ({"status": "skipped", "previous": "failed"}, set()),
+        ({"status": "skipped", "degraded": True}, set()),
+    ],
+)
+def test_kinds_of_events(changes: dict[str, Any], expected: set[str]) -> None:
+    """A success after a success has none; an unfinished run failed; a success after that is a recovery."""
+    assert kinds(replace(GOOD, **changes)) == expected
+
+
+def test_an_overdue_run_is_late() -> None:
+    assert kinds(LATE) == {"late"}
+
+
+def test_the_text_about_a_failed_run() -> None:
+    """Job, outcome and date; then the error, the numbers, and the command for details."""
+    bad = replace(GOOD, status="failed", error="wms: cannot be reached\n  look at the tunnel", previous="incomplete")
+    message = events.compose(bad, {"failed"}, AT)
+    assert message.subject == "nightly failed (2026-03-14)"
+    assert message.lines == (
+        "Job nightly failed for 2026-03-14.",
+        "wms: cannot be reached",
+        "look at the tunnel",
+        "Due: 2026-03-15 02:30 CET",
+        "Duration: 5 min 12 s",
+        "Requests: 12,345",
+        "Previous run: incomplete",
+        "Details: crossdock show 17",
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "subject"),
+    [
+        (replace(GOOD, status="incomplete"), "nightly did not finish (2026-03-14)"),
+        (replace(GOOD, degraded=True), "nightly completed with open records (2026-03-14)"),
+        (replace(GOOD, previous="failed"), "nightly recovered (2026-03-14)"),
+        (replace(GOOD, previous="failed", degraded=True), "nightly recovered with open records (2026-03-14)"),
+        (LATE, "nightly is running late (2026-03-14)"),
+    ],
+)
+def test_the_subject_names_job_outcome_and_date(event: ScheduledRunEnded | RunOverdue, subject: str) -> None:
+    assert events.compose(event, kinds(event), AT).subject == subject
+
+
+def test_the_text_about_an_overdue_run() -> None:
+    """Each time is shown in its own time zone."""
+    late = replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
+    lines = events.compose(late, {"late"}, AT).lines
+    assert lines[1:] == ("Expected end: 2026-03-15 07:00 UTC", "Deadline: 2026-07-01 06:00 CEST")
+
+
+def test_the_payload() -> None:
+    """It has the selected kinds, the most severe one as type, and each fact as JSON."""
+    ended = replace(GOOD, previous="failed", degraded=True)
+    message = events.compose(ended, {"recovered", "degraded"}, AT)
+    payload = exact_json.loads(exact_json.dumps(message.payload))
+    assert payload == {
+        "type": "night.degraded",
+        "timestamp": "2026-03-15T02:00:00Z",
+        "text": "\n".join(message.lines),
+        "data": {
+            "kinds": ["degraded", "recovered"],
+            "job": "nightly",
+            "business_date": "2026-03-14",
+            "due": "2026-03-15T01:30:00Z",
+            "run": 17,
+            "status": "done",
+            "degraded": True,
+            "seconds": payload["data"]["seconds"],
+            "requests": 12_345,
+            "error": None,
+            "previous": "failed",
+        },
+    }
+    assert str(payload["data"]["seconds"]) == "312.4"
+    assert events.compose(ended, {"recovered"}, AT).payload["type"] == "night.recovered"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3599.4, "59 min 59 s"), (90_061.0, "25 h 1 min")],
+)
+def test_the_duration_in_words(seconds: float, text: str) -> None:
+    """It has at most two units."""
+    assert f"Duration: {text}" in events.compose(replace(GOOD, seconds=seconds), {"failed"}, AT).lines
+
+
+@given(job=st.text(), error=st.text() | st.none(), run_id=st.none() | st.integers(min_value=1))
+def test_messages_are_short_and_printable(job: str, error: str | None, run_id: int | None) -> None:
+    """Any job and error make few short printable lines and JSON below 20 kB."""
+    message = events.compose(
+        replace(GOOD, status="failed", job=job, error=error, run_id=run_id, due=None), {"failed"}, AT
+    )
+    assert len(message.lines) <= 11
+    for line in (message.subject, *message.lines):
+        assert line == printable(line)
+        assert len(line) <= 200
+    assert len(message.subject) <= 70
+    assert len(exact_json.dumps(message.payload)) < 20_000 + 12 * len(job)
+
+
+def test_a_long_error_is_cut() -> None:
+    """`crossdock show` prints the rest."""
+    error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
+    lines = events.compose(replace(GOOD, status="failed", error=error), {"failed"}, AT).lines
+    assert lines[1:6] == ("x" * 197 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
+
+
+def test_ids_are_unique() -> None:
+    """Receivers drop messages with repeated ids."""
+    assert events.compose(GOOD, {"failed"}, AT).id != events.compose(GOOD, {"failed"}, AT).id

@@ -1,0 +1,44 @@
+"""The report of a run: its status and exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossdock.errors import ConfigError, CrossdockError, InternalError, RefusedError, StoppedError, UnavailableError
+from crossdock.runs.run_report import Report
+
+
+def report(*errors: CrossdockError, read: int = 0, **terms: int) -> Report:
+    made = Report(1, "2026-03-29", errors={f"wms.{n}": error for n, error in enumerate(errors)})
+    tally = made.tally("wms.products")
+    tally.count("read", read)
+    for term, number in terms.items():
+        tally.count(term, number)  # type: ignore[arg-type]  # names of terms, as keywords
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "status", "code"),
+    [
+        pytest.param(report(read=2, created=2), "done", 0, id="all delivered"),
+        pytest.param(report(read=2, created=1, rejected=1), "done", 1, id="one rejected"),
+        pytest.param(report(read=1, carried_on=1), "done", 1, id="one waiting"),
+        pytest.param(report(UnavailableError("no"), read=1, created=1), "incomplete", 3, id="a failed source"),
+        pytest.param(report(RefusedError("no"), ConfigError("no")), "incomplete", 4, id="refused before config"),
+        pytest.param(report(UnavailableError("no"), RefusedError("no")), "incomplete", 3, id="failed before refused"),
+        pytest.param(report(StoppedError("stop"), UnavailableError("no")), "incomplete", 130, id="interrupted"),
+        pytest.param(report(InternalError("no")), "failed", 70, id="internal error"),
+        pytest.param(report(read=2, created=1), "failed", 70, id="unbalanced"),
+    ],
+)
+def test_the_most_severe_result_decides(made: Report, status: str, code: int) -> None:
+    """The exit code is that of the most severe error; an unbalanced tally is an internal error."""
+    assert (made.status, made.exit_code) == (status, code)
+    assert made.as_json()["balanced"] is (code != 70 or "no" in str(made.errors))
+
+
+def test_errors_are_listed_by_stream() -> None:
+    """The error of the run itself stands under ``run``."""
+    made = report(UnavailableError("no answer", where="host"))
+    made.errors[""] = StoppedError("stopped")
+    assert made.as_json()["errors"] == {"wms.0": "host: no answer", "run": "stopped"}

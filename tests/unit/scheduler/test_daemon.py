@@ -1,0 +1,210 @@
+"""The daemon: when it calls the service, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.waiting import WITHIN_S, eventually
+
+from crossdock.scheduler import daemon
+from crossdock.scheduler.daemon import Daemon
+from crossdock.scheduling.job_config import JobConfig
+
+YEARLY = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "at": "00:00", "days": 1}})
+EVERY_SECOND = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "every": "1s"}})
+
+
+@dataclass
+class Jobs:
+    """As much of a project as the daemon needs."""
+
+    jobs: dict[str, JobConfig]
+
+
+@dataclass
+class FakeService:
+    """Records how it is called.
+
+    Attributes:
+        on_look: Called by each look.
+    """
+
+    project: Any
+    on_look: Callable[[], object] = lambda: None
+    looks: int = 0
+    busy: bool = False
+    closed: bool = False
+    threads: set[str] = field(default_factory=set)
+
+    def look(self) -> None:
+        self.looks += 1
+        self.threads.add(threading.current_thread().name)
+        self.on_look()
+
+    def apply_retention(self) -> None:
+        self.threads.add(threading.current_thread().name)
+
+    def reload(self, project: Any) -> None:
+        self.project = project
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Running:
+    """A daemon in a thread, with what the main thread of a process would give it."""
+
+    def __init__(self, service: FakeService) -> None:
+        self.service, self.daemon, self.interrupt = service, Daemon(2), threading.Event()
+        self.fresh: list[Any] = []
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        try:
+            self.daemon.run(self.service, self.interrupt, self._reloaded)  # type: ignore[arg-type]  # a fake
+        except BaseException as error:  # noqa: BLE001  tests look at it
+            self.error = error
+
+    def _reloaded(self) -> Any:
+        found = self.fresh.pop() if self.fresh else None
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def ends(self) -> None:
+        self._thread.join(WITHIN_S)
+        assert not self._thread.is_alive()
+
+    def looks_again(self) -> None:
+        before = self.service.looks
+        eventually(lambda: self.service.looks > before)
+
+
+@contextmanager
+def running(service: FakeService) -> Iterator[Running]:
+    one = Running(service)
+    one._thread.start()
+    try:
+        eventually(lambda: service.looks > 0)
+        yield one
+    finally:
+        service.busy = False
+        one.interrupt.set()
+        one.ends()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon, "SIGNAL_S", 0.01)
+
+
+def test_it_looks_at_once_and_when_a_job_is_due() -> None:
+    """All calls come from one thread."""
+    with running(FakeService(Jobs({"a": EVERY_SECOND}))) as one:
+        one.looks_again()
+        one.looks_again()
+    assert one.service.closed
+    assert one.error is None
+    assert len(one.service.threads) == 1
+
+
+def test_it_looks_when_a_run_has_ended() -> None:
+    """With its result or its error, even if another one is still in progress."""
+    go_on = threading.Event()
+    with running(FakeService(Jobs({"a": YEARLY}))) as one:
+        try:
+            slow = one.daemon.executor.submit(go_on.wait, WITHIN_S)
+            quick = one.daemon.executor.submit(int, "7")
+            one.looks_again()
+            assert (quick.result(WITHIN_S), slow.done()) == (7, False)
+            failed = one.daemon.executor.submit(int, "x")
+            assert isinstance(failed.exception(WITHIN_S), ValueError)
+        finally:
+            go_on.set()
+
+
+def test_no_call_that_comes_while_another_is_running_is_lost() -> None:
+    """Many at once are merged into one that begins later."""
+    go_on, begun = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        assert go_on.wait(WITHIN_S)
+
+    service = FakeService(Jobs({"a": YEARLY}))
+    with running(service) as one:
+        service.on_look = wait
+        one.daemon._wake()
+        assert begun.wait(WITHIN_S)
+        during = service.looks
+        for _ in range(20):
+            one.daemon.executor.submit(int).result(WITHIN_S)
+        go_on.set()
+        eventually(lambda: service.looks > during)
+
+
+def test_an_interrupt_waits_for_runs() -> None:
+    """The service is called until its runs have ended, and then closed."""
+    service = FakeService(Jobs({"a": YEARLY}), busy=True)
+    with running(service) as one:
+        one.interrupt.set()
+        one.looks_again()
+        one.looks_again()
+        assert not service.closed
+        service.busy = False
+        one.ends()
+    assert service.closed
+
+
+def test_a_second_signal_ends_it_at_once() -> None:
+    """It does not close the service, whose runs still write."""
+    service = FakeService(Jobs({"a": YEARLY}), busy=True)
+    with running(service) as one:
+        one.fresh.append(KeyboardInterrupt())
+        one.ends()
+        assert isinstance(one.error, KeyboardInterrupt)
+        assert not service.closed
+
+
+def test_an_unexpected_error_is_raised() -> None:
+    """It is not lost in a thread."""
+    service = FakeService(Jobs({"a": YEARLY}))
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with running(service) as one:
+        service.on_look = fail
+        one.daemon._wake()
+        one.ends()
+    assert isinstance(one.error, ZeroDivisionError)
+    assert service.closed
+
+
+def test_a_reloaded_config_brings_its_own_schedules() -> None:
+    """The new job is called for, the old one no longer."""
+    with running(FakeService(Jobs({"a": YEARLY}))) as one:
+        one.fresh.append(Jobs({"b": EVERY_SECOND}))
+        eventually(lambda: one.daemon._timer.get_job("due: b") is not None)
+        assert one.daemon._timer.get_job("due: a") is None
+        one.looks_again()
+        one.looks_again()
+
+
+def test_a_clock_that_is_set_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls are planned anew: APScheduler would otherwise wait for the old time."""
+    offsets = [0.0]
+    monkeypatch.setattr(daemon, "_clock_offset_s", lambda: offsets[-1])
+    with running(FakeService(Jobs({"a": YEARLY}))) as one:
+        eventually(lambda: one.daemon._timer.get_job("look") is not None)
+        planned = one.daemon._timer.get_job("look")
+        before = one.service.looks
+        offsets.append(-3600.0)
+        eventually(lambda: one.service.looks > before)
+        assert one.daemon._timer.get_job("look") is not planned

@@ -1,0 +1,107 @@
+"""Which scheduled runs may start, by the rows of a state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import PIN
+from tests.unit.scheduling.wallclock import utc
+
+from crossdock.scheduler.due_jobs import DueJobs
+from crossdock.scheduling.due_times import Due
+from crossdock.scheduling.job_config import JobConfig
+from crossdock.state import State, create, parse_url
+
+BEGIN = utc(2026, 6, 1)
+NOW = utc(2026, 6, 4, 3)
+RUNS = [Due(utc(2026, 6, day, 2), date(2026, 6, day)) for day in (1, 2, 3, 4)]
+
+
+def jobs(**settings: dict[str, Any]) -> DueJobs:
+    """Jobs that are due at 02:00 UTC."""
+    return DueJobs(
+        {
+            name: JobConfig.model_validate(
+                {**more, "schedule": {"time_zone": "UTC", "at": "02:00", **more.pop("schedule", {})}}
+            )
+            for name, more in settings.items()
+        }
+    )
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    """A state that has counted the jobs *a* and *b* since *BEGIN*."""
+    url = parse_url("sqlite:///state.db", tmp_path)
+    create(url, PIN)
+    with closing(State(url, PIN)) as opened:
+        with opened.begin() as tx:
+            for name in "ab":
+                tx.scheduled_runs.counted_since(name, BEGIN)
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "starts"), [("all", RUNS), ("latest", RUNS[-1:]), ("none", [])], ids=["all", "latest", "none"]
+)
+def test_missed_runs_are_started_or_skipped(state: State, catch_up: str, starts: list[Due]) -> None:
+    """Each due run is one or the other."""
+    due_jobs = jobs(a={"schedule": {"catch_up": catch_up}})
+    with state.begin() as tx:
+        (plan,) = due_jobs.plans(tx, NOW, {"a": NOW})
+    assert plan.starts == starts
+    assert [(one.due, one.note) for one in plan.skipped] == [
+        (one.instant, f"catch_up: {catch_up}") for one in RUNS if one not in starts
+    ]
+    assert plan.on_time_since == NOW
+
+
+def test_a_run_that_had_to_wait_stays_on_time(state: State) -> None:
+    """The next plans, made later, still start it, although nothing is caught up with."""
+    due_jobs, on_time_since = jobs(a={"schedule": {"catch_up": "none"}}), utc(2026, 6, 4, 1)
+    for hours in range(3):
+        with state.begin() as tx:
+            (plan,) = due_jobs.plans(tx, NOW + timedelta(hours=hours), {"a": on_time_since})
+        assert plan.starts == RUNS[-1:]
+        on_time_since = plan.on_time_since
+
+
+def test_a_paused_job_has_nothing_to_do(state: State) -> None:
+    """Its runs are neither started nor skipped."""
+    with state.begin() as tx:
+        tx.scheduled_runs.pause("a", NOW, paused=True)
+        (plan,) = jobs(a={}).plans(tx, NOW, {"a": BEGIN})
+    assert (plan.starts, plan.skipped) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "may_start"),
+    [
+        pytest.param({"a": {}, "b": {}}, ["a", "b"], id="independent"),
+        pytest.param({"b": {"after": ["a"]}, "a": {}}, ["a"], id="after another"),
+        pytest.param(
+            {"a": {"schedule": {"blackouts": [{"from": "02:30", "to": "04:00"}]}}, "b": {}}, ["b"], id="blackout"
+        ),
+    ],
+)
+def test_a_run_may_be_held_back(state: State, settings: dict[str, Any], may_start: list[str]) -> None:
+    """By a job that it comes after, and by a blackout that has begun since."""
+    due_jobs = jobs(**settings)
+    with state.begin() as tx:
+        plans = due_jobs.plans(tx, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
+        assert [plan.job for plan in plans if due_jobs.may_start(tx, plan, plans, NOW)] == may_start
+
+
+def test_the_preview_is_in_order() -> None:
+    """Of all jobs together; what is due next is its first line for each."""
+    due_jobs = jobs(a={}, b={"schedule": {"at": "01:00"}}, leap={"schedule": {"at": None, "cron": "0 0 29 2 *"}})
+    found = list(due_jobs.preview(BEGIN, BEGIN + timedelta(days=2)))
+    assert [(name, one.instant.day, one.instant.hour) for name, one in found] == [
+        ("b", 1, 1), ("a", 1, 2), ("b", 2, 1), ("a", 2, 2),
+    ]  # fmt: skip
+    assert due_jobs.next_due(BEGIN) == {"a": RUNS[0].instant, "b": utc(2026, 6, 1, 1)}

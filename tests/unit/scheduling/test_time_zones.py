@@ -1,0 +1,49 @@
+"""Local times and instants where clocks are changed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.scheduling.wallclock import utc
+
+from crossdock.scheduling.time_zones import first_showing, last_showing, shown, zone_name
+
+BERLIN = ZoneInfo("Europe/Berlin")
+SPRING, AUTUMN = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001  local times
+
+
+@pytest.mark.parametrize(
+    ("local", "first", "last"),
+    [
+        pytest.param(SPRING - timedelta(days=1), utc(2026, 3, 28, 1, 30), utc(2026, 3, 28, 1, 30), id="plain"),
+        pytest.param(SPRING, utc(2026, 3, 29, 1), utc(2026, 3, 29, 1), id="skipped"),
+        pytest.param(AUTUMN, utc(2026, 10, 25, 0, 30), utc(2026, 10, 25, 1, 30), id="repeated"),
+    ],
+)
+def test_a_local_time_is_shown_from_and_until(local: datetime, first: datetime, last: datetime) -> None:
+    """In Berlin. A skipped time means the end of the gap."""
+    assert (first_showing(local, BERLIN), last_showing(local, BERLIN)) == (first, last)
+
+
+@given(
+    days=st.integers(0, 800),
+    minutes=st.integers(0, 24 * 60 - 1),
+    zone=st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Beirut", "Pacific/Apia"]),
+)
+def test_the_first_showing_is_the_first(days: int, minutes: int, zone: str) -> None:
+    """At that instant the clocks show the time or later, and a minute before they showed an earlier one."""
+    local = datetime(2025, 1, 1) + timedelta(days=days, minutes=minutes)  # noqa: DTZ001  a local time
+    instant = first_showing(local, ZoneInfo(zone))
+    assert shown(instant, ZoneInfo(zone)) >= local
+    assert shown(instant - timedelta(minutes=1), ZoneInfo(zone)) < local
+
+
+@pytest.mark.parametrize("name", ["Europe/Berln", "localtime", "right/UTC", "../UTC", ""])
+def test_an_unknown_zone_is_refused(name: str) -> None:
+    """Files below the zone database that are not zones are refused, too."""
+    with pytest.raises(ValueError, match="is not an IANA time zone"):
+        zone_name(name)

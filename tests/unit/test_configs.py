@@ -1,0 +1,34 @@
+"""The example configs in ``configs/`` are valid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crossdock.config_file import read
+from crossdock.notifications.notifier import notify_config
+from crossdock.project import project
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_every_config_loads(path: Path) -> None:
+    """Every key is known and has a valid value, also in `notify`."""
+    assert project.load(path).connections
+    notify_config(read(path))
+
+
+def test_there_is_an_example_of_each_kind() -> None:
+    """The README promises examples for these."""
+    assert {path.stem for path in CONFIGS} >= {"folder", "sftp", "schedule", "postgresql", "oauth", "retail"}
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def test_sample_files_exist(path: Path) -> None:
+    """Each file pattern of a folder matches one of the sample files."""
+    for connection in project.load(path).connections:
+        settings = connection.settings.model_dump()
+        if "path" in settings:
+            assert all(list(settings["path"].glob(stream["files"])) for stream in settings["streams"].values())

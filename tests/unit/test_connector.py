@@ -1,0 +1,117 @@
+"""What connector authors write against: the facts of a stream, its version, and what a run gives its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Repair, Settings, Stream
+from crossdock.connector import FailureLimits, no_removal
+from crossdock.resources import ResourceModel
+
+
+class Products(Stream[Settings]):
+    def pull(self, ctx: Context[Settings], since: str | None) -> Iterator[RawBatch]:
+        yield from ()
+
+    def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
+        record.row["id"] = "changed"
+        return {"sku": record.row["sku"], "name": "Lamp", "unitPrice": Decimal(2)}
+
+
+class Minimal(Products):
+    name, resource, key = "minimal", "product", ("id",)
+
+
+class Full(Products):
+    name, resource, mode, key = "full", "invoice", "append", ["NO", "YEAR"]
+    group_by, order_by = ["NO", "YEAR"], ["SEQ"]
+    columns = {"NO": Repair(strip="both", null="NULL")}
+    skip = {"test": Filter(field="NO", starts_with="T"), "empty": Filter(field="SEQ", empty=True)}
+    uses = ["SEQ", "NO"]
+    fingerprint, duplicates, adopt = "xxh3_128", "last", "external_id"
+    personal, mapping_version = ["customerId"], "7"
+
+
+@pytest.mark.parametrize(
+    ("stream", "version"),
+    [(Minimal(), "36af1059ba79a70fe886215bb3786f5e"), (Full(), "e38bbf83879d07981b2a91c6a42ce876")],
+)
+def test_the_version_of_a_stream_in_code_stays(stream: Stream[Settings], version: str) -> None:
+    """A state knows which version read its files: another hash for the same facts would read everything again."""
+    assert stream.version == version
+
+
+@pytest.mark.parametrize(
+    ("fact", "value"),
+    [
+        ("resource", "customer"),
+        ("key", ["id", "shop"]),
+        ("group_by", ["id"]),
+        ("order_by", ["at"]),
+        ("columns", {"id": Repair(strip="left")}),
+        ("skip", {"old": Filter(field="id", equals="0")}),
+        ("uses", ["id"]),
+        ("fingerprint", "xxh3_128"),
+        ("mapping_version", "2"),
+    ],
+)
+def test_the_version_changes_with_what_makes_other_records(fact: str, value: object) -> None:
+    """Each of these facts can give another record or draft for the same rows."""
+    stream = Minimal()
+    setattr(stream, fact, value)
+    assert stream.version != Minimal().version
+
+
+@pytest.mark.parametrize("fact", ["mode", "duplicates", "adopt", "personal", "on_gone", "gone", "mapping_failed"])
+def test_the_version_ignores_what_makes_the_same_records(fact: str) -> None:
+    """Limits and rules of removal change no record."""
+    stream = Minimal()
+    setattr(stream, fact, object())
+    assert stream.version == Minimal().version
+
+
+def test_a_draft_is_checked_and_its_record_stays_as_read() -> None:
+    """What a mapping does to the rows it is given never reaches the state."""
+    record = Record("1", ({"id": "1", "sku": "0017"},), "page", (1,))
+    draft = Minimal().draft(record)
+    assert isinstance(draft, ProductDraft)
+    assert draft.sku == "0017"
+    assert record.row["id"] == "1"
+    with pytest.raises(ValidationError):
+        Minimal().draft(Record("1", ({"id": "1", "sku": ""},), "page", (1,)))
+
+
+def test_what_is_shared_is_made_once() -> None:
+    """Streams of a connection share a log-in, say; None is a value like any other."""
+    context: Context[Settings] = Context(Settings(kind="none"), "shop", None)  # type: ignore[arg-type]  # no run needed
+    made: list[Path] = []
+
+    def make() -> None:
+        made.append(Path())
+
+    assert context.shared("session", make) is context.shared("session", make) is None
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize(
+    ("failed", "records", "exceeded"),
+    [(20, 20, False), (21, 420, False), (21, 419, True), (0, 0, False)],
+)
+def test_both_failure_limits_must_be_exceeded(failed: int, records: int, exceeded: bool) -> None:
+    """More than 20 records and more than 5 % of them."""
+    assert FailureLimits().exceeded(failed, records) is exceeded
+
+
+def test_only_what_a_snapshot_lists_can_be_removed() -> None:
+    """Invoices are written once, only a snapshot shows what is gone, and only some resources can be made inactive."""
+    assert no_removal("product", "snapshot", "archive") is None
+    assert no_removal("invoice", "append", "nothing") is None
+    assert "snapshot" in (no_removal("product", "append", "delete") or "")
+    assert "written once" in (no_removal("invoice", "snapshot", "delete") or "")
+    assert "no member active" in (no_removal("customer", "snapshot", "archive") or "")

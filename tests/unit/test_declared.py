@@ -1,0 +1,124 @@
+"""Streams written in a config file have the facts and the version that their sections declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from crossdock import Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig
+
+
+class Declared(DeclaredStream[Settings]):
+    def pull(self, ctx: Context[Settings], since: str | None) -> Iterator[RawBatch]:
+        yield from ()
+
+
+MINIMAL = """
+resource: product
+mode: snapshot
+key: [SKU]
+map: {sku: SKU, name: NAME}
+"""
+FULL = """
+resource: invoice
+mode: append
+key: ["NO", YEAR]
+group_by: ["NO", YEAR]
+order_by: [SEQ]
+columns: {"NO": {strip: both, "null": "NULL"}}
+skip: {test: {field: "NO", starts_with: T}}
+fingerprint: xxh3_128
+duplicates: last
+adopt: external_id
+personal: [currency]
+mapping_failed: {at_most: 3}
+map:
+  customerId: {ref: customer, key: CUST, namespace: erp}
+  currency: {const: EUR}
+  items:
+    each:
+      productId: {ref: product, key: SKU}
+      quantity: {from: QTY, as: decimal}
+      unitPrice: {from: P, as: decimal, decimal_mark: ","}
+"""
+REMOVING = """
+resource: customer
+mode: snapshot
+key: [ID]
+on_gone: delete
+gone: {at_most: 5, at_most_percent: 2.5}
+map: {name: {template: "{FIRST} {LAST}"}, billingAddress: {object: {line1: L1, city: CITY, country: {const: DE}}}}
+"""
+
+
+def declared(text: str, **layout: Any) -> Declared:
+    return Declared("items", StreamConfig.model_validate(yaml.safe_load(text)), layout)
+
+
+@pytest.mark.parametrize(
+    ("text", "layout", "version"),
+    [
+        pytest.param(MINIMAL, {}, "32ca7f85847017b9a17a719d5b5721fe", id="minimal"),
+        pytest.param(MINIMAL, {"delimiter": "|"}, "458b4224367fd42aa8da1590230fbd1f", id="another layout"),
+        pytest.param(FULL, {"delimiter": ";"}, "21c0f51c5c30d107c1aada7b3ae5e9c3", id="full"),
+        pytest.param(REMOVING, {}, "4b0c546054b2513f7eabd6f251f4756e", id="removing"),
+    ],
+)
+def test_the_version_of_a_declared_stream_stays(text: str, layout: dict[str, Any], version: str) -> None:
+    """A state knows which version read its files: another hash for the same section would read everything again."""
+    assert declared(text, **layout).version == version
+
+
+@pytest.mark.parametrize("text", [MINIMAL, FULL, REMOVING])
+def test_a_declared_stream_has_the_facts_of_its_section(text: str) -> None:
+    """Every key of the section but ``map`` is an attribute of the stream."""
+    stream, config = declared(text), StreamConfig.model_validate(yaml.safe_load(text))
+    facts = StreamConfig.model_fields.keys() - {"map"}
+    assert len(facts) >= 14
+    assert {fact: getattr(stream, fact) for fact in facts} == {fact: getattr(config, fact) for fact in facts}
+
+
+def test_a_section_and_a_stream_in_code_have_the_same_defaults() -> None:
+    """What a section leaves out is as in a class that declares as little."""
+    config = StreamConfig.model_validate(yaml.safe_load(MINIMAL))
+    optional = [name for name, field in StreamConfig.model_fields.items() if not field.is_required()]
+    assert {name: getattr(config, name) for name in optional} == {name: getattr(Stream, name) for name in optional}
+
+
+def test_a_declared_stream_uses_the_columns_that_its_map_names() -> None:
+    """A change in any other column changes no record."""
+    assert set(declared(FULL).uses or ()) == {"CUST", "SKU", "QTY", "P"}
+
+
+def test_a_declared_stream_maps() -> None:
+    """The draft has the members of the map."""
+    record = Record("1", ({"SKU": "0017", "NAME": "Lamp"},), "f.csv", (2,))
+    assert declared(MINIMAL).draft(record).payload() == {"sku": "0017", "name": "Lamp", "active": True}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place", "message"),
+    [
+        ("group_by", ["OTHER"], (), "group_by and key must name the same columns"),
+        ("on_gone", "archive", ("on_gone",), "needs mode: snapshot"),
+        ("personal", ["email"], ("personal", 0), "unknown key; known: name, sku"),
+        ("map", {"sku": "S"}, ("map",), "lacks name"),
+        ("map", {"sku": "S", "name": "N", "prise": "P"}, ("map", "prise"), "unknown key; known"),
+        ("map", {"sku": "S", "name": {"each": {"a": "A"}}}, ("map", "name"), "each"),
+        ("map", {"sku": "S", "name": "N", "unit_price": "P"}, ("map", "unit_price"), "did you mean 'unitPrice'?"),
+    ],
+)
+def test_a_section_that_cannot_work_is_refused_at_its_place(
+    key: str, value: object, place: tuple[object, ...], message: str
+) -> None:
+    """Each finding names the key that must be edited."""
+    section = yaml.safe_load(MINIMAL) | {"mode": "append"}
+    with pytest.raises(ValidationError) as refused:
+        StreamConfig.model_validate(section | {key: value})
+    (finding,) = refused.value.errors()
+    assert finding.get("ctx", {}).get("key", ()) == place
+    assert message in finding["msg"]

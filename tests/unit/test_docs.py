@@ -1,0 +1,204 @@
+"""The documentation is complete and true: keys, links, anchors, examples and commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import split
+from typing import Any
+
+import click
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from crossdock import registry
+from crossdock.cli.main import cli
+from crossdock.config_file import read
+from crossdock.connector import Connector
+from crossdock.mapping.declarative import Form
+from crossdock.notifications.notifier import NotifyConfig, notify_config
+from crossdock.project import project
+from crossdock.project.config_schema import config_schema
+from crossdock.records import REASONS
+from crossdock.resources import RESOURCES, personal_members
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+LINKED = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
+
+SECTIONS = {  # definition in the JSON Schema -> how the reference names its keys
+    "Profile": "platform.",
+    "ApiKey": "platform.auth.",
+    "ClientCredentials": "platform.auth.",
+    "Rate": "platform.rate.",
+    "Idempotency": "platform.idempotency.",
+    "LookUp": "platform.lookup.",
+    "Retry": "platform.retry.",
+    "Http": "platform.http.",
+    "SftpWarehouseSettings": "connections.NAME.",
+    "FolderWarehouseSettings": "connections.NAME.",
+    "SourceConfig": "sources.NAME.",
+    "WarehouseStreamConfig": "streams.NAME.",
+    "DelimitedFormat": "format.",
+    "Trailer": "format.trailer.",
+    "Repair": "columns.COLUMN.",
+    "Filter": "skip.NAME.",
+    "Wait": "wait.",
+    "GoneLimits": "gone.",
+    "FailureLimits": "mapping_failed.",
+    "FromColumn": "map.MEMBER.",
+    "Const": "map.MEMBER.",
+    "Template": "map.MEMBER.",
+    "RefTo": "map.MEMBER.",
+    "Nested": "map.MEMBER.",
+    "Each": "map.MEMBER.",
+    "JobConfig": "jobs.NAME.",
+    "Schedule": "jobs.NAME.schedule.",
+    "Blackout": "jobs.NAME.schedule.blackouts.",
+    "Webhook": "notify.webhook.",
+    "Email": "notify.email.",
+}
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def known_keys() -> set[str]:
+    """Every key of a config file, from its JSON Schema; `notify` has a model that the schema leaves open."""
+    schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    notify = TypeAdapter(NotifyConfig).json_schema()
+    definitions = {**schema["$defs"], **notify["$defs"]}
+    keys = {*schema["properties"], *(f"notify.{name}" for name in notify["properties"])}
+    return keys | {f"{SECTIONS[name]}{key}" for name, part in definitions.items() for key in part["properties"]}
+
+
+def test_the_reference_lists_every_config_key() -> None:
+    """The tables and the JSON Schema name the same keys."""
+    config = REFERENCE.partition("## Config file")[2].partition("\n## ")[0]
+    documented = re.findall(r"^\| `([^`]+)` \|", config, re.MULTILINE)
+    assert len(documented) == len(set(documented))
+    assert set(documented) == known_keys() | {"jobs.NAME.schedule.cron"}
+
+
+def test_the_reference_lists_every_reason_code() -> None:
+    """The table and `Reason` name the same codes."""
+    section = REFERENCE.partition("## Reason codes")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE)) == REASONS
+
+
+def test_the_reference_lists_every_member() -> None:
+    """Each resource has the members of its draft; required and personal ones are marked."""
+    section = REFERENCE.partition("## Resources")[2].partition("\n## ")[0]
+    rows: list[tuple[str, str]] = re.findall(r"^\| `([^`]+)` \| (.*) \|$", section, re.MULTILINE)
+    assert {name for name, _ in rows} == set(RESOURCES)
+    for name, kind in RESOURCES.items():
+        members = re.sub(r"\([^)]*\)", "", dict(rows)[name]).split(",")
+        personal = {re.sub(r"\W", "", each) for each in members if re.sub(r"\*\*", "", each).strip().endswith("*")}
+        required = {re.sub(r"\W", "", each) for each in members if each.strip().startswith("**")}
+        fields = {field.alias or "": field for field in kind.draft.model_fields.values()}
+        assert {re.sub(r"\W", "", each) for each in members} == set(fields)
+        assert required == {alias for alias, field in fields.items() if field.is_required()}
+        assert personal == personal_members(kind.draft)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles: list[str] = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
+def test_links_resolve(page: Path) -> None:
+    """Each relative link leads to a file of the project, and its anchor to a heading."""
+    text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        if link.startswith("https://"):
+            continue
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_index_names_every_page() -> None:
+    """No page is hidden."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert all(f"]({page.name})" in index for page in PAGES if page.name != "index.md")
+
+
+def yaml_examples() -> Iterator[tuple[str, dict[str, Any]]]:
+    for page in PAGES:
+        for number, text in enumerate(blocks(page, "yaml"), 1):
+            yield f"{page.stem}-{number}", yaml.safe_load(text)
+
+
+EXAMPLES = dict(yaml_examples())
+WHOLE = EXAMPLES["configure-1"]
+
+
+@pytest.mark.parametrize("example", [name for name, data in EXAMPLES.items() if "command" not in data])
+def test_yaml_examples_load(tmp_path: Path, example: str) -> None:
+    """Each example is a whole config, or sections that replace those of the first one; a container's command is not."""
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump({**WHOLE, **EXAMPLES[example]}), encoding="utf-8")
+    assert project.load(tmp_path / "c.yaml").connections
+    notify_config(read(tmp_path / "c.yaml"))
+
+
+def test_there_are_examples_to_load() -> None:
+    """The pages have what the test above loads, the first of them as the text of a file."""
+    assert {"platform", "state", "connections"} <= set(WHOLE)
+    assert len(EXAMPLES) >= 8
+
+
+def test_every_form_of_a_map_is_accepted() -> None:
+    """The table of forms lists forms that exist."""
+    page = (DOCS / "configure.md").read_text(encoding="utf-8")
+    forms = [
+        form for row in re.findall(r"^\| (`\{.*`) \|", page, re.MULTILINE) for form in re.findall(r"`(\{.*?\})`", row)
+    ]
+    assert len(forms) >= 9
+    for form in forms:
+        TypeAdapter(Form).validate_python(yaml.safe_load(form.replace(", ...", "")))
+
+
+def test_the_connector_and_its_test_run() -> None:
+    """The Python of the page on connectors is one module: a connector and a test of its mapping."""
+    namespace: dict[str, Any] = {}
+    for code in blocks(DOCS / "connectors.md", "python"):
+        exec(compile(code, "connectors.md", "exec", dont_inherit=True), namespace)
+    assert isinstance(namespace["CONNECTOR"], Connector)
+    tests = [value for name, value in namespace.items() if name.startswith("test_")]
+    assert tests
+    for test in tests:
+        test()
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    for page in LINKED:
+        text = page.read_text(encoding="utf-8")
+        lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+        lines += re.findall(r"`(crossdock [^`]*)`", text) + re.findall(r"^    (crossdock .*)$", text, re.MULTILINE)
+        yield from ((page.name, line) for line in lines if line.startswith("crossdock "))
+
+
+def test_commands_and_options_exist() -> None:
+    """Each command that a page shows has the subcommand and the options that it uses."""
+    found = list(commands())
+    assert len(found) > 30
+    for page, line in found:
+        words = split(line.partition(" #")[0])[1:]
+        command: click.Command = cli
+        options = {name for parameter in cli.params for name in parameter.opts}
+        for word in words:
+            if isinstance(command, click.Group) and (below := command.get_command(click.Context(command), word)):
+                command = below
+                options |= {name for parameter in command.params for name in parameter.opts}
+            elif word.startswith("-"):
+                assert word.partition("=")[0] in {*options, "--help", "--version"}, f"{page}: {line}"
+        assert command is not cli or "|" in words or words[0].isupper() or words[0].startswith("-"), f"{page}: {line}"

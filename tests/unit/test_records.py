@@ -1,0 +1,55 @@
+"""Rows and records: text keys, origin, and what the state stores of them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.errors import RefusedError
+from crossdock.records import LINE, RawBatch, Record, key_text
+
+PARTS = st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2)
+
+
+@given(one=PARTS, other=PARTS)
+def test_different_keys_have_different_texts(one: list[str], other: list[str]) -> None:
+    """Whatever their parts contain, delimiters included."""
+    assert (key_text(one) == key_text(other)) is (one == other)
+
+
+def test_a_record_from_the_state_is_the_same() -> None:
+    """Rows with their nulls, and lines."""
+    record = Record("1", ({"A": "x", "B": None}, {"A": "y", "B": ""}), "f.csv", (2, 7))
+    assert Record.restored("1", "f.csv", record.raw()) == record
+    assert Record("1", (), "f.csv", ()).raw() == {}
+
+
+def test_json_keeps_numbers_and_takes_keys_as_text() -> None:
+    """A key that is a number or missing is no text in the object, and the object is not rounded."""
+    items: list[dict[str, Any]] = [{"id": 17, "price": Decimal("0.10")}, {"id": "0017"}, {}]
+    frame = RawBatch.json(items, source="page", key=["id"]).load()
+    assert frame["id"].to_list() == ["17", "0017", None]
+    assert frame[LINE].to_list() == [1, 2, 3]
+    (first, *_) = frame.drop(LINE).to_dicts()
+    assert Record("17", (first,), "page", (1,)).json() == {"id": 17, "price": Decimal("0.1")}
+
+
+def test_rows_may_be_an_arrow_file_with_an_odd_name(tmp_path: Path) -> None:
+    """polars would treat its name as a pattern."""
+    frame = pl.DataFrame({"A": ["x"]})
+    frame.write_ipc(tmp_path / "[a]*.arrow")
+    assert RawBatch("f", tmp_path / "[a]*.arrow").load().equals(frame)
+
+
+@pytest.mark.parametrize("cursor", ["a\0", "\ud800"])
+def test_a_cursor_that_cannot_be_stored_is_refused(cursor: str) -> None:
+    """The source would be asked with another one."""
+    with pytest.raises(RefusedError, match="its cursor cannot be stored") as refused:
+        RawBatch("page\n1", pl.DataFrame(), cursor)
+    assert refused.value.where == r"page\n1"

@@ -1,0 +1,39 @@
+"""Connectors are found by entry point, and a wrong one is an error of the configuration."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from crossdock import registry
+from crossdock.errors import ConfigError
+
+
+def install(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    point = EntryPoint("shop", value, "crossdock.connectors")
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [point])
+
+
+def test_a_name_that_is_not_installed_is_refused_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typo is the usual reason."""
+    install(monkeypatch, "nowhere:CONNECTOR")
+    assert list(registry.available()) == ["shop"]
+    with pytest.raises(ConfigError, match=r"no connector is called 'shpo'; did you mean 'shop'\?") as refused:
+        registry.load("shpo")
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("nowhere:CONNECTOR", "cannot be loaded: ModuleNotFoundError"),
+        ("json:CONNECTOR", "cannot be loaded: AttributeError"),
+        ("json:dumps", "is not a Connector but a function"),
+    ],
+)
+def test_a_broken_connector_is_refused(monkeypatch: pytest.MonkeyPatch, value: str, message: str) -> None:
+    """Whatever its import raises."""
+    install(monkeypatch, value)
+    with pytest.raises(ConfigError, match=message):
+        registry.load("shop")

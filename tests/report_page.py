@@ -125,7 +125,7 @@ def waiting(number: int, **changes: Any) -> WaitingRecord:
 
 def start(tx: Transaction, *, days: int = 0) -> int:
     """A run that began *days* after the first one."""
-    return tx.runs.start(business_date="2026-03-29", owner="test", at=AT + timedelta(days=days))
+    return tx.runs.start(business_date="2026-03-29", at=AT + timedelta(days=days))
 
 
 def finish(

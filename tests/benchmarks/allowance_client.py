@@ -134,7 +134,7 @@ class Worker:
         with ExitStack() as opened:
             self._state = state = opened.enter_context(project.alone())
             with state.begin() as tx:
-                run_id = tx.runs.start(business_date="2026-01-01", owner="bench", fence=state.fence, at=clock.now())
+                run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
                 earlier = tx.buckets.get(target.name)
             bucket = opened.enter_context(project.bucket(clock, earlier))
             senders = opened.enter_context(Senders(target, in_flight))

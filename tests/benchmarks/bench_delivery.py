@@ -67,7 +67,7 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
     state, clock, target = State(url, Pin(profile.base_url, profile.tenant)), SystemClock(), PlatformTarget(profile)
     delivered: list[Settlement] = []
     with state.begin() as tx:
-        run_id = tx.runs.start(business_date="2026-01-01", owner="bench", at=clock.now())
+        run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
     with Senders(target, profile.in_flight) as senders:
         dispatcher = Dispatcher(
             state,

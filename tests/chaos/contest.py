@@ -62,7 +62,7 @@ class Ended:
 
     @property
     def was_locked_out(self) -> bool:
-        return self.code == 3 and "another run is at work" in self.err
+        return self.code == 3 and "another run is using" in self.err
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "sent": Failpoint("crossdock.platform.platform_target", "PlatformTarget.send", "record", _BOTH),
     "settle_written": Failpoint("crossdock.delivery.settlement", "write", "turn", _BOTH, filled=1),
     "settled": Failpoint("crossdock.delivery.turn_writer", "TurnWriter.commit", "turn", filled=1),
-    "index_written": Failpoint("crossdock.state.tables.key_index", "KeyIndex._write", "stream", _BOTH),
+    "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),
     "stream_finished": Failpoint("crossdock.runs.stream_input", "StreamInput.finish", "stream", _BOTH),
     "files_finished": Failpoint("crossdock.runs.intake_logs", "StateIntake.finish", "stream", _BOTH),
     "run_finished": Failpoint("crossdock.state.tables.run_history", "Runs.finish", "night", _BOTH),

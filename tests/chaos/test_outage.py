@@ -124,7 +124,7 @@ def outage(state: State, monkeypatch: pytest.MonkeyPatch, *, records: int) -> Fi
         profile = Profile.model_validate(facts, context={"folder": Path()})
         target = PlatformTarget(profile)
         with state.begin() as tx:
-            run_id = tx.runs.start(business_date="2026-01-01", owner="test", at=clock.now())
+            run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
             allowance = plenty(clock)
             kept = {"run_id": run_id, "settled": settled.append, "interrupt": threading.Event()}

@@ -210,7 +210,7 @@ class Machine(RuleBasedStateMachine):
             where = sorted(place for place, version in places.found.get(named, []) if version == item["v"])
             unread = page > places.cursors.get(named[0], 0)
             told = f"{named} {item} is {where}, unread {unread}, of {places.found.get(named)}"
-            if where == ["refused", "unsettled"]:
+            if where == ["rejected", "unsettled"]:
                 where = ["unsettled"]  # a letter goes when its replay has an end
             assert len(where) == 1 or (not where and unread), told
             self.stage.figures.places[where[0] if where else "unread"] += 1
@@ -242,7 +242,7 @@ class Machine(RuleBasedStateMachine):
             if where == "delivered":
                 assert version_of(stream, held[key]) == item["v"], (stream, item, held[key])
             else:
-                assert where in {"refused", "dropped", "waiting"}, (stream, item, where)
+                assert where in {"rejected", "dropped", "waiting"}, (stream, item, where)
         created = Counter(
             (path, body.get("externalId") or body["items"][0]["unitPrice"])
             for operation, path, body in self.platform.effects
@@ -283,7 +283,7 @@ def balances(folder: Path, url: StateUrl, monkeypatch: pytest.MonkeyPatch, *, ex
     if examples >= MANY:
         never = {*FATES, "connection refused"} - set(figures.faults)
         assert not never, f"never struck: {never}: {figures}"
-        assert set(figures.places) == {"delivered", "refused", "waiting", "unsettled", "dropped", "unread"}, figures
+        assert set(figures.places) == {"delivered", "rejected", "waiting", "unsettled", "dropped", "unread"}, figures
     return figures
 
 
@@ -311,7 +311,7 @@ def test_a_refused_first_step_is_refused_once(
         found = eye.look().found[ACCOUNTS, "A1"]
         eye.close()
     assert [report.counters.requests for report in reports if report] == [1, 0]
-    assert found == [("refused", 1)]
+    assert found == [("rejected", 1)]
 
 
 def test_a_run_that_is_stopped_between_streams_says_so(

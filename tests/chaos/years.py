@@ -36,8 +36,8 @@ from crossdock.sandbox import SandboxServer
 from crossdock.scheduler.service import Service
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
-from crossdock.state.tables.expiry import Ages
 from crossdock.state.upkeep import purge
+from crossdock.state.upkeep.expiry import Ages
 from crossdock.testing.manual_clock import ManualClock
 
 BEGIN = datetime(2026, 1, 1, 1, tzinfo=UTC)

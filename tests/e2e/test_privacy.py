@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 from tests.e2e.warehouse import FORWARD, INVOICES, PASSWORD, PERSON, PRODUCTS, Front, Reply, Seen, Site
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.cli.main import cli, main
 from crossdock.errors import StateError

@@ -145,7 +145,7 @@ def test_a_missing_state_is_reported_at_once(site: Site) -> None:
         result = site.run("schedule", *option)
         assert result.code == 3
         assert result.err.startswith(f"crossdock: sqlite:///{site.folder}/state.db: there is no state here\n")
-        assert "'crossdock init' makes it" in result.err
+        assert "create it with 'crossdock init'" in result.err
 
 
 # ---- a service that is stopped

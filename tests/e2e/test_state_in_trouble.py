@@ -1,4 +1,4 @@
-"""A database that fails in the middle of a run: one sentence says what to do, and the next run does the rest, once."""
+"""A database that fails during a run: one sentence says what to do, and the next run does the rest, once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.servers import require
 from crossdock.state.db import engine as state_engine
 from crossdock.testing.postgres_server import PostgresServer
 
-GOES_ON = "it goes on from what was delivered"
+GOES_ON = "the run continues from what was delivered"
 ALL_DAYS = "[mon, tue, wed, thu, fri, sat, sun]"
 LIMIT = 400_000  # bytes of the largest file: more than an empty state, less than the log of a run
 BAD = "P9;Plate;dear\n"  # is refused
@@ -94,19 +94,19 @@ def failing(beside: Engine, table: str, action: str, *, after: int = 0, times: i
 @pytest.mark.parametrize(
     ("table", "after", "code", "hint"),
     [
-        ("leases", 0, "53100", "make room on its disk"),
-        ("leases", 8, "53100", "make room on its disk"),
+        ("leases", 0, "53100", "free space on its disk"),
+        ("leases", 8, "53100", "free space on its disk"),
         ("runs", 0, "53200", "out of memory"),
-        ("runs", 1, "53100", "make room on its disk"),
-        ("taken_files", 1, "53100", "make room on its disk"),
-        ("intents", 3, "53100", "make room on its disk"),
+        ("runs", 1, "53100", "free space on its disk"),
+        ("taken_files", 1, "53100", "free space on its disk"),
+        ("intents", 3, "53100", "free space on its disk"),
         ("intents", 3, "57014", "statement_timeout"),
         ("bindings", 2, "58030", "check its disk"),
         ("key_stamps", 0, "42501", "grant its user the right"),
         ("dead_letters", 0, "55P03", "another session holds a lock"),
-        ("waiting_records", 0, "25006", "takes no writes"),
-        ("snapshots", 0, "XX001", "restore it from a backup"),
-        ("buckets", 1, "22012", "find the cause"),
+        ("waiting_records", 0, "25006", "the server is read-only"),
+        ("snapshots", 0, "XX001", "restore a backup"),
+        ("buckets", 1, "22012", "fix the cause"),
     ],
 )
 def test_a_server_that_refuses_to_write(
@@ -122,17 +122,17 @@ def test_a_server_that_refuses_to_write(
 @pytest.mark.postgres
 @pytest.mark.parametrize("code", ["53300", "57P01"])
 def test_a_server_that_is_short_of_something_for_long(site: Site, beside: Engine, code: str) -> None:
-    """What may pass by itself is tried again, and told when it does not."""
+    """A transient failure is retried, and reported if it lasts."""
     fill(site)
     with failing(beside, "intents", f"RAISE EXCEPTION 'not now' USING ERRCODE = '{code}'", after=3):
-        assert_stopped(site.process("sync", within_s=60), "not now", "connections" if code == "53300" else "is up")
+        assert_stopped(site.process("sync", within_s=60), "not now", "connections" if code == "53300" else "is running")
     assert_goes_on(site)
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("table", ["leases", "taken_files", "intents", "bindings"])
 def test_sessions_that_end_in_a_transaction(site: Site, beside: Engine, table: str) -> None:
-    """A server that ends every session in the middle of its work is told of by one sentence, and nothing is lost."""
+    """A server that closes every session is reported in one sentence, and nothing is lost."""
     fill(site)
     with failing(beside, table, "PERFORM pg_terminate_backend(pg_backend_pid())", after=1):
         assert_stopped(site.process("sync", within_s=60), "", GOES_ON)
@@ -153,7 +153,7 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
             ("state", "purge"),
             ("state", "restored"),
         ):
-            assert_stopped(site.process(*command), "cannot execute", "takes no writes: name the primary server")
+            assert_stopped(site.process(*command), "cannot execute", "the server is read-only: name the primary server")
         assert site.process("runs").code == 0
         connection.execute(text(f"ALTER DATABASE {name} RESET default_transaction_read_only"))
     assert_goes_on(site)
@@ -162,23 +162,23 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
 @pytest.mark.postgres
 @pytest.mark.parametrize("table", ["scheduled_runs", "runs"])
 def test_a_night_without_room(site: Site, beside: Engine, table: str) -> None:
-    """A scheduled night fails with the same sentence, and is begun again by the next scheduler."""
+    """A scheduled run fails with the same sentence, and the next scheduler begins it again."""
     fill(site)
     due = datetime.now(UTC) - timedelta(hours=1)
     schedule = f"{{time_zone: UTC, at: '{due:%H:%M}', days: {ALL_DAYS}}}"
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
     once = "schedule", "--once", due.date().isoformat()
     with failing(beside, table, "RAISE EXCEPTION 'no can do' USING ERRCODE = '53100'", after=1):
-        assert_stopped(site.process(*once, within_s=60), "no can do", "make room on its disk")
+        assert_stopped(site.process(*once, within_s=60), "no can do", "free space on its disk")
     assert site.process(*once, within_s=60).code == 1
-    (night,) = site.run("jobs", "list", "--json").json["nights"]
-    assert (night["status"], night["attempts"]) == ("done", 2)
+    (found,) = site.run("jobs", "list", "--json").json["nights"]
+    assert (found["status"], found["attempts"]) == ("done", 2)
     assert_goes_on(site)
 
 
 @pytest.mark.postgres
 def test_a_server_whose_disk_is_full(site: Site) -> None:
-    """A real disk, full in the middle of a load: every run says what to do until there is room, then all goes on."""
+    """A real full disk: every run says what to do until there is space, then the rest is done."""
     require(PostgresServer.available(), "PostgreSQL")
     with PostgresServer() as server, small_disk(server.place / "small", 32) as disk:
         shutil.chown(disk, **{name: server.switch[name] for name in ("user", "group") if server.switch})
@@ -187,7 +187,7 @@ def test_a_server_whose_disk_is_full(site: Site) -> None:
         fill(site, MANY)
         filler = fill_up(disk)
         for _ in range(3):
-            assert_stopped(site.process("sync", within_s=60), "could not extend file", "make room on its disk")
+            assert_stopped(site.process("sync", within_s=60), "could not extend file", "free space on its disk")
         filler.unlink()
         assert_goes_on(site, MANY)
 
@@ -237,12 +237,12 @@ def no_writes(cursor: sqlite3.Cursor) -> None:
 @pytest.mark.parametrize(
     ("table", "after", "strike", "reason", "hint"),
     [
-        ("intents", 1, no_room, "database or disk is full", "make room on its disk"),
-        ("bindings", 1, no_room, "database or disk is full", "make room on its disk"),
-        ("runs", 0, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("taken_files", 1, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("intents", 1, no_writes, "attempt to write a readonly database", "let this user write"),
-        ("waiting_records", 0, no_writes, "attempt to write a readonly database", "let this user write"),
+        ("intents", 1, no_room, "database or disk is full", "free space on its disk"),
+        ("bindings", 1, no_room, "database or disk is full", "free space on its disk"),
+        ("runs", 0, no_writes, "attempt to write a readonly database", "writable for this user"),
+        ("taken_files", 1, no_writes, "attempt to write a readonly database", "writable for this user"),
+        ("intents", 1, no_writes, "attempt to write a readonly database", "writable for this user"),
+        ("waiting_records", 0, no_writes, "attempt to write a readonly database", "writable for this user"),
     ],
 )
 def test_a_file_that_cannot_be_written(
@@ -254,7 +254,7 @@ def test_a_file_that_cannot_be_written(
     reason: str,
     hint: str,
 ) -> None:
-    """Without room or without leave to write, the run ends with one sentence, and then all goes on."""
+    """Without space or permission to write, the run ends with one sentence, and the next one does the rest."""
     site.init()
     fill(site, MANY)
     with struck(table, after, strike):
@@ -283,7 +283,7 @@ def test_a_disk_that_fails(site: Site) -> None:
 
 @pytest.mark.parametrize("at", [0, 4096], ids=["no database", "malformed"])
 def test_a_damaged_file(site: Site, at: int) -> None:
-    """It is told to restore a backup and to declare it; then all goes on."""
+    """The error says to restore a backup and declare it; the next run does the rest."""
     site.init()
     fill(site)
     state, backup = site.folder / "state.db", site.folder / "backup.db"
@@ -297,7 +297,7 @@ def test_a_damaged_file(site: Site, at: int) -> None:
     for command in ("sync", "runs"):
         result = site.run(command)
         assert said in result.err
-        assert_stopped(result, "", "restore it from a backup, and declare that: 'crossdock state restored'")
+        assert_stopped(result, "", "restore a backup, then run 'crossdock state restored'")
     for left in site.folder.glob("state.db-*"):
         left.unlink()
     backup.rename(state)
@@ -309,18 +309,18 @@ def test_a_damaged_file(site: Site, at: int) -> None:
 
 
 def test_a_state_that_another_program_holds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is asked whether another is at work on it; when that one has gone, the run goes through."""
+    """The error asks whether another process uses it; once that has ended, the run succeeds."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
     site.init()
     fill(site)
     with closing(sqlite3.connect(site.folder / "state.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert_stopped(site.run("sync"), "database is locked", "is another crossdock at work on it?")
+        assert_stopped(site.run("sync"), "database is locked", "is another crossdock process using it?")
     assert_goes_on(site)
 
 
 def test_a_lock_that_cannot_be_made(site: Site) -> None:
-    """What the system refuses beside the database, its lock file, is told the same way."""
+    """A failure of the lock file beside the database is reported the same way."""
     site.init()
     fill(site)
     lock = site.folder / "state.db.lock"
@@ -332,6 +332,6 @@ def test_a_lock_that_cannot_be_made(site: Site) -> None:
 
 
 def test_a_state_that_cannot_be_made(site: Site) -> None:
-    """A folder that cannot be made for it is told by one sentence."""
+    """A folder that cannot be created is reported in one sentence."""
     site.edit("sqlite:///state.db", f"sqlite:///{site.config}/state.db")
     assert_stopped(site.run("init"), "", "")

@@ -1,4 +1,4 @@
-"""``crossdock state purge``: old data goes, and the runs that come after it do nothing twice."""
+"""``crossdock state purge``: old data is removed, and later runs do nothing twice."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def grow_old(site: Site) -> None:
 
 
 def test_after_a_purge_nothing_is_sent_again(site: Site) -> None:
-    """What was delivered is still known: the same rows in new files cost no request, and a change is one update."""
+    """Bindings stay: the same rows in new files need no request, and a change is one update."""
     assert site.sync().code == 0
     grow_old(site)
-    foretold = site.run("state", "purge", "--dry-run", "--json")
-    assert foretold.json["operations_removed"] == 7
-    told = site.run("state", "purge", "--json")
-    assert told.code == 0
-    assert told.json | {"dry_run": True, "before": foretold.json["before"]} == foretold.json
+    announced = site.run("state", "purge", "--dry-run", "--json")
+    assert announced.json["operations_removed"] == 7
+    done = site.run("state", "purge", "--json")
+    assert done.code == 0
+    assert done.json | {"dry_run": True, "before": announced.json["before"]} == announced.json
     assert "0 settled operations were removed" in site.run("state", "purge").out
     site.fill()
     site.export("CUST_2.csv", CUSTOMERS)
@@ -50,8 +50,8 @@ def test_after_a_purge_nothing_is_sent_again(site: Site) -> None:
     assert site.sync().records("customers") == {"read": 2, "unchanged": 1, "updated": 1}
 
 
-def test_a_mended_record_has_a_key_of_its_own(site: Site) -> None:
-    """A record that was rejected, purged and mended is sent under a key that the platform has not seen."""
+def test_a_corrected_record_gets_a_new_key(site: Site) -> None:
+    """A record that was rejected, purged and corrected is sent under a key that the platform has not seen."""
     with Front(site.platform.base_url) as front:
         site.base_url = front.base_url
         site.configure()
@@ -116,19 +116,19 @@ def test_what_the_platform_remembers_is_kept(site: Site) -> None:
     assert site.run("state", "purge", "--older-than", "0h", "--json").json["operations_removed"] == 0
 
 
-def test_a_purge_waits_for_no_run(site: Site) -> None:
+def test_a_purge_is_refused_during_a_run(site: Site) -> None:
     """While a run holds the state a purge ends with exit 3; a dry run only looks, and may."""
     loaded = project.load(site.config)
     with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
         refused = site.run("state", "purge")
         assert (refused.code, refused.out) == (3, "")
-        assert "another run is at work" in refused.err
+        assert "another run is using" in refused.err
         assert site.run("state", "purge", "--dry-run").code == 0
 
 
 @pytest.mark.parametrize("age", ["90", "5w", "-1d", "99999d", "d"])
 def test_an_age_that_is_none(site: Site, age: str) -> None:
-    """An age needs a unit and a bound; what it looks like is told, and nothing is touched."""
+    """An age needs a unit and has a maximum; the error shows the form, and nothing is changed."""
     refused = site.run("state", "purge", "--older-than", age)
     assert (refused.code, refused.out) == (2, "")
     assert "such as 90d or 36h" in refused.err

@@ -84,7 +84,7 @@ def test_compacting_waits_for_no_run(site: Site) -> None:
     with closing(State(loaded.state_url, loaded.pin)) as state, state.exclusive("test"):
         refused = site.run("state", "compact")
     assert (refused.code, refused.out) == (3, "")
-    assert "another run is at work" in refused.err
+    assert "another run is using" in refused.err
 
 
 @pytest.mark.parametrize("command", ["stats", "compact"])

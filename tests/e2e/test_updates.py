@@ -298,7 +298,7 @@ def test_nothing_is_mended_while_a_sync_runs(site: Site, front: Front, command: 
     assert site.sync("wms.products").code == 0
     ((code, err),) = told
     assert code == 3
-    assert "another run is at work" in err
+    assert "another run is using" in err
     assert [each["key"] for each in site.listed()] == ["P1"]
     assert site.names("product") == ["wms:P2", "wms:P3"]
     assert site.run(*command).code in {0, 1, 2}, "the lock is free again"

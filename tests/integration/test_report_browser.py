@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.report_page import AT, HOSTILE, dead_letter, finish, multiplied, sqlite_state, start, waiting
 from tests.servers import require, served
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.cli import html_report
 

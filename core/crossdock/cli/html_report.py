@@ -14,7 +14,7 @@ from crossdock.errors import ConfigError
 from crossdock.local_files import replace_file
 from crossdock.printable import printable
 from crossdock.state import RunRecord
-from crossdock.state.tables.run_details import Delivery, Reason, Row, RunDetails
+from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails
 
 LISTED = 200  # most records of each reason or state
 _OPENED = 20  # longer lists are folded at first

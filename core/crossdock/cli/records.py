@@ -198,7 +198,7 @@ def _found(config: Path, state: str | None, limit: int | None) -> list[dict[str,
 
 
 def _rejected(tx: Transaction, limit: int, state: str = "rejected") -> list[dict[str, Any]]:
-    status = "dropped" if state == "dropped" else "refused"
+    status = "dropped" if state == "dropped" else "rejected"
     return [
         item | {"state": state, "why": f"{item['code']}: {item['message']}", "since": item["refused_at"]}
         for item in tx.dead_letters.listed(limit=limit, status=status)

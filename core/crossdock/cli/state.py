@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from crossdock.project.project import Project
-    from crossdock.state.tables.retention import PurgeResult
-    from crossdock.state.tables.state_size import Contents
+    from crossdock.state.queries.state_size import Contents
+    from crossdock.state.upkeep.retention import PurgeResult
 
 _PREFIXES = "KMGTP"
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
@@ -30,7 +30,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
     if value is None:
         return None
-    from crossdock.state.tables.expiry import MAX_AGE
+    from crossdock.state.upkeep.expiry import MAX_AGE
 
     found = re.fullmatch(r"([0-9]{1,6})([dh])", value)
     age = int(found[1]) * _UNITS[found[2]] if found else None

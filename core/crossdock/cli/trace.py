@@ -74,8 +74,8 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     """Hashes as hex and times as text."""
     shown: dict[str, Any] = {}
     for name, value in row.items():
-        if name in {"key_hash", "record_fp", "payload_fp"}:
-            shown[name] = f"{value:032x}"
+        if name in {"key_hash", "record_fp"}:
+            shown[name] = None if value is None else f"{value:032x}"
         elif name == "sendings":
             shown[name] = [_plain(each) for each in value]
         else:

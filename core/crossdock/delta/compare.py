@@ -10,7 +10,7 @@ import polars as pl
 from crossdock.delta import fingerprint
 from crossdock.delta.keyed_rows import FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
-from crossdock.state.tables.key_index import KNOWN_FP, KNOWN_POSITION
+from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 
 _FEW = 10  # a look-up table this many times smaller is filtered first
 _KNOWN, _PAIR = "_known", "_pair"
@@ -81,7 +81,7 @@ def compare(
 def _open_items(
     dead_letters: Sequence[DeadLetterFacts], waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]
 ) -> Iterator[pl.DataFrame]:
-    rejected = [each for each in dead_letters if each.status == "refused"]
+    rejected = [each for each in dead_letters if each.status == "rejected"]
     yield _items(_REJECTED, ((each.key_hash, each.fingerprint, each.position) for each in rejected))
     dropped = [each for each in dead_letters if each.status == "dropped"]
     yield _items(_DROPPED, ((each.key_hash, each.fingerprint, None) for each in dropped))

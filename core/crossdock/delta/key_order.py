@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from crossdock.delta.keyed_rows import FP, KEY_HASH
-from crossdock.state.tables.key_index import KNOWN_FP
+from crossdock.state.sidecar_files.key_index import KNOWN_FP
 
 _AHEAD = 100  # rows that are searched for the next one in common
 _PATIENCE, _EARNED = 100, 1_000  # steps at first, and rows found for each one more: beyond them looking up is faster

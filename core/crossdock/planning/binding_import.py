@@ -44,7 +44,7 @@ def import_bindings(tx: Transaction, path: Path, *, at: datetime) -> int:
         RefusedError: If a row is incomplete, names no resource, or contradicts a binding, with its line.
         ConfigError: If there is no such file.
     """
-    run_id, number = tx.runs.start(business_date=at.date().isoformat(), owner="bindings import", at=at), 0
+    run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
     for scope, rows in _read(path).items():
         for start in range(0, len(rows), PART):
             number += _bind(tx, scope, rows[start : start + PART], path, run_id=run_id, at=at)

@@ -137,7 +137,7 @@ def _removable(
     rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]
     under_way = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
     ours = _without(ours, _keys(under_way), terms, "ignored")
-    ours = _without(ours, _keys(each.key_hash for each in rejected if each.status == "refused"), terms, "rejected")
+    ours = _without(ours, _keys(each.key_hash for each in rejected if each.status == "rejected"), terms, "rejected")
     ours = _without(ours, _keys(each.key_hash for each in rejected if each.status == "dropped"), terms, "dropped")
     return ours, terms
 

@@ -26,7 +26,7 @@ from crossdock.scheduling.job_config import JobConfig, ordered
 from crossdock.scheduling.times_and_durations import is_duration, span
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
-from crossdock.state.tables.expiry import MAX_AGE, Ages
+from crossdock.state.upkeep.expiry import MAX_AGE, Ages
 from crossdock.yaml_reader import Place
 
 KEPT = "90d"

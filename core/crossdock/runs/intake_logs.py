@@ -57,13 +57,13 @@ class PlanIntake(NoIntake):
 class StateIntake(PlanIntake):
     """Reads and writes the state."""
 
-    def __init__(self, state: State, clock: Clock, run_id: int) -> None:
+    def __init__(self, state: State, clock: Clock) -> None:
         super().__init__(state)
-        self._clock, self._run_id = clock, run_id
+        self._clock = clock
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
         with self._state.begin() as tx:
-            tx.intake.accept(stream, version, files, run_id=self._run_id, at=self._clock.now())
+            tx.intake.accept(stream, version, files, at=self._clock.now())
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         with self._state.begin() as tx:

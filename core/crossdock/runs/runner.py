@@ -14,7 +14,7 @@ from crossdock.errors import ConfigError, CrossdockError, InternalError, Stopped
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
-from crossdock.project.project import BoundStream, Project, this_process
+from crossdock.project.project import BoundStream, Project
 from crossdock.resources import RESOURCES
 from crossdock.runs.intake_logs import StateIntake
 from crossdock.runs.record_source import SourceFactory
@@ -139,9 +139,7 @@ class Run:
         day: date = self._due_run.business_date if self._due_run else now.astimezone().date()
         job = self._due_run.job if self._due_run else None
         with session.state.begin() as tx:
-            run_id = tx.runs.start(
-                business_date=day.isoformat(), owner=this_process(), fence=session.state.fence, at=now, job=job
-            )
+            run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=job)
             state_restored = tx.runs.restored()
         report = Report(run_id, day.isoformat())
         self._timings.start(report, job)
@@ -152,7 +150,7 @@ class Run:
         context = SourceContext(
             session.clock,
             self._timings,
-            StateIntake(session.state, session.clock, report.run),
+            StateIntake(session.state, session.clock),
             spool,
             run_folder(stack, spool),
             spool,

@@ -21,7 +21,7 @@ from crossdock.project.project import BoundStream
 from crossdock.records import Record
 from crossdock.runs.pull import pulled
 from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
-from crossdock.state.tables import key_index
+from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
 
 _IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the key index keeps its order
@@ -189,7 +189,7 @@ class StreamInput:
             tx.waiting_records.clear(bound.name, self._delta.unmoved)
             done = self._is_done(tx)
             if done and self._scan.cursor is not None:
-                tx.cursors.put(bound.name, bound.stream.version, self._scan.cursor, run_id=self._run_id)
+                tx.cursors.put(bound.name, bound.stream.version, self._scan.cursor)
         self._state.publish(bound.scope, self._order)
         if done:
             with connector_code(bound, "finished"):

@@ -10,7 +10,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import chain
@@ -51,8 +51,7 @@ class TakenFile:
     """A file of this run.
 
     Attributes:
-        facts: The number of rows is known once it has been read to its end; in a plan, a name may replace its content
-            hash (`crossdock.sources.spool`).
+        facts: In a plan, a name may replace its content hash (`crossdock.sources.spool`).
         parts: Arrow files with its rows, in order, once one of several streams has read it.
     """
 
@@ -266,16 +265,16 @@ class FileSource:
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other streams; so is a failure."""
-        facts, parts, rows = file.facts, list[Path](), 0
+        facts, parts, is_empty = file.facts, list[Path](), True
         try:
             for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._stream_ids) > 1:
                     parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
                         frame.write_ipc(part)
-                rows += frame.height
+                is_empty = is_empty and frame.is_empty()
                 yield frame
-            if self._snapshot and not rows:
+            if self._snapshot and is_empty:
                 raise RefusedError(
                     "is a snapshot without rows",
                     where=facts.name,
@@ -284,7 +283,7 @@ class FileSource:
         except CrossdockError as failure:
             self._failure = failure
             raise
-        file.facts, file.parts = replace(facts, rows=rows), parts
+        file.parts = parts
 
     def _again(self, facts: FileFacts) -> Again:
         file, layout = self._spool.bytes_of(facts.content_hash), self._layout
@@ -312,7 +311,7 @@ def _is_cut(path: Openable) -> bool:
 
 
 def _facts(file: RemoteFile, name: str) -> FileFacts:
-    return FileFacts(file.name, name, file.size, _instant(file.mtime), _stamp(file), rows=0)
+    return FileFacts(file.name, name, file.size, _instant(file.mtime), _stamp(file))
 
 
 def _instant(mtime: int) -> datetime:

@@ -1,4 +1,4 @@
-"""What was delivered, and what is on its way: the checkpoint of every run (law 1)."""
+"""The state: what was delivered and what is being delivered, the checkpoint of every run (law 1)."""
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create
@@ -6,11 +6,10 @@ from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.content_digests import Digests
-from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts
+from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.state.tables.intents import Attempt, Intent
 from crossdock.state.tables.record_identity import RecordIdentity, Step
-from crossdock.state.tables.record_rows import DeadLetterFilter
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
 from crossdock.state.tables.scopes import Scope

@@ -1,4 +1,4 @@
-"""The state as the engine uses it: one object, short transactions, each table's questions in a module of its own."""
+"""The open state: short transactions that give access to all tables, the run lease and the key index."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,59 +15,61 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from crossdock.state.db import run_lease
-from crossdock.state.db.database_errors import passes, place_of, translated
-from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, reading
-from crossdock.state.db.watermark import Watermark
+from crossdock.state.db.database_errors import is_transient, place_of, translated
+from crossdock.state.db.engine import Pin, identity, open_engine, reading
+from crossdock.state.db.read_ahead import read_ahead
+from crossdock.state.queries.record_history import RecordHistory
+from crossdock.state.queries.run_details import RunDetails
+from crossdock.state.queries.state_size import StateSize
+from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings
+from crossdock.state.sidecar_files.watermark import Watermark
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
 from crossdock.state.tables.intents import Intents
-from crossdock.state.tables.key_index import ORDERED, KeyIndex, Stamps, from_bindings, stamp_of
-from crossdock.state.tables.record_history import RecordHistory
-from crossdock.state.tables.retention import Retention
-from crossdock.state.tables.run_details import RunDetails
+from crossdock.state.tables.key_stamps import Stamps, stamp_of
 from crossdock.state.tables.run_history import Cursors, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.scopes import Scope
 from crossdock.state.tables.snapshot_history import SnapshotHistory
-from crossdock.state.tables.state_size import StateSize
 from crossdock.state.tables.waiting_records import WaitingRecords
+from crossdock.state.upkeep.retention import Retention
 
 T = TypeVar("T")
-TRIES = 6  # a server that restarts is back within their pauses, 0.1 s doubling to 3.2 s
+TRIES = 6  # with pauses of 0.1 s doubling to 1.6 s, in which a restarting server is back
 
 
-@dataclass(frozen=True, slots=True)
 class Transaction:
-    """What can be read and written together; committed as a whole when its block ends."""
+    """All tables and queries in one transaction, which is committed when its block ends."""
 
-    runs: Runs
-    bindings: Bindings
-    intents: Intents
-    intake: Intake
-    dead_letters: DeadLetters
-    waiting_records: WaitingRecords
-    cursors: Cursors
-    buckets: Buckets
-    tracing: RecordHistory
-    reporting: RunDetails
-    retention: Retention
-    scheduled_runs: ScheduledRuns
-    snapshots: SnapshotHistory
-    stamps: Stamps
-    statistics: StateSize
+    def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
+        self.stamps = Stamps(connection, expected)
+        self.bindings = Bindings(connection, self.stamps)
+        self.runs = Runs(connection)
+        self.intents = Intents(connection)
+        self.intake = Intake(connection)
+        self.dead_letters = DeadLetters(connection)
+        self.waiting_records = WaitingRecords(connection)
+        self.cursors = Cursors(connection)
+        self.buckets = Buckets(connection)
+        self.tracing = RecordHistory(connection)
+        self.reporting = RunDetails(connection)
+        self.retention = Retention(connection)
+        self.scheduled_runs = ScheduledRuns(connection)
+        self.snapshots = SnapshotHistory(connection)
+        self.statistics = StateSize(connection, self.bindings)
 
 
 class State:
-    """An open state; threads that work with it write one after the other.
+    """An open state. Several threads may use it; they write one after the other.
 
     Attributes:
         fence: Of the lease that this process holds, 0 without one.
 
     Args:
-        keys: Folder of the key index and of the watermark; without it every comparison reads the bindings, and a
-            restored backup is not recognised.
+        keys: Folder of the key index and the watermark; without it every comparison reads the bindings, and a
+            restored backup is not detected.
 
     Raises:
         StateError: From every block, if the database fails.
@@ -79,9 +80,9 @@ class State:
         self._keys = KeyIndex(keys) if keys else None
         self._engine = open_engine(url, pin, read_only=read_only)
         self._folder = keys
-        self._unmarked: Watermark | None = None  # of the lease that is held, until something is sent
+        self._unmarked: Watermark | None = None  # while the lease is held and nothing was sent
         self._lease: run_lease.Lease | None = None
-        self._pen = threading.Lock()  # both databases have one writer of a state anyway; here threads queue in order
+        self._write_lock = threading.Lock()  # the database allows one writer anyway; a lock keeps threads in order
 
     @property
     def fence(self) -> int:
@@ -89,15 +90,15 @@ class State:
 
     @contextmanager
     def exclusive(self, owner: str, *, restored: bool = False) -> Iterator[None]:
-        """Keep other runs off this state: every transaction of the block confirms that nobody took over.
+        """Keep other runs off this state: every transaction of the block checks that no other run took over.
 
         Args:
-            owner: Who works on it, for whoever comes meanwhile.
-            restored: It was declared as a restored backup, so it may be older than the last run.
+            owner: Shown to other runs that try meanwhile.
+            restored: The state was declared a restored backup, so it may be older than the last run.
 
         Raises:
-            StateError: If another run is at work on it.
-            RefusedError: If it is older than the last run here that sent something, and was not declared as restored.
+            StateBusyError: If another run uses it.
+            RefusedError: If it is older than the last run here that sent something, and not declared as restored.
         """
         mark = Watermark(self._folder / "fence.json", identity(self._engine, self._url)) if self._folder else None
         above = mark.fence if mark and restored else 0
@@ -112,35 +113,35 @@ class State:
                 self._lease = self._unmarked = None
 
     def mark_sending(self) -> None:
-        """Keep beside the state that requests leave in this run, before the first one does."""
+        """Write the watermark before the first request of this run is sent."""
         if self._lease and self._unmarked:
-            self._unmarked.note(self._lease.fence)
+            self._unmarked.write(self._lease.fence)
             self._unmarked = None
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
-        """A transaction; rolled back when the block raises."""
+        """A transaction; rolled back if the block raises."""
         with translated(self._url), self._writing() as tx:
             yield tx
 
     @contextmanager
     def look(self) -> Iterator[Transaction]:
-        """A transaction that only reads, so it costs no flush of the disk; a write in it fails."""
+        """A read-only transaction, which flushes nothing to disk; a write in it fails."""
         with translated(self._url), self._reading() as tx:
             yield tx
 
     def apply(self, work: Callable[[Transaction], T]) -> T:
-        """What *work* gives, in a transaction that is tried again if the database broke it off.
+        """Run *work* in a transaction, again if the database aborted it for a reason that may pass.
 
-        A commit whose answer was lost may have happened, so *work* must come to the same when it is done twice.
+        A commit may have succeeded although its answer was lost, so running *work* twice must have the same result.
         """
-        return self._patiently(work, self._writing)
+        return self._retried(work, self._writing)
 
     def ask(self, work: Callable[[Transaction], T]) -> T:
-        """What *work*, which only reads, gives; tried again as in `apply`."""
-        return self._patiently(work, self._reading)
+        """Run *work* in a read-only transaction, retried as in `apply`."""
+        return self._retried(work, self._reading)
 
-    def _patiently(
+    def _retried(
         self, work: Callable[[Transaction], T], transaction: Callable[[], AbstractContextManager[Transaction]]
     ) -> T:
         with translated(self._url):
@@ -149,7 +150,7 @@ class State:
                     with transaction() as tx:
                         return work(tx)
                 except DBAPIError as error:
-                    if not passes(error):
+                    if not is_transient(error):
                         raise
                 time.sleep(0.1 * 2.0**attempt)
             with transaction() as tx:
@@ -157,7 +158,7 @@ class State:
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        with self._pen:
+        with self._write_lock:
             with self._engine.begin() as connection:
                 if self._lease:
                     self._lease.confirm(connection)
@@ -172,12 +173,12 @@ class State:
             yield self._transaction(connection)
 
     def known(self, scope: Scope) -> pl.DataFrame:
-        """What the state knows of each key of *scope*: see `crossdock.state.tables.key_index.from_bindings`."""
+        """What the state knows about each key of *scope*: see `key_index.from_bindings`."""
         with translated(self._url), reading(self._engine) as connection:
             return self._known(connection, scope, stamp_of(connection, scope))
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
-        """As `known`; None where there are more keys than are put in order, at once if the key index tells."""
+        """As `known`; None for more keys than are sorted, without reading them if the key index has their number."""
         with translated(self._url), reading(self._engine) as connection:
             stamp = stamp_of(connection, scope)
             if self._keys and self._keys.height(scope, stamp) > ORDERED:
@@ -190,14 +191,14 @@ class State:
         return from_bindings(connection, scope) if frame is None else frame
 
     def read_ahead(self, rows: int) -> None:
-        """Say that so many bindings are looked at next, wherever they are: it may be faster to fetch them all."""
+        """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.read_ahead`."""
         read_ahead(self._url, rows)
 
     def publish(self, scope: Scope, order: pl.Series | None = None) -> None:
-        """Bring the key index of *scope* up to date; what fails there costs time in the next run, and nothing else.
+        """Update the key index of *scope*; a failure only makes the next run slower.
 
         Args:
-            order: Key hashes as they were listed last, if it is not in this order: see `key_index.KeyIndex.publish`.
+            order: Key hashes in their new order, if it changed: see `KeyIndex.publish`.
         """
         if self._keys is None:
             return
@@ -205,25 +206,7 @@ class State:
             self._keys.publish(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
     def _transaction(self, connection: Connection) -> Transaction:
-        stamps = Stamps(connection, self._keys.expected if self._keys else lambda _: 0)
-        bindings = Bindings(connection, stamps)
-        return Transaction(
-            Runs(connection),
-            bindings,
-            Intents(connection),
-            Intake(connection),
-            DeadLetters(connection),
-            WaitingRecords(connection),
-            Cursors(connection),
-            Buckets(connection),
-            RecordHistory(connection),
-            RunDetails(connection),
-            Retention(connection),
-            ScheduledRuns(connection),
-            SnapshotHistory(connection),
-            stamps,
-            StateSize(connection, bindings),
-        )
+        return Transaction(connection, self._keys.expected if self._keys else lambda _: 0)
 
     def close(self) -> None:
         self._engine.dispose()

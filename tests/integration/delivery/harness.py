@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -25,6 +25,7 @@ from crossdock.platform.platform_target import PlatformTarget, Request, differen
 from crossdock.platform.profile import Profile
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
+from crossdock.state.tables.intents import Status
 from crossdock.transport.http_answers import Answer as HttpAnswer
 from crossdock.transport.http_client import HttpClient
 
@@ -276,7 +277,7 @@ class Bench:
         target, clock = Defective(profile), self.clock
         target.breaks, target.pauses = self.breaks, self.pauses
         with self.state.begin() as tx:
-            run_id = tx.runs.start(business_date="2026-01-01", owner="test", at=clock.now())
+            run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
             dispatcher = Dispatcher(
                 self.state,
@@ -324,7 +325,11 @@ class Bench:
     def story(self, number: int, scope: Scope = SCOPE) -> list[tuple[str, str, int]]:
         """Operation, status and counter of all that was ever to be done to a record."""
         with self.state.begin() as tx:
-            return [(each.operation, each.status, each.counter) for each in tx.intents.of_key(scope, number)]
+            return [
+                (each.operation, each.status, each.counter)
+                for each in tx.intents.listed(get_args(Status), limit=1_000)
+                if (each.scope, each.identity.key_hash) == (scope, number)
+            ]
 
     def unsettled(self) -> dict[str, str]:
         """Status by record key."""

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, update
 from tests.conftest import PIN
 from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, created, invoice
 from tests.unit.platform.test_access_check import profile_of
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.delivery import in_doubt_rules
 from crossdock.errors import StateBusyError

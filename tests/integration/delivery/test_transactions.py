@@ -16,7 +16,7 @@ from sqlalchemy import Engine, create_engine, select, text
 from tests.conftest import PIN
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
 from tests.integration.delivery.harness import Bench, Platform
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 from tests.waiting import eventually
 
 from crossdock.delivery import settlement
@@ -87,7 +87,7 @@ def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool
 
     def work(tx: Transaction) -> int:
         calls.append(1)
-        run_id = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run_id = tx.runs.start(business_date="2026-03-29", at=AT)
         if len(calls) == 1:
             hang_up(beside)
         if not last:
@@ -117,7 +117,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(store, "time", SimpleNamespace(sleep=pause))
 
         def work(tx: Transaction) -> int:
-            run_id = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+            run_id = tx.runs.start(business_date="2026-03-29", at=AT)
             if not pauses:
                 server.stop()
             return run_id
@@ -248,7 +248,7 @@ def test_a_turn_done_twice_is_a_turn_done_once(state: State, state_url: StateUrl
     with closing(State(single_url, PIN)) as single:
         for each, times in ((state, 2), (single, 1)):
             with each.begin() as tx:
-                runs = [tx.runs.start(business_date="2026-03-29", owner="test", at=AT) for _ in range(2)]
+                runs = [tx.runs.start(business_date="2026-03-29", at=AT) for _ in range(2)]
             first, work = turn_of(runs[-1])
             each.apply(first)
             for _ in range(times):

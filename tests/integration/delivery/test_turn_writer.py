@@ -45,7 +45,7 @@ def deliver(state: State, senders: Prompt, target: PlatformTarget) -> list[Settl
     settled: list[Settlement] = []
     clock = SystemClock()
     with state.begin() as tx:
-        run_id = tx.runs.start(business_date="2026-03-29", owner="test", at=clock.now())
+        run_id = tx.runs.start(business_date="2026-03-29", at=clock.now())
     given = [Batch([operation(n) for n in range(start, start + 20)]) for start in range(0, RECORDS, 20)]
     room = allowance(clock, ceiling=IN_FLIGHT)
     Dispatcher(

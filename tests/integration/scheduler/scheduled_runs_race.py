@@ -176,7 +176,7 @@ class Simulation:
         with state.begin() as tx:
             if not tx.scheduled_runs.begin(due_run, at=now):
                 return None
-            run_id = tx.runs.start(business_date=day, owner="test", fence=state.fence, at=now, job=due_run.job)
+            run_id = tx.runs.start(business_date=day, at=now, job=due_run.job)
         if self.rng.random() < self.kills:
             raise KilledError
         nap, self.nap = self.nap, None

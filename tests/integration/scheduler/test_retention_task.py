@@ -21,7 +21,7 @@ from crossdock.scheduler.retention_task import RetentionTask
 from crossdock.scheduler.run_log import LOGGER
 from crossdock.scheduler.service import Service
 from crossdock.state import StateUrl, create
-from crossdock.state.tables import retention
+from crossdock.state.upkeep import retention
 from crossdock.testing.manual_clock import ManualClock
 
 DAY = timedelta(days=1)
@@ -42,7 +42,7 @@ class RetentionCase:
         at = self.clock.now() - 2 * WEEK
         with closing(self.project.open_state()) as state, state.begin() as tx:
             for _ in range(number + 1):
-                run = tx.runs.start(business_date="2025-01-01", owner="test", at=at)
+                run = tx.runs.start(business_date="2025-01-01", at=at)
                 tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, error=None, at=at)
 
     def runs(self) -> int:

@@ -71,7 +71,7 @@ class ScheduledRuns:
             self.per_session[id(session)] += 1
         with session.state.begin() as tx:
             assert tx.scheduled_runs.begin(due_run, at=self.clock.now())
-            run_id = tx.runs.start(business_date=str(due_run.business_date), owner="t", at=self.clock.now())
+            run_id = tx.runs.start(business_date=str(due_run.business_date), at=self.clock.now())
         assert self.gates[due_run.job].wait(60)
         with session.state.begin() as tx:
             tx.scheduled_runs.finish(due_run, "done", run_id, None, at=self.clock.now())

@@ -27,7 +27,7 @@ from tests.report_page import (
     start,
     waiting,
 )
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.cli import html_report
 from crossdock.errors import ConfigError

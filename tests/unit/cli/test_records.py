@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from tests.report_page import AT, dead_letter, waiting
 from tests.unit.cli.conftest import CommandLine
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def filled(command_line: CommandLine) -> CommandLine:
     """One record of each state, of the stream ``wms.products``."""
     stream = "wms.products"
     with closing(command_line.state()) as state, state.begin() as tx:
-        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.dead_letters.put([dead_letter(1, stream=stream)], run_id=run, at=AT)
         tx.waiting_records.put([waiting(2, stream=stream)], run_id=run, at=AT)
         doubtful = intent(3, stream=stream, status="in_doubt", attempts=2, first_sent_at=AT)

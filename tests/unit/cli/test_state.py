@@ -38,3 +38,20 @@ def test_the_state_is_described_and_maintained(command_line: CommandLine) -> Non
     assert "0 settled operations would be removed" in command_line.run("state", "purge", "--dry-run").out
     assert command_line.run("state", "compact", "--json").json.keys() == {"before", "after"}
     assert command_line.run("state", "restored", "--json").json == {"restored": True}
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (71 * 2**20 + 2**19, "71.5 MiB"),
+        (2**40, "1.0 TiB"),
+        (5_000 * 2**50, "5,000.0 PiB"),
+    ],
+)
+def test_sizes_have_units(size: int, text: str) -> None:
+    """A size has one digit after the point, and the largest unit that it reaches."""
+    assert size_text(size) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from tests.report_page import AT, dead_letter
@@ -13,10 +14,10 @@ from tests.unit.cli.conftest import CommandLine
 def test_a_record_is_found_by_key_and_place(command_line: CommandLine, name: str) -> None:
     """Its history is shown, without its data."""
     with closing(command_line.state()) as state, state.begin() as tx:
-        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.dead_letters.put([dead_letter(7)], run_id=run, at=AT)
     shown = command_line.run("trace", name).out
-    assert shown.startswith("record K7\n  refused 2026-03-29T01:30:00")
+    assert shown.startswith("record K7\n  rejected 2026-03-29T01:30:00")
     assert "bad_value at f.csv:7 PRICE: is no number\n" in shown
     assert "secret-canary" not in shown
     assert len(command_line.run("trace", name, "--json").json[0]["rejected"]) == 1
@@ -27,3 +28,15 @@ def test_an_unknown_name(command_line: CommandLine) -> None:
     missing = command_line.run("trace", "K8")
     assert (missing.code, missing.out) == (2, "")
     assert "the state has no record 'K8'" in missing.err
+
+
+def test_a_record_without_fingerprint(command_line: CommandLine) -> None:
+    """Where no row was read, as for a removal, JSON has a null."""
+    letter = dead_letter(7)
+    removal = replace(letter, identity=letter.identity._replace(fingerprint=None), step="remove")
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        tx.dead_letters.put([removal], run_id=run, at=AT)
+    (row,) = command_line.run("trace", "K7", "--json").json[0]["rejected"]
+    assert row["record_fp"] is None
+    assert row["key_hash"] == f"{letter.identity.key_hash:032x}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.delivery.decisions import Decisions
 from crossdock.delivery.outcomes import Outcome

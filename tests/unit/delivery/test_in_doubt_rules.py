@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.unit.platform.test_access_check import profile_of
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.delivery.in_doubt_rules import concerns_all, rule_for
 from crossdock.delivery.outcomes import Outcome

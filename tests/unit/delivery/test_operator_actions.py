@@ -42,7 +42,7 @@ def waiting(number: int, fingerprint: int) -> WaitingRecord:
 def unsettled(state: State, *intents: Intent) -> list[Intent]:
     """Operations in doubt, as an earlier run left them."""
     with state.begin() as tx:
-        run_id = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run_id = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.intents.add(intents, run_id=run_id, fence=1, at=AT)
         return operator_actions.in_doubt(tx, DeadLetterFilter(STREAM))
 

@@ -6,7 +6,7 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.delivery.outbox import DELAYED, Outbox
 from crossdock.delivery.retry_budget import RetryBudget

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.integration.delivery.harness import SCOPE
-from tests.unit.state.test_store import AT, intent, start
+from tests.unit.state.samples import AT, intent, start
 
 from crossdock import exact_json
 from crossdock.delivery import settlement

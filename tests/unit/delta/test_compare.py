@@ -18,7 +18,7 @@ from crossdock.delta.scan import UNIT
 from crossdock.planning.removals import _keys, _without
 from crossdock.records import LINE
 from crossdock.state import DeadLetterFacts, RecordIdentity, WaitingRecord
-from crossdock.state.tables.key_index import KNOWN_FP
+from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.tally import Term
 
 FACTS = st.dictionaries(HASHES, HASHES, max_size=30)
@@ -57,7 +57,7 @@ def test_every_key_has_its_fate(
     """Unchanged, changed, new, gone, refused and waited for: in one part or many, found by place or by key."""
     known = same | {key: fp ^ 1 for key, fp in changed.items()} | gone
     read = {**same, **changed, **new, **refused}
-    dead_letters = [DeadLetterFacts(key, fp, None, "refused", "whole") for key, fp in refused.items()]
+    dead_letters = [DeadLetterFacts(key, fp, None, "rejected", "whole") for key, fp in refused.items()]
     waits = [WaitingRecord(RecordIdentity("s", "", key, 2, None, "f", 1), [], {}) for key in new]
     known = {key: fp for key, fp in known.items() if key not in refused}
     pairs = known.items() | read.items()

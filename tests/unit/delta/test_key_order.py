@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossdock.delta.fingerprint import HASH
 from crossdock.delta.key_order import KeyOrder
 from crossdock.delta.keyed_rows import FP, KEY_HASH
-from crossdock.state.tables.key_index import KNOWN_FP
+from crossdock.state.sidecar_files.key_index import KNOWN_FP
 
 Pair = tuple[int, int]
 

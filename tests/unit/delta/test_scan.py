@@ -24,7 +24,7 @@ from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state import Binding, DeadLetter, RecordIdentity, Scope, State, WaitingRecord
-from crossdock.state.tables.key_index import KNOWN_FP
+from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -396,7 +396,7 @@ def test_a_delta_knows_every_fate(state: State, tmp_path: Path) -> None:
         return Binding(hashes[key], key, f"p{key}", fp, position, "whole", {}, None, 1)
 
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-01-01", owner="t", at=AT)
+        run = tx.runs.start(business_date="2026-01-01", at=AT)
         same = bound("same", fps[hashes["same"]], "9")
         tx.bindings.put(
             SCOPE, [same, bound("changed", 1, "4"), bound("stale", 1, "6"), bound("gone", 1, "1")], run_id=run, at=AT

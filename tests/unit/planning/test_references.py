@@ -21,7 +21,7 @@ MEMBERS = {
 def bind(state: State, scope: Scope, key: str, platform_id: str) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-01-01", owner="t", at=at)
+        run = tx.runs.start(business_date="2026-01-01", at=at)
         binding = Binding(key_hashes([key])[key], key, platform_id, 1, None, "whole", {}, None, 1)
         tx.bindings.put(scope, [binding], run_id=run, at=at)
 

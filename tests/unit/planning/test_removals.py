@@ -147,7 +147,7 @@ class Warehouse:
         """Run; False if it was killed after *budget* operations, and then how many records wait for approval."""
         tally = Tally()
         with self._state.begin() as tx:
-            run_id = tx.runs.start(business_date="2026-01-01", owner="t", at=self._clock.now())
+            run_id = tx.runs.start(business_date="2026-01-01", at=self._clock.now())
         reading = StreamInput(self._bound, self._state, tally, run_id)
         reading.read([], lambda _rows: None)
         references = References(self._target.name)

@@ -68,10 +68,10 @@ def test_the_config_is_right(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('shared: "sqlite:///rate.db"', f'shared: "postgresql://u:{CANARY}@h/d"', "a secret is never written here"),
-        ('shared: "sqlite:///rate.db"', f'shared: "postgresql://h/d?PASSWORD={CANARY}"', "a secret is never written"),
-        ('shared: "sqlite:///rate.db"', 'shared: "postgresql://u@[::1/d"', "is no database address"),
-        ("state: sqlite:///acme.db", f"state: postgresql://h/d?pass%77ord={CANARY}", "a secret is never written here"),
+        ('shared: "sqlite:///rate.db"', f'shared: "postgresql://u:{CANARY}@h/d"', "must not contain a secret"),
+        ('shared: "sqlite:///rate.db"', f'shared: "postgresql://h/d?PASSWORD={CANARY}"', "must not contain a secret"),
+        ('shared: "sqlite:///rate.db"', 'shared: "postgresql://u@[::1/d"', "is not a database address"),
+        ("state: sqlite:///acme.db", f"state: postgresql://h/d?pass%77ord={CANARY}", "must not contain a secret"),
         ("base_url: https://", f"base_url: https://:{CANARY}@", "refer to a secret by env:NAME or file:PATH"),
         ("base_url: https://", f"base_url: https://u:{CANARY}%40", "refer to a secret by env:NAME or file:PATH"),
         ("base_url: https://api.example.com", f"base_url: https://h/?key={CANARY}", "without a query"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settlement import Settlement

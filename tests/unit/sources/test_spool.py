@@ -46,7 +46,7 @@ class Intake(NoIntake):
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
         content_hash = hashlib.sha256(KNOWN).hexdigest()
-        return {content_hash: FileFacts("LOT_0.csv", content_hash, len(KNOWN), LONG_AGO, "2026-01-01", 1, LONG_AGO)}
+        return {content_hash: FileFacts("LOT_0.csv", content_hash, len(KNOWN), LONG_AGO, "2026-01-01", LONG_AGO)}
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""The state's database: engine, schema, migrations, statements and locks."""
+"""The state's database: engine, schema, migrations, statements, run lease and errors."""

@@ -1,4 +1,4 @@
-"""Column types that give back exactly what was put in, on SQLite and on PostgreSQL."""
+"""Column types that return exactly what was stored, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -12,51 +12,49 @@ from crossdock import exact_json
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware instant. SQLite drops offsets from its own type, so there it is ISO text in UTC, which also sorts."""
+    """An aware time. SQLite has no time zones, so there it is ISO text in UTC, which sorts by time."""
 
     impl = Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        if dialect.name == "postgresql":
-            return dialect.type_descriptor(DateTime(timezone=True))
-        return dialect.type_descriptor(Text())
+        return dialect.type_descriptor(DateTime(timezone=True) if dialect.name == "postgresql" else Text())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> Any:
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("the state takes no time without zone")
+            raise ValueError("a time in the state needs a time zone")
         instant = value.astimezone(UTC)
         return instant if dialect.name == "postgresql" else instant.isoformat(timespec="microseconds")
 
-    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002  a given signature
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002  SQLAlchemy's signature
         if value is None or isinstance(value, datetime):
             return None if value is None else value.astimezone(UTC)
         return datetime.fromisoformat(value)
 
 
 class ExactJson(TypeDecorator[Any]):
-    """JSON as canonical text: numbers come back as the `Decimal` or `int` they were."""
+    """JSON as canonical text: numbers are read as the `Decimal` or `int` that was stored."""
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002  a given signature
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:  # noqa: ARG002  SQLAlchemy's signature
         return None if value is None else exact_json.dumps(value).decode()
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002  a given signature
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:  # noqa: ARG002  SQLAlchemy's signature
         return None if value is None else exact_json.loads_own(value)
 
 
 class Hash(TypeDecorator[int]):
-    """An unsigned hash of up to 128 bits, kept as 16 bytes, most significant first."""
+    """An unsigned hash of up to 128 bits, stored as 16 bytes, most significant first."""
 
     impl = LargeBinary(16)
     cache_ok = True
 
-    def process_bind_param(self, value: int | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002  a given signature
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002  SQLAlchemy's signature
         return None if value is None else value.to_bytes(16, "big")
 
-    def process_result_value(self, value: bytes | None, dialect: Dialect) -> int | None:  # noqa: ARG002  a given signature
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> int | None:  # noqa: ARG002  SQLAlchemy's signature
         return None if value is None else int.from_bytes(value, "big")

@@ -1,4 +1,4 @@
-"""The address of a database, as a config file says it. Its password stands elsewhere; no refusal repeats it."""
+"""The address of a database, as a config file gives it. It never contains a password, and no error repeats it."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _FORMS = "sqlite:///acme.db or postgresql://user@host/database"
 
 
 def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
-    """Read a database's address, which stands at *where* in the config; a SQLite path is relative to *folder*.
+    """Parse the database address at *where* in the config; a SQLite path is relative to *folder*.
 
     Raises:
-        ConfigError: If it is no address of a SQLite file or a PostgreSQL database, or a secret stands in it.
+        ConfigError: If it is not the address of a SQLite file or a PostgreSQL database, or contains a secret.
     """
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise ConfigError("is no database address", where=where, hint=f"for example {_FORMS}") from error
+        raise ConfigError("is not a database address", where=where, hint=f"for example {_FORMS}") from error
     if url.password or ":" in (url.username or "") or names_secret(text):
-        raise ConfigError("a secret is never written here", where=where, hint="use ~/.pgpass or PGPASSWORD")
+        raise ConfigError("must not contain a secret", where=where, hint="use ~/.pgpass or PGPASSWORD")
     if url.drivername == "sqlite":
-        return _file(url, folder, where)
+        return _sqlite(url, folder, where)
     if url.drivername in {"postgresql", "postgresql+psycopg"}:
-        return _server(url.set(drivername="postgresql+psycopg"), where)
+        return _postgresql(url.set(drivername="postgresql+psycopg"), where)
     raise ConfigError("must be a SQLite file or a PostgreSQL database", where=where, hint=_FORMS)
 
 
-def _file(url: URL, folder: Path, where: str) -> URL:
+def _sqlite(url: URL, folder: Path, where: str) -> URL:
     name = url.database or ""
     if name in {"", ":memory:"} or "\0" in name or url.host or url.port or url.username or url.query:
         problem = "must be a SQLite file, three slashes before its path and no parameters, or a PostgreSQL database"
@@ -40,12 +40,12 @@ def _file(url: URL, folder: Path, where: str) -> URL:
     try:
         return url.set(database=str(folder / Path(name).expanduser()))
     except RuntimeError:
-        raise ConfigError("begins with ~ and the name of a user who has no home here", where=where) from None
+        raise ConfigError("starts with ~ and the name of an unknown user", where=where) from None
 
 
-def _server(url: URL, where: str) -> URL:
+def _postgresql(url: URL, where: str) -> URL:
     try:
         url.get_dialect()().create_connect_args(url)
     except (ArgumentError, ValueError, TypeError):
-        raise ConfigError("has parameters that no PostgreSQL database has", where=where, hint=_FORMS) from None
+        raise ConfigError("has parameters that PostgreSQL does not know", where=where, hint=_FORMS) from None
     return url

@@ -1,7 +1,7 @@
-"""The only door to SQLAlchemy's engines: how the state is made, opened, checked and migrated.
+"""Create, open and check the state's database. Nothing else makes SQLAlchemy engines.
 
-SQLite keeps its defaults from losing data: WAL, ``synchronous=FULL``, foreign keys, and ``BEGIN IMMEDIATE`` for
-writers, since a deferred transaction that turns into a writer loses updates or fails at once.
+SQLite runs with the settings that keep it from losing data: WAL, ``synchronous=FULL``, foreign keys, and ``BEGIN
+IMMEDIATE`` for writers, since a deferred transaction that becomes a writer loses updates or fails at once.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from sqlalchemy.engine import URL
 from crossdock.errors import StateError
 from crossdock.local_files import create_private
 from crossdock.state.db import migrations, schema
-from crossdock.state.db.database_errors import filing, place_of, translated
+from crossdock.state.db.database_errors import place_of, translated, translated_os_errors
 
 StateUrl = URL
 BUSY_S = 5.0  # how long a writer waits for another
-LOG_PAGES = 32_000  # of SQLite's write-ahead log: the longer, the fewer times a first load copies the same index pages
-_SEEK_BYTES = 100_000  # what a disk reads in order while it fetches one page from somewhere
-_ADVISED_BYTES = 128 << 10  # Linux may leave the rest of a larger request alone
-CACHE_KIB = 32_768  # of pages in memory; hashes land anywhere in an index, and 2 MiB are soon too few
-_MAKING = 0x6D616B65  # any number but the one that `crossdock.state.db.run_lease` has for runs
-_READONLY = "postgresql_readonly"  # the option of that dialect, which ours for SQLite heeds too
+LOG_PAGES = 32_000  # of SQLite's write-ahead log; a longer log copies the same index pages less often in a first load
+CACHE_KIB = 32_768  # of pages in memory; hashes are spread over the whole index, so SQLite's 2 MiB are too few
+_CREATE_LOCK = 0x6D616B65  # any number but that of `crossdock.state.db.run_lease`
+_READONLY = "postgresql_readonly"  # an execution option of the PostgreSQL dialect; our SQLite engine uses it too
+
+# at DEBUG it logs rows even with hide_parameters
+logging.getLogger("sqlalchemy.engine.Engine").addFilter(lambda record: record.levelno > logging.DEBUG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,21 @@ class Pin:
 
 
 def create(url: URL, pin: Pin) -> bool:
-    """Make the state, or bring an existing one of the same platform up to date.
+    """Create the state, or upgrade an existing one of the same platform.
 
     Returns:
-        True if it was made, False if it was there.
+        True if it was created, False if it existed.
 
     Raises:
-        StateError: If it belongs to another platform or tenant, or cannot be made.
+        StateError: If it belongs to another platform or tenant, or cannot be created.
     """
     if url.drivername == "sqlite":
-        _make_file(url, mend=True)
+        _create_file(url, restrict=True)
     engine = _engine(url, read_only=False)
     try:
-        with translated(url), making(engine) as connection:
-            made = not inspect(connection).has_table(schema.meta.name)
-            if made:
+        with translated(url), changing_tables(engine) as connection:
+            created = not inspect(connection).has_table(schema.meta.name)
+            if created:
                 schema.metadata.create_all(connection)
                 facts = {"version": str(schema.VERSION), "base_url": pin.base_url, "tenant": pin.tenant}
                 connection.execute(insert(schema.meta), [{"name": n, "value": v} for n, v in facts.items()])
@@ -67,34 +68,14 @@ def create(url: URL, pin: Pin) -> bool:
                 migrations.migrate(connection, migrations.MIGRATIONS)
     finally:
         engine.dispose()
-    return made
-
-
-def _make_file(url: URL, *, mend: bool) -> None:
-    """Make the file of a SQLite database if it is missing, for its owner only; SQLite gives its log the same mode.
-
-    Args:
-        mend: Whether a file that is there gets this mode too. A shared bucket may be for several users.
-
-    Raises:
-        StateError: If that cannot be done.
-    """
-    path = Path(os.path.realpath(url.database or ""))  # SQLite would make what a link leads to
-    with filing(url):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            create_private(path).close()
-        if not path.is_file():
-            raise StateError("is not a regular file", where=place_of(url))
-        if mend:
-            path.chmod(0o600)
+    return created
 
 
 def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
     """Open a state that `create` made.
 
     Raises:
-        StateError: If there is none, it is another platform's, or this crossdock is too old or too new for it.
+        StateError: If it does not exist, belongs to another platform, or has another version than this crossdock.
     """
     if url.drivername == "sqlite" and not Path(url.database or "").is_file():
         raise _missing(url)
@@ -106,9 +87,9 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
             version = _check(connection, url, pin)
             if version < schema.VERSION:
                 raise StateError(
-                    f"is of version {version}, this crossdock works with {schema.VERSION}",
+                    f"the state has version {version}, this crossdock needs {schema.VERSION}",
                     where=place_of(url),
-                    hint="'crossdock init' upgrades it and keeps what it knows",
+                    hint="'crossdock init' upgrades it and keeps its data",
                 )
     except BaseException:
         engine.dispose()
@@ -116,42 +97,58 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
     return engine
 
 
+def open_shared(url: URL) -> Engine:
+    """Open or create a database whose last commits a power failure may lose, but no crash of a process."""
+    if url.drivername != "sqlite":
+        return _engine(url, read_only=False)
+    _create_file(url, restrict=False)
+    return _sqlite_engine(url, read_only=False, synchronous="NORMAL")
+
+
 def identity(engine: Engine, url: URL) -> str:
-    """What tells this state from any other one, and not from copies of itself."""
+    """Identifies a state and its copies."""
     with translated(url), reading(engine) as connection:
         return _facts(connection)[migrations.IDENTITY]
 
 
-def read_ahead(url: URL, rows: int) -> None:
-    """Have the system fetch a state that is a file from its disk in one go, if that is faster than *rows* one by one.
+@contextmanager
+def changing_tables(engine: Engine) -> Iterator[Connection]:
+    """A transaction that creates or changes tables, one process at a time; PostgreSQL needs a lock for that."""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(select(func.pg_advisory_xact_lock(_CREATE_LOCK)))
+        yield connection
 
-    A nightly run finds nothing of it in memory, and would wait for the disk twice for each row, at its index and at it.
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that cannot write: it neither waits for writers nor blocks them, and flushes nothing to disk."""
+    with engine.connect().execution_options(**{_READONLY: True}) as connection, connection.begin():
+        if engine.dialect.name != "sqlite":
+            yield connection
+            return
+        connection.exec_driver_sql("PRAGMA query_only=ON")
+        try:
+            yield connection
+        finally:
+            connection.exec_driver_sql("PRAGMA query_only=OFF")
+
+
+def _create_file(url: URL, *, restrict: bool) -> None:
+    """Create a missing SQLite file, accessible to its owner only; SQLite gives its log the same mode.
+
+    Args:
+        restrict: Restrict an existing file too. A shared bucket may belong to several users.
     """
-    if url.drivername != "sqlite" or not hasattr(os, "posix_fadvise"):
-        return
-    with suppress(OSError):
-        state = Path(url.database or "").stat()
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if state.st_size < min(2 * rows * _SEEK_BYTES, memory // 2) and (descriptor := _opened(state)) is not None:
-            for start in range(0, state.st_size, _ADVISED_BYTES):
-                os.posix_fadvise(descriptor, start, _ADVISED_BYTES, os.POSIX_FADV_WILLNEED)
-
-
-def _opened(file: os.stat_result) -> int | None:
-    """The descriptor that SQLite has of *file*.
-
-    It is not to be opened here: when any descriptor of it is closed, all locks that this process holds on it are gone,
-    and with them the state (sqlite.org/howtocorrupt.html, 2.2).
-    """
-    for entry in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # it was closed meanwhile
-            if os.path.samestat(file, os.fstat(int(entry.name))):
-                return int(entry.name)
-    return None
-
-
-# at DEBUG it logs rows, whatever it is told to hide
-logging.getLogger("sqlalchemy.engine.Engine").addFilter(lambda record: record.levelno > logging.DEBUG)
+    path = Path(os.path.realpath(url.database or ""))  # SQLite creates the target of a link
+    with translated_os_errors(url):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            create_private(path).close()
+        if not path.is_file():
+            raise StateError("is not a regular file", where=place_of(url))
+        if restrict:
+            path.chmod(0o600)
 
 
 def _engine(url: URL, *, read_only: bool) -> Engine:
@@ -163,25 +160,17 @@ def _engine(url: URL, *, read_only: bool) -> Engine:
         return create_engine(url, hide_parameters=True, pool_pre_ping=True, connect_args=arguments)
 
 
-def open_shared(url: URL) -> Engine:
-    """Open a database for what a power cut may lose, but no crash of ours; it is made where it is missing."""
-    if url.drivername != "sqlite":
-        return _engine(url, read_only=False)
-    _make_file(url, mend=False)
-    return _sqlite_engine(url, read_only=False, synchronous="NORMAL")
-
-
 def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> Engine:
     if read_only:
-        uri = Path(url.database or "").absolute().as_uri()  # in which #, ? and % are escaped
+        uri = Path(url.database or "").absolute().as_uri()  # escapes #, ? and %
         url = url.set(database=uri, query={"mode": "ro", "uri": "true"})
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_S})
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
+        connection.isolation_level = None  # _begin sends BEGIN
         if not read_only:
-            _write_ahead(connection)
+            _set_wal_mode(connection)
             connection.execute(f"PRAGMA synchronous={synchronous}")
             connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
             connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
@@ -195,41 +184,18 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
     return engine
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Switch a new file to its log. While another does so, SQLite refuses at once, however long it waits elsewhere."""
-    refused_until = time.monotonic() + BUSY_S
+def _set_wal_mode(connection: sqlite3.Connection) -> None:
+    """Retry while another process sets the mode of a new file: SQLite's timeout does not cover that."""
+    deadline = time.monotonic() + BUSY_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > refused_until:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:
             return
-
-
-@contextmanager
-def making(engine: Engine) -> Iterator[Connection]:
-    """A transaction that makes or changes tables, one at a time: PostgreSQL lets two find that one is missing."""
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(select(func.pg_advisory_xact_lock(_MAKING)))
-        yield connection
-
-
-@contextmanager
-def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that can write nothing: it waits for no writer and none for it, and no disk is flushed for it."""
-    with engine.connect().execution_options(**{_READONLY: True}) as connection, connection.begin():
-        if engine.dialect.name != "sqlite":
-            yield connection
-            return
-        connection.exec_driver_sql("PRAGMA query_only=ON")
-        try:
-            yield connection
-        finally:
-            connection.exec_driver_sql("PRAGMA query_only=OFF")
 
 
 def _facts(connection: Connection) -> dict[str, str]:
@@ -237,20 +203,21 @@ def _facts(connection: Connection) -> dict[str, str]:
 
 
 def _check(connection: Connection, url: URL, pin: Pin) -> int:
+    """The state's version, once it is known to be of *pin* and not too new."""
     facts = _facts(connection)
-    kept = Pin(facts["base_url"], facts["tenant"])
-    if kept != pin:
+    found = Pin(facts["base_url"], facts["tenant"])
+    if found != pin:
         raise StateError(
-            f"belongs to tenant {kept.tenant!r} of {kept.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
+            f"belongs to tenant {found.tenant!r} of {found.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
             where=place_of(url),
-            hint="each platform and tenant has a state of its own: change 'state:' or 'platform:' in the config",
+            hint="each platform and tenant needs its own state: change 'state:' or 'platform:' in the config",
         )
     version = int(facts["version"])
     if version > schema.VERSION:
         raise StateError(
-            f"is of version {version}, newer than this crossdock knows ({schema.VERSION})",
+            f"the state has version {version}, this crossdock supports versions up to {schema.VERSION}",
             where=place_of(url),
-            hint="use the crossdock that wrote it, or a later one",
+            hint="use the crossdock version that wrote it, or a newer one",
         )
     return version
 
@@ -259,5 +226,5 @@ def _missing(url: URL) -> StateError:
     return StateError(
         "there is no state here",
         where=place_of(url),
-        hint="'crossdock init' makes it; if there was one, restore it: an empty state would send everything again",
+        hint="create it with 'crossdock init'; restore a lost one instead: an empty state sends everything again",
     )

@@ -14,9 +14,12 @@ Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
+MIGRATIONS: tuple[Migration, ...] = ()
+"""Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
+
 
 def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
-    """Bring the tables from their version to the last step's, in the caller's transaction."""
+    """Run the steps after the state's version, in the caller's transaction."""
     meta = schema.meta
     version = int(connection.execute(select(meta.c.value).where(meta.c.name == "version")).scalar_one())
     for step in steps[version - 1 :]:
@@ -26,19 +29,7 @@ def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
 
 
 def seed(connection: Connection) -> None:
-    """The rows that new tables need."""
-    _seed_lease(connection)
-    _seed_identity(connection)
-
-
-def _seed_lease(connection: Connection) -> None:
+    """Insert the rows that new tables need: the free lease and the state's identity."""
     lease = {"name": "run", "fence": 0, "owner": "nobody", "locked": False, "until": LONG_AGO}
     connection.execute(insert(schema.leases), [lease])
-
-
-def _seed_identity(connection: Connection) -> None:
     connection.execute(insert(schema.meta), [{"name": IDENTITY, "value": uuid4().hex}])
-
-
-# Step n takes a state from version n to n + 1. Steps that follow a release are added here.
-MIGRATIONS: tuple[Migration, ...] = ()

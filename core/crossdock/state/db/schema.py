@@ -1,4 +1,4 @@
-"""The tables of the state. Times are UTC instants, hashes unsigned 128 bits, payloads exact JSON."""
+"""The tables of the state. Times are in UTC, hashes are unsigned 128 bits, payloads are exact JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 VERSION = 1
 
 metadata = MetaData()
-_Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only for INTEGER
+_Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
 
 
 def _scope() -> list[Column[object]]:
@@ -34,8 +34,20 @@ def _scope() -> list[Column[object]]:
     ]
 
 
-def _provenance() -> list[Column[object]]:
-    return [Column("source", Text, nullable=False), Column("line", BigInteger, nullable=False)]
+def _record() -> list[Column[object]]:
+    """One version of a record, and where it was read."""
+    return [
+        Column("key", Text, nullable=False),
+        Column("record_fp", Hash),
+        Column("position", Text),
+        Column("raw", ExactJson, nullable=False),
+        Column("source", Text, nullable=False),
+        Column("line", BigInteger, nullable=False),
+    ]
+
+
+def _stream_and_key() -> list[Column[object]]:
+    return [Column("stream", String(192), primary_key=True), Column("key_hash", Hash, primary_key=True)]
 
 
 meta = Table(
@@ -51,8 +63,6 @@ runs = Table(
     Column("id", _Serial, primary_key=True),
     Column("job", String(128)),
     Column("business_date", String(10), nullable=False),
-    Column("owner", String(128), nullable=False),
-    Column("fence", BigInteger, nullable=False, default=1),
     Column("started_at", UtcDateTime, nullable=False),
     Column("finished_at", UtcDateTime),
     Column("status", String(16), nullable=False),
@@ -93,7 +103,7 @@ intents = Table(
     Column("resource", String(32), nullable=False),
     Column("namespace", String(128), nullable=False),
     Column("key_hash", Hash, nullable=False),
-    Column("key", Text, nullable=False),
+    *_record(),
     Column("operation", String(16), nullable=False),
     Column("counter", BigInteger, nullable=False),
     Column("idempotency_key", String(64), nullable=False, unique=True),
@@ -102,14 +112,10 @@ intents = Table(
     Column("body", LargeBinary),
     Column("before", ExactJson),
     Column("after", ExactJson),
-    Column("record_fp", Hash),
     Column("step", String(8), nullable=False),
-    Column("position", Text),
     Column("if_match", Text),
-    Column("raw", ExactJson, nullable=False),
-    *_provenance(),
     Column("status", String(16), nullable=False),
-    Column("attempts", Integer, nullable=False, default=0),
+    Column("attempts", Integer, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
     Column("first_sent_at", UtcDateTime),
     Column("settled_at", UtcDateTime),
@@ -141,10 +147,8 @@ taken_files = Table(
     Column("size", BigInteger, nullable=False),
     Column("modified_at", UtcDateTime, nullable=False),
     Column("stamp", String(32), nullable=False),
-    Column("rows", BigInteger, nullable=False),
     Column("status", String(16), nullable=False),
     Column("accepted_at", UtcDateTime, nullable=False),
-    Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("seen_at", UtcDateTime),
 )
 
@@ -160,21 +164,16 @@ content_digests = Table(
 dead_letters = Table(
     "dead_letters",
     metadata,
-    Column("stream", String(192), primary_key=True),
-    Column("key_hash", Hash, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("record_fp", Hash),
+    *_stream_and_key(),
+    *_record(),
     Column("step", String(8), nullable=False),
     Column("stage", String(16), nullable=False),
     Column("code", String(32), nullable=False),
     Column("pointer", Text),
     Column("message", Text, nullable=False),
-    Column("raw", ExactJson, nullable=False),
     Column("mapped", ExactJson),
-    Column("position", Text),
-    Column("status", String(16), nullable=False, server_default="refused"),
-    *_provenance(),
-    Column("attempts", Integer, nullable=False, default=1),
+    Column("status", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
     Column("first_run_id", ForeignKey("runs.id"), nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("refused_at", UtcDateTime, nullable=False),
@@ -183,14 +182,9 @@ dead_letters = Table(
 waiting_records = Table(
     "waiting_records",
     metadata,
-    Column("stream", String(192), primary_key=True),
-    Column("key_hash", Hash, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("record_fp", Hash, nullable=False),
-    Column("position", Text),
+    *_stream_and_key(),
+    *_record(),
     Column("waits_for", ExactJson, nullable=False),
-    Column("raw", ExactJson, nullable=False),
-    *_provenance(),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
 )
@@ -199,11 +193,9 @@ jobs = Table(
     "jobs",
     metadata,
     Column("name", String(64), primary_key=True),
-    Column("since", UtcDateTime, nullable=False),  # what was due before it was first seen is nobody's night
+    Column("since", UtcDateTime, nullable=False),  # when a schedule first named it; nothing was due before
     Column("paused", Boolean, nullable=False),
-    Column(
-        "done_until", UtcDateTime
-    ),  # what was due until then and is not in `scheduled_runs` was run, or never will be
+    Column("done_until", UtcDateTime),  # due times up to here that have no row in `scheduled_runs` are finished
 )
 
 scheduled_runs = Table(
@@ -211,7 +203,7 @@ scheduled_runs = Table(
     metadata,
     Column("job", String(64), primary_key=True),
     Column("due", UtcDateTime, primary_key=True),
-    Column("business_date", String(10), primary_key=True),  # a blackout's end may start several dates at one instant
+    Column("business_date", String(10), primary_key=True),  # several dates may become due when a blackout ends
     Column("status", String(16), nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("run_id", ForeignKey("runs.id")),
@@ -224,7 +216,7 @@ key_stamps = Table(
     "key_stamps",
     metadata,
     *_scope(),
-    Column("stamp", BigInteger, nullable=False),  # another one after each change of the scope's bindings
+    Column("stamp", BigInteger, nullable=False),  # changes whenever a binding of the scope does
 )
 
 cursors = Table(
@@ -233,7 +225,6 @@ cursors = Table(
     Column("stream", String(192), primary_key=True),
     Column("version", String(64), nullable=False),
     Column("value", Text, nullable=False),
-    Column("run_id", ForeignKey("runs.id"), nullable=False),
 )
 
 snapshots = Table(
@@ -272,11 +263,11 @@ buckets = Table(
     Column("name", String(512), primary_key=True),
     Column("rate_per_s", Double, nullable=False),
     Column("burst", BigInteger, nullable=False),
-    Column("as_of", Double, nullable=False),  # the latest instant that was seen
-    Column("spent_until", Double, nullable=False),  # seconds on one clock, as all times here: one statement counts
+    Column("as_of", Double, nullable=False),  # the latest time seen on the database's clock, as all times here
+    Column("spent_until", Double, nullable=False),
     Column("frozen_until", Double, nullable=False),
     Column("spent", BigInteger, nullable=False),
     Column("refused", BigInteger, nullable=False),
-    Column("granted", BigInteger, nullable=False),  # by the latest statement, which tells it
+    Column("granted", BigInteger, nullable=False),  # by the latest statement, which returns it
     Column("known", Text, nullable=False),
 )

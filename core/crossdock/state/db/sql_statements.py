@@ -1,4 +1,4 @@
-"""The few statements that the dialects spell differently, that every table needs, or that are carried out in bulk."""
+"""Bulk writes, look-ups by key, and the few statements that SQLite and PostgreSQL spell differently."""
 
 from __future__ import annotations
 
@@ -36,11 +36,9 @@ from sqlalchemy.types import TypeEngine
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-CHUNK = 500  # parameters of one IN list: far below both databases' limits, large enough to be few
+CHUNK = 500  # parameters of one IN list: far below the limit of both databases
 _HASH_BYTES = 16
-_POSITIONAL = {"sqlite": "qmark", "postgresql": "format"}
-
-_NOTHING: Mapping[str, Any] = {}
+_PARAMSTYLES = {"sqlite": "qmark", "postgresql": "format"}
 
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
@@ -55,16 +53,16 @@ class _Compiled:
 
 
 class Bulk:
-    """A statement that is compiled once for each database and then takes rows of plain values.
+    """A statement that is compiled once for each database and then executed for rows of plain values.
 
-    Core's own way, from a dictionary and a type for every cell, costs several times what the databases take to write
-    the row. On PostgreSQL the rows travel through one pipeline; COPY into a temporary table gains a fifth from a
-    thousand rows on, and nothing for the hundred of a turn.
+    SQLAlchemy processes a dictionary per row and a type per cell, which costs several times what the databases need
+    to write the row. On PostgreSQL the rows travel through one pipeline; COPY into a temporary table is a fifth
+    faster from a thousand rows on, and no faster for the hundred that are usual.
 
     Args:
-        statement: An UPDATE or a DELETE, or for an INSERT what makes it, given the dialect's own ``insert``.
-        columns: Of an INSERT: what each row gives.
-        ready: Columns whose values come as the database keeps them, such as JSON that is text already.
+        statement: An UPDATE or DELETE, or a function that builds an INSERT from the dialect's own ``insert``.
+        columns: Of an INSERT: the columns that each row has.
+        ready: Columns whose values are already in the database's form, such as JSON text.
     """
 
     def __init__(
@@ -78,45 +76,27 @@ class Bulk:
         self._compiled: dict[str, _Compiled] = {}
 
     def run(
-        self, connection: Connection, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] = _NOTHING
+        self, connection: Connection, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None
     ) -> int:
-        """Carry it out for each row.
+        """Execute it for each row and return the number of rows written.
 
         Args:
-            columns: Values by name, one for each row.
-            fixed: What is the same in all rows, and not written in the statement itself.
-
-        Returns:
-            How many rows of the table it wrote.
+            columns: Values by parameter name, one for each row.
+            fixed: Values that are the same for all rows.
         """
         count = len(next(iter(columns.values())))
         if not count:
             return 0
-        compiled = self._for(connection.dialect)
-        rows = list(zip(*self._cells(compiled, columns, fixed, count), strict=True))
-        options = {"preserve_rowcount": True}
-        return connection.exec_driver_sql(compiled.text, rows, execution_options=options).rowcount
-
-    @staticmethod
-    def _cells(
-        compiled: _Compiled, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any], count: int
-    ) -> Iterator[Iterable[Any]]:
-        same = {**compiled.constants, **fixed}
-        for name in compiled.names:
-            convert = compiled.converters[name]
-            if name in columns:
-                yield _converted(convert, columns[name]) if convert else columns[name]
-            else:
-                yield repeat(convert(same[name]) if convert else same[name], count)
-
-    def _for(self, dialect: Dialect) -> _Compiled:
+        dialect = connection.dialect
         if dialect.name not in self._compiled:
             self._compiled[dialect.name] = self._compile(dialect)
-        return self._compiled[dialect.name]
+        compiled = self._compiled[dialect.name]
+        rows = list(zip(*_cells(compiled, columns, {**compiled.constants, **(fixed or {})}, count), strict=True))
+        return connection.exec_driver_sql(compiled.text, rows, execution_options={"preserve_rowcount": True}).rowcount
 
     def _compile(self, dialect: Dialect) -> _Compiled:
-        another: Callable[..., Dialect] = type(dialect)
-        positional = another(paramstyle=_POSITIONAL[dialect.name])
+        new_dialect: Callable[..., Dialect] = type(dialect)
+        positional = new_dialect(paramstyle=_PARAMSTYLES[dialect.name])
         given = self._statement
         statement = given if isinstance(given, Update | Delete) else given(_insert(dialect.name))
         compiled: Any = statement.compile(dialect=positional, column_keys=self._columns)
@@ -129,30 +109,40 @@ class Bulk:
         return _Compiled(compiled.string, names, converters, constants)
 
 
+def _cells(
+    compiled: _Compiled, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any], count: int
+) -> Iterator[Iterable[Any]]:
+    for name in compiled.names:
+        convert = compiled.converters[name]
+        if name in columns:
+            yield _converted(convert, columns[name]) if convert else columns[name]
+        else:
+            yield repeat(convert(fixed[name]) if convert else fixed[name], count)
+
+
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
-    """What makes of a value of ours one that the driver takes."""
+    """Converts a value of ours to one that the driver accepts; None if it accepts ours."""
     if isinstance(kind, ExactJson | Hash | UtcDateTime):
-        return partial(kind.process_bind_param, dialect=dialect)  # which is what any driver takes
+        return partial(kind.process_bind_param, dialect=dialect)
     return None if isinstance(kind, LargeBinary) else kind.dialect_impl(dialect).bind_processor(dialect)
 
 
 def _converted(convert: Convert, values: Iterable[Any]) -> Iterator[Any]:
-    """The values, of which one that follows itself is converted once: all of a turn have the same instants."""
-    before = made = None
+    """Convert the values; equal neighbours, such as the times of one transaction, are converted once."""
+    last = result = None
     for value in values:
-        if value is not before:
-            before, made = value, convert(value)
-        yield made
+        if value is not last:
+            last, result = value, convert(value)
+        yield result
 
 
 class ByKey:
-    """A query for the rows of many keys: hashes, which travel as one parameter, or texts.
+    """A query for the rows of many keys: hashes, which are sent as one parameter, or texts.
 
-    What the database gives is made into our values column by column: Core's own way, cell by cell, takes as long as the
-    database does.
+    Results are converted by column: SQLAlchemy's conversion by cell takes as long as the database itself.
 
-    PostgreSQL is led to the index for each key by itself. Left to choose, it believes that a scope of which it has no
-    statistics yet has a row or two, and reads the whole of it each time: a first load would take quadratic time.
+    PostgreSQL is made to use the index for each key. Without statistics of a new scope it expects one or two rows and
+    scans the whole scope every time, so that a first load would take quadratic time.
 
     Args:
         query: All but the condition on *key*.
@@ -162,53 +152,56 @@ class ByKey:
         columns = list(query.selected_columns)
         self._kinds = [column.type if isinstance(column.type, TypeDecorator) else None for column in columns]
         self._query = query.with_only_columns(*(as_stored(column).label(column.name) for column in columns))
-        self._key, self._of_hashes = key, isinstance(key.type, Hash)
+        self._key, self._is_hash = key, isinstance(key.type, Hash)
 
     @cached_property
-    def _at_once(self) -> Select[Any]:
-        if not self._of_hashes:
+    def _sqlite(self) -> Select[Any]:
+        if not self._is_hash:
             return self._query.where(self._key.in_(bindparam("keys", expanding=True)))
         joined = bindparam("keys", type_=LargeBinary)
-        place = select(literal(1).label("place")).cte("places", recursive=True)
-        place = place.union_all(
-            select(place.c.place + _HASH_BYTES).where(place.c.place + _HASH_BYTES < func.length(joined))
+        start = select(literal(1).label("start")).cte("starts", recursive=True)
+        start = start.union_all(
+            select(start.c.start + _HASH_BYTES).where(start.c.start + _HASH_BYTES < func.length(joined))
         )
-        each = func.substr(joined, place.c.place, _HASH_BYTES, type_=self._key.type)
+        each = func.substr(joined, start.c.start, _HASH_BYTES, type_=self._key.type)
         return self._query.where(self._key.in_(select(each)))
 
     @cached_property
-    def _each(self) -> Select[Any]:
+    def _postgresql(self) -> Select[Any]:
         keys = bindparam("keys", type_=ARRAY(self._key.type))
         wanted = func.unnest(keys).table_valued("key", name="wanted").render_derived()
         found = self._query.where(self._key == wanted.c.key).offset(literal_column("0")).lateral("found")
         return select(*found.c).select_from(wanted.join(found, true()))
 
-    def rows(self, connection: Connection, place: Mapping[str, str], keys: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-        """What there is of *keys*, in no order; *place* holds the other parameters of the query."""
+    def rows(
+        self, connection: Connection, parameters: Mapping[str, str], keys: Sequence[Any]
+    ) -> Iterator[tuple[Any, ...]]:
+        """The rows of *keys* in any order; *parameters* are those of the query."""
         if not keys:
             return iter(())
-        if connection.dialect.name == "sqlite":
-            joined = b"".join(key.to_bytes(_HASH_BYTES, "big") for key in keys) if self._of_hashes else list(keys)
-            found = connection.execute(self._at_once, {**place, "keys": joined}).all()
+        dialect = connection.dialect
+        if dialect.name == "sqlite":
+            joined = b"".join(key.to_bytes(_HASH_BYTES, "big") for key in keys) if self._is_hash else list(keys)
+            found = connection.execute(self._sqlite, {**parameters, "keys": joined}).all()
         else:
-            found = connection.execute(self._each, {**place, "keys": list(keys)}).all()
-        columns = zip(self._kinds, zip(*found, strict=True), strict=False)  # none where nothing was found
-        return zip(*(_made(kind, column, connection.dialect) for kind, column in columns), strict=True)
+            found = connection.execute(self._postgresql, {**parameters, "keys": list(keys)}).all()
+        columns = zip(self._kinds, zip(*found, strict=True), strict=False)  # empty if nothing was found
+        return zip(*(_loaded(kind, column, dialect) for kind, column in columns), strict=True)
 
 
-def _made(kind: TypeDecorator[Any] | None, column: Sequence[Any], dialect: Dialect) -> Iterable[Any]:
+def _loaded(kind: TypeDecorator[Any] | None, column: Sequence[Any], dialect: Dialect) -> Iterable[Any]:
     return map(partial(kind.process_result_value, dialect=dialect), column) if kind else column
 
 
 def by_column(items: Iterable[Any], *names: str, **others: str) -> dict[str, list[Any]]:
-    """The attributes *names* of all *items*; *others* are given by parameter and attribute."""
+    """The attributes *names* of all *items*; *others* map a parameter to an attribute of another name."""
     listed = list(items)
     attributes = {name: name for name in names} | others
     return {name: list(map(attrgetter(attribute), listed)) for name, attribute in attributes.items()}
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert *rows*, or overwrite those whose primary key is there. All rows name the same columns."""
+    """Insert *rows*, or overwrite those whose primary key exists. All rows have the same columns."""
     if rows:
         names = tuple(rows[0])
         upserting(table, names).run(connection, {name: [row[name] for row in rows] for name in names})
@@ -216,28 +209,25 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
 
 @cache
 def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = ()) -> Bulk:
-    """Inserts rows of these columns, or overwrites those whose primary key is there."""
+    """Inserts rows of these columns, or overwrites those whose primary key exists."""
 
     def build(insert: Any) -> Insert:
         statement = insert(table)
         keys = [column.name for column in table.primary_key]
         changes = {name: statement.excluded[name] for name in names if name not in keys}
-        made: Insert = statement.on_conflict_do_update(index_elements=keys, set_=changes)
-        return made
+        built: Insert = statement.on_conflict_do_update(index_elements=keys, set_=changes)
+        return built
 
     return Bulk(build, names, ready=ready)
 
 
 def inserting(table: Table, names: Sequence[str], *, unless: str) -> Bulk:
-    """Inserts rows of these columns, but for those whose value of the column *unless* is there already."""
+    """Inserts rows of these columns, except those whose value in the column *unless* exists."""
     return Bulk(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unless]), names)
 
 
 class Ids:
-    """Numbers for new rows of a table, which no other row has or will be given.
-
-    SQLite has one writer at a time, so there they are the next ones. PostgreSQL's sequence hands them out.
-    """
+    """Allocates ids for new rows of a table, from PostgreSQL's sequence; SQLite has one writer at a time."""
 
     def __init__(self, table: Table) -> None:
         sequence = func.pg_get_serial_sequence(table.name, "id")
@@ -246,7 +236,7 @@ class Ids:
         self._next = select(func.nextval(sequence)).select_from(each)
 
     def new(self, connection: Connection, count: int) -> Sequence[int]:
-        """So many, ascending."""
+        """*count* ids, ascending."""
         if connection.dialect.name == "sqlite":
             last = connection.execute(self._last).scalar() or 0
             return range(last + 1, last + 1 + count)
@@ -254,15 +244,15 @@ class Ids:
 
 
 def _insert(dialect: str) -> Any:
-    return import_module(f"sqlalchemy.dialects.{dialect}").insert  # the other one is not even loaded
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert  # does not load the other dialect
 
 
 def as_stored(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """*column* without what its type makes of a value."""
+    """*column* without its type's conversion."""
     stored = column.type.impl_instance if isinstance(column.type, TypeDecorator) else column.type
     return type_coerce(column, stored)
 
 
-def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(values), CHUNK):
+        yield values[start : start + CHUNK]

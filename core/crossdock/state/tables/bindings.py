@@ -1,9 +1,9 @@
-"""Which of our records is which of the platform's, and what the platform last accepted of it."""
+"""Bindings: the target's id of each record, and what the target last accepted of it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,21 +13,21 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from crossdock import exact_json
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
-from crossdock.state.tables.key_index import Change, Stamps
+from crossdock.state.tables.key_stamps import Change, Stamps
 from crossdock.state.tables.record_identity import Step
 from crossdock.state.tables.scopes import Scope, within_given
 
 
-@dataclass(slots=True)  # a frozen one takes ten times as long to make, and a run makes one for each change
+@dataclass(slots=True)  # creating a frozen one takes ten times as long, and a run creates one per change
 class Binding:
     """A record and its counterpart on the target.
 
     Attributes:
-        fingerprint: Of the rows that the target's payload was made from; None unless *step* is ``whole``.
+        fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``.
         position: Value of the stream's ``order_by`` columns, None without.
         step: Of the operation that the target accepted last.
         payload: The last accepted payload, wire names, references resolved; empty if *step* is ``import``.
-        counter: How many operations were made for it; part of idempotency keys.
+        counter: Number of operations created for it; part of idempotency keys.
     """
 
     key_hash: int
@@ -43,7 +43,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """What the target has just accepted of a record; *payload* is canonical JSON text."""
+    """A `Binding` to write, as delivery has it: *payload* is canonical JSON text."""
 
     scope: Scope
     key_hash: int
@@ -86,29 +86,28 @@ class Bindings:
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
         """The live bindings among *key_hashes*, by key hash."""
-        found = _GET.rows(self._connection, scope.columns, key_hashes)
-        return {row[0]: Binding(*row) for row in found}
+        return {row[0]: Binding(*row) for row in _GET.rows(self._connection, scope.columns, key_hashes)}
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         """Platform ids of the live bindings among *key_hashes*."""
-        found = _IDS.rows(self._connection, scope.columns, key_hashes)
-        return {key_hash: platform_id for key_hash, platform_id in found}
+        return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
 
     def owners(self, target: str, resource: str, platform_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Id, namespace, key hash and key of the records that are bound to *platform_ids*, in no order."""
+        """Platform id, namespace, key hash and key of the records bound to *platform_ids*, in any order."""
         return _OF_ID.rows(self._connection, {"target": target, "resource": resource}, platform_ids)
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
-        """Write what the target accepted."""
+        """Write bindings of one scope."""
         if not items:
             return
         self._stamps.changed(scope, [_change(item) for item in items])
         columns = sql_statements.by_column(items, **_COLUMNS)
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
-        self._put(columns, {**scope.columns, "run_id": run_id, "updated_at": at})
+        fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
+        _PUT.run(self._connection, columns, fixed)
 
     def accept(self, items: Sequence[Accepted], *, run_id: int, at: datetime) -> None:
-        """Write what the target accepted, of any scopes."""
+        """Write what the target accepted, of any number of scopes."""
         if not items:
             return
         scopes: dict[Scope, list[Change]] = defaultdict(list)
@@ -116,33 +115,28 @@ class Bindings:
             scopes[item.scope].append(_change(item))
         for scope, changes in scopes.items():
             self._stamps.changed(scope, changes)
-        self._put(sql_statements.by_column(items, **_SCOPE, **_COLUMNS), {"run_id": run_id, "updated_at": at})
-
-    def _put(self, columns: Mapping[str, list[Any]], fixed: Mapping[str, Any]) -> None:
-        _PUT.run(self._connection, columns, {**fixed, "deleted_at": None})
+        columns = sql_statements.by_column(items, **_SCOPE, **_COLUMNS)
+        _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
 
     def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
-        """Say that the target has these no longer; what is kept of them is their counter."""
+        """Mark records that the target no longer has as deleted; their counters are kept."""
         if key_hashes:
             self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
-        """The counters of all bindings among *key_hashes*, also of those that are no longer live."""
-        found = _COUNTERS.rows(self._connection, scope.columns, key_hashes)
-        return {key_hash: number for key_hash, number in found}
+        """The counters of *key_hashes*, also of deleted bindings."""
+        return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def listed(self) -> Iterator[tuple[Scope, str, str]]:
-        """Scope, key and platform id of every live binding, by scope and key."""
+        """Scope, key and platform id of every live binding, sorted by scope and key."""
         names = (table.c.target, table.c.resource, table.c.namespace, table.c.key)
-        query = select(*names, table.c.platform_id).where(table.c.deleted_at.is_(None)).order_by(*names)
-        for target, resource, namespace, key, platform_id in self._connection.execute(
-            query.execution_options(yield_per=10_000)
-        ):
-            yield Scope(target, resource, namespace), key, platform_id
+        query = select(*names, table.c.platform_id).where(_IS_LIVE).order_by(*names)
+        for *scope, key, platform_id in self._connection.execute(query.execution_options(yield_per=10_000)):
+            yield Scope(*scope), key, platform_id
 
     def count(self) -> dict[str, int]:
-        """Live bindings by resource."""
+        """Number of live bindings by resource."""
         query = select(table.c.resource, func.count()).where(_IS_LIVE).group_by(table.c.resource)
         return {resource: number for resource, number in self._connection.execute(query)}
 

@@ -1,4 +1,4 @@
-"""Buckets in a database: how far one is spent, from run to run, and one that many processes or hosts spend together."""
+"""Token buckets in a database: the state's own, and one that several processes or hosts share."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import translated
-from crossdock.state.db.engine import StateUrl, making, open_shared, reading
+from crossdock.state.db.engine import StateUrl, changing_tables, open_shared, reading
 from crossdock.state.db.schema import buckets
 
-AWAY_AT_MOST_S = 60.0  # a database that restarts is back by then; nothing is sent meanwhile
-ASK_AGAIN_S = 1.0
-SET_BACK_S = 10.0  # who waited for a lock knows an instant of before that; a clock that is behind by more was set
-LONG_AGO = 0.0  # when a bucket was full that nobody has touched: databases spell infinity differently
+UNAVAILABLE_AT_MOST_S = 60.0  # a database that restarts is back by then; nothing is sent meanwhile
+RETRY_S = 1.0
+SET_BACK_S = 10.0  # a clock may be behind by the time a statement waited for a lock; one further behind was set back
+LONG_AGO = 0.0  # when an unused bucket was full; databases spell infinity differently
 ROUNDING = 1e-6
 
 
 class Buckets:
-    """The state's own buckets, which one run at a time spends."""
+    """The state's own buckets, which one run at a time uses."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def get(self, name: str) -> BucketState | None:
-        """What the last run left."""
+        """The bucket as the last run left it."""
         row = self._connection.execute(select(buckets).where(buckets.c.name == name)).mappings().one_or_none()
         return None if row is None else _bucket_state(row)
 
@@ -60,17 +60,17 @@ class Buckets:
 class SharedBucket:
     """A `crossdock.pacing.bucket_store.BucketStore` in SQLite, for processes of one machine, or PostgreSQL, for hosts.
 
-    Tokens are taken by one statement, on the clock of the database, or for a file on the time since this machine
-    started, which nobody can set. A process that ends with tokens in its hands has only used less. While the database
-    is away nothing is given.
+    One statement takes tokens, on the clock of the database, or for a file on the time since this machine started,
+    which cannot be set. A process that ends before it used its tokens has only used less. While the database is
+    unavailable no tokens are granted.
 
     Args:
         clock: Of this machine.
         name: Of the bucket.
-        estimate: Returns the estimate of the limit, from the one that is stored, or from None for a new bucket.
+        estimate: Returns the estimate of the limit, given the bucket's last one or None.
 
     Raises:
-        StateError: If the database cannot be used, or stays away for `AWAY_AT_MOST_S`.
+        StateError: If the database cannot be used, or is unavailable for `UNAVAILABLE_AT_MOST_S`.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class SharedBucket:
     ) -> None:
         self._url, self._clock, self._name = url, clock, name
         self._engine = open_shared(url)
-        self._away_since: float | None = None
+        self._failing_since: float | None = None
         with translated(url), reading(self._engine) as connection:
-            is_there = _is_current(connection)
-        if not is_there:
-            with translated(url), making(self._engine) as connection:
+            exists = _is_current(connection)
+        if not exists:
+            with translated(url), changing_tables(self._engine) as connection:
                 if not _is_current(connection):
-                    buckets.drop(connection, checkfirst=True)  # how far an older one was spent is forgotten
+                    buckets.drop(connection, checkfirst=True)  # an older version's; its level is lost
                     buckets.create(connection)
         with translated(url):
             self._ensure(BucketState.of(estimate(None)))
@@ -105,16 +105,16 @@ class SharedBucket:
             return  # another process was first
 
     def take(self, wanted: int, reserve: int) -> TakenTokens:
-        """Take at most *wanted* tokens, leaving *reserve*; zero just looks."""
+        """Take at most *wanted* tokens and leave *reserve*; zero only reads the bucket."""
 
         def work(connection: Connection) -> TakenTokens:
             row = connection.execute(self._taking(connection, wanted, reserve)).mappings().one()
             return TakenTokens(row["granted"], _bucket_state(row), row["at"])
 
-        return self._patiently(work)
+        return self._retried(work)
 
     def change(self, change: Callable[[BucketState, float], BucketState]) -> TakenTokens:
-        """Replace the state by the result of *change*, called with the present on the database's clock."""
+        """Replace the bucket by the result of *change*, called with it and the database's time."""
 
         def work(connection: Connection) -> TakenTokens:
             old, now = self._locked(connection)
@@ -122,23 +122,23 @@ class SharedBucket:
             connection.execute(update(buckets).where(buckets.c.name == self._name).values(**_row(new)))
             return TakenTokens(0, new, now)
 
-        return self._patiently(work)
+        return self._retried(work)
 
     def close(self) -> None:
         self._engine.dispose()
 
-    def _patiently(self, work: Callable[[Connection], TakenTokens]) -> TakenTokens:
+    def _retried(self, work: Callable[[Connection], TakenTokens]) -> TakenTokens:
         started = self._clock.monotonic()
         try:
             with translated(self._url), self._engine.begin() as connection:
                 taken = work(connection)
         except StateError:
-            self._away_since = started if self._away_since is None else self._away_since
-            if started - self._away_since > AWAY_AT_MOST_S:
+            self._failing_since = started if self._failing_since is None else self._failing_since
+            if started - self._failing_since > UNAVAILABLE_AT_MOST_S:
                 raise
             now = self._seen.now + started - self._seen_at
-            return TakenTokens(0, replace(self._seen.bucket_state, frozen_until=now + ASK_AGAIN_S), now)
-        self._seen, self._seen_at, self._away_since = taken, started, None
+            return TakenTokens(0, replace(self._seen.bucket_state, frozen_until=now + RETRY_S), now)
+        self._seen, self._seen_at, self._failing_since = taken, started, None
         return taken
 
     def _locked(self, connection: Connection) -> tuple[BucketState, float]:
@@ -148,41 +148,41 @@ class SharedBucket:
         return bucket_state.adjusted_to(now, SET_BACK_S), now
 
     def _instant(self, connection: Connection) -> ColumnElement[float]:
-        """The present of whoever keeps the bucket, in seconds."""
+        """The time on the clock that the bucket's users share, in seconds."""
         if connection.dialect.name == "sqlite":
             return literal(self._clock.monotonic(), Double)
         return cast(func.extract("epoch", func.clock_timestamp()), Double)
 
     def _taking(self, connection: Connection, wanted: int, reserve: int) -> ReturningUpdate[Any]:
-        """One statement; an instant of before it waited for its turn only gives too little."""
+        """One statement. Its time may be from before it waited for a lock, which only grants fewer tokens."""
         c, now = buckets.c, self._instant(connection)
         statement = update(buckets).where(c.name == self._name)
-        if connection.dialect.name != "sqlite":  # a volatile function: read once, where the statement begins
+        if connection.dialect.name != "sqlite":  # a volatile function: evaluated once, at the start
             present = select(literal(self._name).label("name"), now.label("now")).cte("present")
             now, statement = present.c.now, statement.where(c.name == present.c.name)
         ahead = c.as_of - now
         back = case((ahead > SET_BACK_S, ahead), else_=literal(0.0, Double))
         spent_before, frozen_until = c.spent_until - back, c.frozen_until - back
-        level = _least(c.burst - (spent_before - now) * c.rate_per_s, c.burst)
-        there = _most(level + ROUNDING - reserve, literal(0, Double))
-        whole = cast(there if connection.dialect.name == "sqlite" else func.floor(there), BigInteger)
-        granted = case((frozen_until > now, 0), else_=_least(whole, literal(wanted, BigInteger)))
-        spent_until = case((granted > 0, _most(spent_before, now) + granted / c.rate_per_s), else_=spent_before)
+        level = _min(c.burst - (spent_before - now) * c.rate_per_s, c.burst)
+        available = _max(level + ROUNDING - reserve, literal(0, Double))
+        whole = cast(available if connection.dialect.name == "sqlite" else func.floor(available), BigInteger)
+        granted = case((frozen_until > now, 0), else_=_min(whole, literal(wanted, BigInteger)))
+        spent_until = case((granted > 0, _max(spent_before, now) + granted / c.rate_per_s), else_=spent_before)
         values = {
             "granted": granted,
             "spent": c.spent + granted,
             "spent_until": spent_until,
             "frozen_until": frozen_until,
-            "as_of": _most(c.as_of - back, now),
+            "as_of": _max(c.as_of - back, now),
         }
         return statement.values(**values).returning(buckets, now.label("at"))
 
 
-def _least(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
+def _min(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((one < other, one), else_=other)
 
 
-def _most(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
+def _max(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
     return case((one > other, one), else_=other)
 
 
@@ -209,8 +209,8 @@ def _bucket_state(row: Mapping[Any, Any]) -> BucketState:
 
 
 def _is_current(connection: Connection) -> bool:
-    """Whether the table is there, and has today's columns."""
-    looked = inspect(connection)
-    return looked.has_table(buckets.name) and {each["name"] for each in looked.get_columns(buckets.name)} == set(
-        buckets.columns.keys()
-    )
+    """True if the table exists with the columns of this version."""
+    found = inspect(connection)
+    return found.has_table(buckets.name) and {each["name"] for each in found.get_columns(buckets.name)} == {
+        *buckets.c.keys()
+    }

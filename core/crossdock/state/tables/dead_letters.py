@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, Table, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters as table
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import RecordIdentity, Step
-from crossdock.state.tables.record_rows import DeadLetterFilter, RowsByKey, of_stream
+from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, of_stream
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that was refused; *raw* and *mapped* hold its data and are shown only on request.
+    """A rejected record; *raw* and *mapped* hold its data and are shown only on request.
 
     Attributes:
-        status: ``dropped`` once a person has said that it shall not be delivered as it reads.
+        status: ``rejected``, or ``dropped`` after an operator decided not to deliver this version of it.
     """
 
     identity: RecordIdentity
@@ -32,7 +31,7 @@ class DeadLetter:
     raw: dict[str, Any]
     mapped: dict[str, Any] | None
     step: Step = "whole"
-    status: str = "refused"
+    status: str = "rejected"
 
 
 class DeadLetterFacts(NamedTuple):
@@ -45,11 +44,30 @@ class DeadLetterFacts(NamedTuple):
     step: Step
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetterFilter:
+    """Which records are chosen; a member that is None does not restrict them.
+
+    Attributes:
+        since: Rejected at this time or later.
+    """
+
+    stream: str | None = None
+    key: str | None = None
+    code: str | None = None
+    since: datetime | None = None
+
+    def conditions(self, any_table: Table) -> list[Any]:
+        """On *stream* and *key*, which waiting records have too."""
+        given = {"stream": self.stream, "key": self.key}
+        return [any_table.c[name] == value for name, value in given.items() if value is not None]
+
+
 _PLAIN = tuple(name for name in DeadLetter.__slots__ if name != "identity")
 _COLUMNS = IDENTITY | {name: name for name in _PLAIN}
-_ROWS = RowsByKey(table)
+_DELETE = DeleteByKey(table)
 _PUT = sql_statements.upserting(table, (*_COLUMNS, "first_run_id", "attempts", "run_id", "refused_at"))
-_STORIES = sql_statements.ByKey(
+_ATTEMPTS = sql_statements.ByKey(
     select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(of_stream(table)),
     table.c.key_hash,
 )
@@ -60,20 +78,18 @@ class DeadLetters:
         self._connection = connection
 
     def put(self, rejected: Sequence[DeadLetter], *, run_id: int, at: datetime) -> None:
-        """Write dead letters; one of the same record replaces the older one and remembers the first run."""
+        """Write dead letters; one replaces an older one of its record and keeps that one's first run."""
         for stream in {each.identity.stream for each in rejected}:
             group = [each for each in rejected if each.identity.stream == stream]
-            known = self._known(stream, [each.identity.key_hash for each in group])
+            key_hashes = [each.identity.key_hash for each in group]
+            rows = _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)
+            known = {key_hash: facts for key_hash, *facts in rows}
+            found = [known.get(key_hash, [run_id, 0, 0]) for key_hash in key_hashes]
             columns = sql_statements.by_column(group, **_COLUMNS)
-            found = [known.get(each.identity.key_hash, (run_id, 0, 0)) for each in group]
             columns["first_run_id"] = [first_run for first_run, _, _ in found]
-            # a transaction that is tried again counts once
+            # a transaction that is retried counts once
             columns["attempts"] = [attempts + (last_run != run_id) for _, last_run, attempts in found]
             _PUT.run(self._connection, columns, {"run_id": run_id, "refused_at": at})
-
-    def _known(self, stream: str, key_hashes: list[int]) -> dict[int, tuple[int, int, int]]:
-        found = _STORIES.rows(self._connection, {"stream": stream}, key_hashes)
-        return {key_hash: tuple(story) for key_hash, *story in found}
 
     def facts(self, stream: str) -> list[DeadLetterFacts]:
         """What a comparison needs to know of every dead letter of *stream*."""
@@ -82,9 +98,9 @@ class DeadLetters:
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
-        """The letters of *choice* that are not dropped, oldest first."""
+        """The dead letters of *choice* that have a key and are not dropped, oldest first."""
         fields = [table.c[name] for name in _COLUMNS]
-        query = select(*fields).where(table.c.status == "refused", table.c.key != "", *choice.conditions(table))
+        query = select(*fields).where(table.c.status == "rejected", table.c.key != "", *choice.conditions(table))
         if choice.code is not None:
             query = query.where(table.c.code == choice.code)
         if choice.since is not None:
@@ -93,32 +109,32 @@ class DeadLetters:
         return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Remember that a person gave these up, as they read now."""
+        """Mark these versions of records as not to be delivered."""
         for part in sql_statements.chunks(key_hashes):
             condition = (table.c.stream == stream) & table.c.key_hash.in_(part)
             self._connection.execute(update(table).where(condition).values(status="dropped"))
 
     def among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
         """Those of *key_hashes* that are dead letters."""
-        return {key_hash for key_hash, *_ in _STORIES.rows(self._connection, {"stream": stream}, key_hashes)}
+        return {key_hash for key_hash, *_ in _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Forget dead letters whose record got through after all."""
-        _ROWS.delete(self._connection, stream, key_hashes)
+        """Delete the dead letters of records that were delivered after all."""
+        _DELETE.run(self._connection, stream, key_hashes)
 
     def clear_keyless(self, stream: str, sources: Sequence[str], *, run_id: int) -> None:
-        """Forget rows without key of *sources*, unless *run_id* met them again: those files were read anew."""
+        """Delete dead letters without key of *sources*, which *run_id* has read again, except those it wrote."""
         for part in sql_statements.chunks(sources):
             condition = (table.c.stream == stream) & (table.c.key == "") & (table.c.run_id != run_id)
             self._connection.execute(delete(table).where(condition, table.c.source.in_(part)))
 
-    def listed(self, *, limit: int, status: str = "refused") -> list[dict[str, Any]]:
-        """Dead letters of *status* with their story, by stream and newest first, at most *limit*."""
+    def listed(self, *, limit: int, status: str = "rejected") -> list[dict[str, Any]]:
+        """All columns of at most *limit* dead letters of *status*, by stream and newest first."""
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
         query = select(table).where(table.c.status == status).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def count_before(self, run_id: int) -> int:
-        """How many dead letters *run_id* has neither written nor met again."""
-        query = select(func.count()).select_from(table).where(table.c.run_id < run_id, table.c.status == "refused")
+        """The number of dead letters that earlier runs than *run_id* wrote and it did not write again."""
+        query = select(func.count()).select_from(table).where(table.c.run_id < run_id, table.c.status == "rejected")
         return int(self._connection.execute(query).scalar_one())

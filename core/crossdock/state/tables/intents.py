@@ -1,4 +1,4 @@
-"""Operations from before they are sent until after they are settled (law 2). Only their status moves."""
+"""Intents: operations from before they are sent until after they are settled (law 2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, Select, bindparam, func, select, update
 
 from crossdock.errors import InternalError
 from crossdock.resources import ResourceName
@@ -28,12 +28,12 @@ class Intent:
 
     Attributes:
         before: The payload that the target holds, None for a create.
-        after: The payload it will hold, None where *body* is that payload.
-        if_match: The version of the target's that it may change; None for any.
-        raw: The record it was made from, kept until the target has accepted it.
-        status: ``replaced`` by a new decision, since the target held something else than we knew; ``dropped`` by a
-            person.
-        id: 0 until it stands in the state.
+        after: The payload it will hold, None if *body* is that payload.
+        if_match: The target's version that it may change; None for any.
+        raw: The record it was mapped from, kept until the target has accepted it.
+        status: ``replaced``: superseded by a new decision after the target turned out to hold something else.
+            ``dropped``: by an operator.
+        id: 0 until it is written.
     """
 
     identity: RecordIdentity
@@ -61,17 +61,17 @@ class Intent:
         return self.scope.resource
 
     def leave(self, at: datetime) -> None:
-        """Its bytes are about to be sent, once more or for the first time."""
+        """Note that it is about to be sent, for the first time or again."""
         self.status, self.attempts = "sending", self.attempts + 1
         self.first_sent_at = self.first_sent_at or at
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One sending of an intent that did not deliver it, or not at the first go.
+    """One sending of an intent that did not deliver it, or not at the first attempt.
 
     Attributes:
-        number: Counted from 1 over all runs.
+        number: From 1, over all runs.
         message: Without personal data.
     """
 
@@ -89,30 +89,19 @@ _FIELDS = tuple(table.c[name] for name in _COLUMNS)
 _IDS = sql_statements.Ids(table)
 _ADD = sql_statements.inserting(table, (*_COLUMNS, "run_id", "fence", "created_at"), unless="idempotency_key")
 _THIS = table.c.id == bindparam("row")
-_LEAVE = sql_statements.Bulk(
-    update(table)
-    .where(_THIS)
-    .values(
-        status="sending",
-        path=bindparam("place"),
-        attempts=bindparam("tries"),
-        first_sent_at=bindparam("first"),
-    )
+_SENDING = ("path", "attempts", "first_sent_at")
+_MARK = sql_statements.Bulk(
+    update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
-_MOVED: dict[str, Any] = {
-    "status": bindparam("now"),
-    "http_status": bindparam("answer"),
-    "platform_id": bindparam("given"),
-    "first_sent_at": bindparam("first"),
-    "settled_at": bindparam("at"),
-}
+_RESULT = ("status", "http_status", "platform_id", "first_sent_at")
+_MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
 _MOVE = sql_statements.Bulk(update(table).where(_THIS).values(_MOVED))
 _FINISH = sql_statements.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))
 _COUNTERS = sql_statements.ByKey(
     select(table.c.key_hash, func.max(table.c.counter)).where(within_given(table)).group_by(table.c.key_hash),
     table.c.key_hash,
 )
-_DONE: frozenset[Status] = frozenset({"delivered", "replaced"})  # nothing will be made of their raw form any more
+_DONE: frozenset[Status] = frozenset({"delivered", "replaced"})  # their raw form is not needed any more
 
 
 class Intents:
@@ -120,9 +109,9 @@ class Intents:
         self._connection = connection
 
     def add(self, items: Sequence[Intent], *, run_id: int, fence: int, at: datetime) -> None:
-        """Write new intents as they are now, pending or about to leave, and give each its id.
+        """Insert intents, pending or sending, and set their ids.
 
-        One that is there already stays, and is marked if it leaves.
+        One that exists stays as it is, except that it is marked if it is sending.
         """
         if not items:
             return
@@ -134,10 +123,10 @@ class Intents:
             self.mark_sending([item for item in items if item.status == "sending"])
 
     def _find(self, items: Sequence[Intent]) -> None:
-        """Give *items*, all of which are there, the ids that they have.
+        """Set the ids of *items*, all of which exist.
 
         Raises:
-            InternalError: If one is there under another record's name.
+            InternalError: If another record's intent has the same idempotency key.
         """
         ids: dict[tuple[str, int], int] = {}
         for part in sql_statements.chunks([item.idempotency_key for item in items]):
@@ -153,50 +142,50 @@ class Intents:
             item.id = known
 
     def mark_sending(self, items: Sequence[Intent]) -> None:
-        """Say that the bytes of *items*, which `leave`, may do so as soon as this is committed."""
-        columns = sql_statements.by_column(items, row="id", place="path", tries="attempts", first="first_sent_at")
-        _LEAVE.run(self._connection, columns)
+        """Write *items* after `leave`; they may be sent once this is committed."""
+        columns = sql_statements.by_column(items, row="id", **{f"new_{name}": name for name in _SENDING})
+        _MARK.run(self._connection, columns)
 
     def move(self, items: Sequence[Intent], *, at: datetime) -> None:
-        """Write each item's status, HTTP status, platform id and first sending; *at* is when that was.
+        """Write each item's status and result; *at* is when it was settled.
 
-        One that is delivered or replaced drops its raw form.
+        The raw form of one that is delivered or replaced is deleted.
         """
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
-            columns = sql_statements.by_column(
-                group, row="id", now="status", answer="http_status", given="platform_id", first="first_sent_at"
-            )
-            columns["at"] = [None if status in UNSETTLED else at for status in columns["now"]]
+            columns = sql_statements.by_column(group, row="id", **{f"new_{name}": name for name in _RESULT})
+            columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
     def unsettled(self, scope: Scope | None = None) -> list[Intent]:
-        """What is pending, sending or in doubt, oldest first; all of it, or what writes into *scope*."""
+        """What is pending, sending or in doubt, oldest first, of all scopes or of *scope*."""
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
         return self._listed(query if scope is None else query.where(within(table, scope)))
 
-    def of_key(self, scope: Scope, key_hash: int) -> list[Intent]:
-        """Everything that was ever to be done to one record, oldest first."""
-        return self._listed(
-            select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash).order_by(table.c.id)
-        )
-
     def note(self, items: Sequence[Attempt]) -> None:
-        """Keep how sendings ended."""
+        """Write how sendings ended."""
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
         sql_statements.upsert(self._connection, attempts, rows)
 
     def latest_messages(self, items: Sequence[Intent]) -> dict[int, str]:
-        """What is noted of the latest sending of each of *items*, by its id; absent where nothing is."""
+        """The message of the latest attempt of each of *items* that has one, by its id."""
         found: dict[int, str] = {}
         for part in sql_statements.chunks([item.id for item in items]):
             query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
-            found.update(
-                (number, message) for number, message in self._connection.execute(query.order_by(attempts.c.number))
-            )
+            rows = self._connection.execute(query.order_by(attempts.c.number))
+            found.update((row.intent_id, row.message) for row in rows)
         return found
 
-    def _listed(self, query: Any) -> list[Intent]:
+    def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
+        """The highest counter of the intents of each of *key_hashes*; absent without any."""
+        return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
+
+    def listed(self, statuses: Iterable[Status], *, limit: int) -> list[Intent]:
+        """At most *limit* intents of *statuses*, oldest first."""
+        query = select(*_FIELDS).where(table.c.status.in_(list(statuses)))
+        return self._listed(query.order_by(table.c.id).limit(limit))
+
+    def _listed(self, query: Select[Any]) -> list[Intent]:
         return [
             Intent(
                 identity=RecordIdentity.of_row(row),
@@ -205,14 +194,3 @@ class Intents:
             )
             for row in self._connection.execute(query)
         ]
-
-    def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
-        """The highest counter minted for each of *key_hashes*; absent where none was."""
-        found = _COUNTERS.rows(self._connection, scope.columns, key_hashes)
-        return {key_hash: number for key_hash, number in found}
-
-    def listed(self, statuses: Iterable[Status], *, limit: int) -> list[Intent]:
-        """Intents of *statuses* in order of their ids, at most *limit*."""
-        return self._listed(
-            select(*_FIELDS).where(table.c.status.in_(list(statuses))).order_by(table.c.id).limit(limit)
-        )

@@ -1,8 +1,13 @@
-"""What identifies one version of a record, and which step of its delivery a row belongs to."""
+"""What identifies one version of a record, and what tables with one row per stream and record share."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, literal, select
+
+from crossdock.state.db import sql_statements
 
 Step = Literal["whole", "open", "remove", "import"]
 """``whole``: the record as it was read. ``open``: the first of two steps of a circular reference, without the member
@@ -13,7 +18,7 @@ binding from a file, whose payload at the target is unknown."""
 class RecordIdentity(NamedTuple):
     """One version of one record, and where it was read.
 
-    A named tuple: as immutable as a frozen dataclass, and made in a third of the time.
+    A named tuple: as immutable as a frozen dataclass, and created in a third of the time.
 
     Attributes:
         stream: ``CONNECTION.STREAM``; it determines the record's `Scope`.
@@ -36,16 +41,24 @@ class RecordIdentity(NamedTuple):
     @classmethod
     def of_row(cls, row: Any) -> RecordIdentity:
         """From a row of a table that has `COLUMNS`."""
-        return cls(row.stream, row.key, row.key_hash, row.record_fp, row.position, row.source, row.line)
+        return cls(*(getattr(row, name) for name in COLUMNS))
 
 
-COLUMNS = {
-    "stream": "identity.stream",
-    "key": "identity.key",
-    "key_hash": "identity.key_hash",
-    "record_fp": "identity.fingerprint",
-    "position": "identity.position",
-    "source": "identity.source",
-    "line": "identity.line",
-}
+COLUMNS = {"record_fp" if name == "fingerprint" else name: f"identity.{name}" for name in RecordIdentity._fields}
 """Columns of a table whose rows have an identity, and the attributes they are written from."""
+
+
+def of_stream(table: Table) -> ColumnElement[bool]:
+    return table.c.stream == bindparam("stream")
+
+
+class DeleteByKey:
+    """Deletes rows of one stream. Usually the stream has none at all, which one cheap query shows."""
+
+    def __init__(self, table: Table) -> None:
+        self._any = select(literal(1)).select_from(table).where(of_stream(table)).limit(1)
+        self._delete = sql_statements.Bulk(delete(table).where(of_stream(table), table.c.key_hash == bindparam("key")))
+
+    def run(self, connection: Connection, stream: str, key_hashes: Sequence[int]) -> None:
+        if key_hashes and connection.execute(self._any, {"stream": stream}).first():
+            self._delete.run(connection, {"key": key_hashes}, {"stream": stream})

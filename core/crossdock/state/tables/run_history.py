@@ -1,4 +1,4 @@
-"""Runs and what they remember between each other: cursors."""
+"""Runs, and the cursors that one run leaves to the next."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import cursors, meta, runs
 
 _RESTORED = "restored_at"
-UNRECORDED = "its end is not on record: its process was killed, or could not write the state"
+UNRECORDED = "its end was not recorded: the process was killed or could not write the state"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One execution. *status*: running, done, incomplete (stopped before its end), failed.
+    """One run. *status*: running, done, incomplete (stopped before its end), failed.
 
     Attributes:
-        timings: Where its time went, as `crossdock.runs.timings.Timings.as_json` tells; only `Runs.get` loads it.
+        timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
     """
 
     id: int
@@ -43,16 +43,15 @@ class Runs:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def start(self, *, business_date: str, owner: str, at: datetime, fence: int = 0, job: str | None = None) -> int:
-        """Open a run, of a *job* or a manual one, and return its id."""
-        facts = {"business_date": business_date, "owner": owner, "fence": fence, "job": job}
-        row = {**facts, "started_at": at, "status": "running"}
+    def start(self, *, business_date: str, at: datetime, job: str | None = None) -> int:
+        """Insert a run, of a *job* or a manual one, and return its id."""
+        row = {"business_date": business_date, "job": job, "started_at": at, "status": "running"}
         result = self._connection.execute(insert(runs).values(row))
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])
 
     def abandon(self, *, at: datetime) -> None:
-        """End all runs whose end is not on record; for the holder of the run lock only."""
+        """Mark all running runs as incomplete; only for the holder of the run lease."""
         changes = {"status": "incomplete", "error": UNRECORDED, "finished_at": at}
         self._connection.execute(update(runs).where(runs.c.status == "running").values(changes))
 
@@ -68,34 +67,25 @@ class Runs:
         at: datetime,
         timings: dict[str, Any] | None = None,
     ) -> None:
-        changes = {
-            "status": status,
-            "requests": requests,
-            "throttled": throttled,
-            "tally": tally,
-            "error": error,
-            "finished_at": at,
-            "timings": timings,
-        }
+        counts = {"requests": requests, "throttled": throttled, "tally": tally, "timings": timings}
+        changes = {"status": status, "error": error, "finished_at": at, **counts}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
 
     def declare_restored(self, *, at: datetime) -> None:
-        """Say that this state is a restored backup: what looks new may have been delivered since it was made."""
+        """Mark this state as a restored backup: records that look new may have been delivered since."""
         sql_statements.upsert(self._connection, meta, [{"name": _RESTORED, "value": at.isoformat()}])
 
     def restored(self) -> bool:
-        """True until a whole run has looked at everything since `declare_restored`."""
+        """True from `declare_restored` until a complete run calls `trusted_again`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
     def trusted_again(self) -> None:
         self._connection.execute(delete(meta).where(meta.c.name == _RESTORED))
 
     def listed(self, *, limit: int) -> list[RunRecord]:
-        """Newest first."""
-        return [
-            RunRecord(*row)
-            for row in self._connection.execute(select(*_LISTED).order_by(runs.c.id.desc()).limit(limit))
-        ]
+        """The latest runs, newest first."""
+        query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
+        return [RunRecord(*row) for row in self._connection.execute(query)]
 
     def get(self, run_id: int) -> RunRecord | None:
         row = self._connection.execute(select(*_LISTED, runs.c.timings).where(runs.c.id == run_id)).first()
@@ -107,10 +97,9 @@ class Cursors:
         self._connection = connection
 
     def get(self, stream: str, version: str) -> str | None:
-        """Where *stream* goes on; None at first, and under another version, so that a changed mapping reads again."""
+        """Where *stream* continues; None at first and under another version, so a changed mapping reads all again."""
         query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
         return self._connection.execute(query).scalar()
 
-    def put(self, stream: str, version: str, value: str, *, run_id: int) -> None:
-        row = {"stream": stream, "version": version, "value": value, "run_id": run_id}
-        sql_statements.upsert(self._connection, cursors, [row])
+    def put(self, stream: str, version: str, value: str) -> None:
+        sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])

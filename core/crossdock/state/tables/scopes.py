@@ -19,15 +19,15 @@ class Scope:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Its parts, by the names of their columns."""
+        """Its parts by column name."""
         return asdict(self)
 
 
 def within(table: Table, scope: Scope) -> ColumnElement[bool]:
-    """The rows of *table* that are of *scope*."""
+    """The condition that a row of *table* belongs to *scope*."""
     return and_(*(table.c[name] == value for name, value in scope.columns.items()))
 
 
 def within_given(table: Table) -> ColumnElement[bool]:
-    """The rows of *table* that are of the scope whose `Scope.columns` are the parameters."""
+    """As `within`, for the scope whose `Scope.columns` are the statement's parameters."""
     return and_(*(table.c[name] == bindparam(name) for name in Scope.__slots__))

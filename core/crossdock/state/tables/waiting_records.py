@@ -11,18 +11,14 @@ from sqlalchemy import Connection, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
+from crossdock.state.tables.dead_letters import DeadLetterFilter
 from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import RecordIdentity
-from crossdock.state.tables.record_rows import DeadLetterFilter, RowsByKey, of_stream
+from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, of_stream
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingRecord:
-    """A record that refers to others which are not delivered yet.
-
-    Attributes:
-        waits_for: ``[{resource, namespace, key}, ...]``.
-    """
+    """A record and the records it waits for: ``[{resource, namespace, key}, ...]``."""
 
     identity: RecordIdentity
     waits_for: list[dict[str, str]]
@@ -31,7 +27,7 @@ class WaitingRecord:
 
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
 _PUT = sql_statements.upserting(table, (*_COLUMNS, "run_id", "since"))
-_ROWS = RowsByKey(table)
+_DELETE = DeleteByKey(table)
 _SINCE = sql_statements.ByKey(select(table.c.key_hash, table.c.since).where(of_stream(table)), table.c.key_hash)
 
 
@@ -40,7 +36,7 @@ class WaitingRecords:
         self._connection = connection
 
     def put(self, records: Sequence[WaitingRecord], *, run_id: int, at: datetime) -> None:
-        """Write waiting records; one that waited already keeps its *since*."""
+        """Write waiting records; one that waited before keeps its *since*."""
         for stream in {record.identity.stream for record in records}:
             group = [record for record in records if record.identity.stream == stream]
             hashes = [record.identity.key_hash for record in group]
@@ -50,26 +46,26 @@ class WaitingRecords:
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
     def of(self, stream: str) -> list[WaitingRecord]:
-        """Everything that waits in *stream*, longest first."""
+        """All waiting records of *stream*, longest waiting first."""
         return self.chosen(DeadLetterFilter(stream))
 
     def fingerprint(self, stream: str, key_hash: int) -> int | None:
-        """What a record reads that waits; None if it does not."""
+        """The fingerprint of a waiting record; None if it does not wait."""
         query = select(table.c.record_fp).where(table.c.stream == stream, table.c.key_hash == key_hash)
         return self._connection.execute(query).scalar()
 
     def chosen(self, choice: DeadLetterFilter) -> list[WaitingRecord]:
-        """The waiting records of *choice*, longest first."""
+        """The waiting records of *choice*, longest waiting first."""
         fields = [table.c[name] for name in _COLUMNS]
         query = select(*fields).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
         found = self._connection.execute(query)
         return [WaitingRecord(RecordIdentity.of_row(row), row.waits_for, row.raw) for row in found]
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Forget records that wait no longer."""
-        _ROWS.delete(self._connection, stream, key_hashes)
+        """Delete records that no longer wait."""
+        _DELETE.run(self._connection, stream, key_hashes)
 
     def listed(self, *, limit: int) -> list[dict[str, Any]]:
-        """Waiting records, longest first, at most *limit*."""
+        """All columns of at most *limit* waiting records, longest waiting first."""
         query = select(table).order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]

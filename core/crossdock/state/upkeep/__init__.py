@@ -1,1 +1,1 @@
-"""Maintenance of the state: purging and compacting."""
+"""Maintenance of the state: retention, purging and compacting."""

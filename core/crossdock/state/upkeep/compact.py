@@ -1,4 +1,4 @@
-"""Compacting a state: giving back the room of what is gone, and telling the database what it holds."""
+"""Compacting a state: release the space of removed rows and refresh the database's statistics."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from crossdock.state.store import State
 
 
 def compact(state: State, url: StateUrl) -> None:
-    """Write the file of a SQLite state anew; on PostgreSQL let the room of removed rows be used again.
+    """Rewrite the file of a SQLite state; on PostgreSQL make the space of removed rows reusable.
 
     Raises:
-        StateError: If another run is at work on the state, the disk cannot hold a SQLite file twice more, or somebody
-            reads it meanwhile.
+        StateError: If another run uses the state, the disk has no room for two more copies of a SQLite file, or
+            another process reads it.
     """
     with state.exclusive("state compact"):
         if url.drivername != "sqlite":
@@ -30,15 +30,15 @@ def compact(state: State, url: StateUrl) -> None:
             raise StateError(
                 f"the state cannot be compacted: {reason}",
                 where=place_of(url),
-                hint="it needs twice as much free disk as the state is large, and nobody who reads it",
+                hint="it needs free disk space of twice the state's size, and no process may read the state",
             )
 
 
 def rewrite(url: StateUrl) -> str | None:
-    """Write the file of a SQLite state anew, without what its pages and its log hold of older days.
+    """Rewrite the file of a SQLite state without the remnants in its pages and its log.
 
     Returns:
-        Why that was not done, or not to its end.
+        None, or why that failed or was not completed.
     """
     try:
         with closing(sqlite3.connect(Path(url.database or ""), timeout=engine.BUSY_S, isolation_level=None)) as file:
@@ -46,15 +46,15 @@ def rewrite(url: StateUrl) -> str | None:
             (busy, _, _) = file.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.Error as error:
         return str(error)
-    return "somebody reads the state" if busy else None
+    return "another process is reading the state" if busy else None
 
 
 def _vacuum(url: StateUrl) -> None:
     server = engine.open_shared(url)
     try:
         with translated(url), server.connect() as connection:
-            alone = connection.execution_options(isolation_level="AUTOCOMMIT")
+            autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
             for table in metadata.sorted_tables:
-                alone.execute(text(f"VACUUM (ANALYZE) {table.name}"))
+                autocommit.execute(text(f"VACUUM (ANALYZE) {table.name}"))
     finally:
         server.dispose()

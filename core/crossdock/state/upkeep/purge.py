@@ -1,4 +1,4 @@
-"""Purging a state: all that `crossdock.state.tables.retention` finds, and the remnants in the file."""
+"""Purging a state: all steps of `crossdock.state.upkeep.retention`, then the remnants in the file."""
 
 from __future__ import annotations
 
@@ -9,29 +9,32 @@ from crossdock.errors import StateError
 from crossdock.state.db.database_errors import place_of
 from crossdock.state.db.engine import StateUrl
 from crossdock.state.store import State
-from crossdock.state.tables import retention
-from crossdock.state.tables.expiry import Ages
-from crossdock.state.tables.retention import PurgeResult
-from crossdock.state.upkeep import compact
+from crossdock.state.upkeep import compact, retention
+from crossdock.state.upkeep.expiry import Ages
+from crossdock.state.upkeep.retention import PurgeResult
 
 
 def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
-    """Purge in short transactions, so that one that is interrupted has done a part and can be repeated.
+    """Purge in short transactions; an interrupted purge has done a part and can be repeated.
 
     Raises:
-        StateError: If another run is at work on the state, the database fails, or remnants are left in its file since
-            the disk cannot hold it twice more or somebody reads the state meanwhile.
+        StateError: If another run uses the state, the database fails, or remnants stay in the file because the disk
+            has no room for two more copies of it or another process reads the state.
     """
     with state.exclusive("state purge"):
         done, _ = work(state, ages, batches=sys.maxsize)
-        # runs leave remnants of what they overwrite in the file, and so does its log
+        # runs leave remnants of overwritten rows in the file and its log
         if url.drivername == "sqlite" and (reason := compact.rewrite(url)):
-            raise _unfinished(url, reason)
+            raise StateError(
+                f"the data is purged, but remnants may be left in the file: {reason}",
+                where=place_of(url),
+                hint="purge again, with free disk space of twice the state's size, while no process uses the state",
+            )
     return done
 
 
 def work(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
-    """Remove or empty at most so many batches of rows, one in a transaction, of a state that is held.
+    """Remove or empty at most *batches* batches of rows, each in a transaction, of a state that is held.
 
     Returns:
         What was done, and whether nothing is left to do.
@@ -49,11 +52,3 @@ def work(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
             done[name] += number
             more, batches = number >= retention.BATCH, batches - 1
     return PurgeResult(**done), True
-
-
-def _unfinished(url: StateUrl, reason: str) -> StateError:
-    return StateError(
-        f"the data is purged, but remnants may be left in the file: {reason}",
-        where=place_of(url),
-        hint="purge again; it needs as much free disk as the state is large, and nobody at work on it",
-    )

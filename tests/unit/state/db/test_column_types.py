@@ -1,16 +1,17 @@
-"""Hashes of 128 bits go into the state and come out as they were, whatever their bits, on SQLite and on PostgreSQL."""
+"""Hashes, times and JSON are read from the state exactly as they were stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, select
 from tests.conftest import PIN
 from tests.hashes import HASHES, NEAR_EDGES
 
@@ -25,7 +26,8 @@ from crossdock.state import (
     WaitingRecord,
     create,
 )
-from crossdock.state.tables.key_index import HASH, KEY_HASH, KNOWN_FP
+from crossdock.state.db.column_types import UtcDateTime
+from crossdock.state.sidecar_files.key_index import HASH, KEY_HASH, KNOWN_FP
 from crossdock.state.tables.snapshot_history import PendingRemoval, packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -44,7 +46,7 @@ def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
 def put(state: State, facts: dict[int, int]) -> None:
     """Bindings, dead letters and waiting records of these key hashes and fingerprints."""
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
         made = [Binding(key, f"{key:x}", "p", fp, None, "whole", {}, None, 1) for key, fp in facts.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
         dead_letters = [
@@ -96,14 +98,14 @@ def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], lat
     put(state, first)
     state.publish(SCOPE)
     put(state, later)
-    told = known(state)
-    assert told.items() >= (first | later).items()
+    before = known(state)
+    assert before.items() >= (first | later).items()
     state.publish(SCOPE)
-    assert known(state) == told
-    order = sorted(told, reverse=True)
+    assert known(state) == before
+    order = sorted(before, reverse=True)
     state.publish(SCOPE, pl.Series(order, dtype=HASH))
     assert state.known(SCOPE)[KEY_HASH].to_list() == order
-    assert known(state) == told
+    assert known(state) == before
     with state.begin() as tx:
         tx.bindings.bury(SCOPE, order, at=AT)
     state.publish(SCOPE)
@@ -118,3 +120,26 @@ def test_hashes_sort_as_numbers(state: State) -> None:
         assert sorted(tx.bindings.ids(SCOPE, NEAR_EDGES)) == NEAR_EDGES
     assert sorted(key for key, *_ in found) == NEAR_EDGES
     assert state.known(SCOPE)[KEY_HASH].sort().to_list() == NEAR_EDGES
+
+
+def test_a_time_without_zone_is_refused() -> None:
+    """A naive time is a mistake of ours and never stored."""
+    table = Table("t", MetaData(), Column("at", UtcDateTime))
+    engine = create_engine("sqlite://")
+    table.metadata.create_all(engine)
+    with engine.begin() as connection, pytest.raises(Exception, match="needs a time zone"):
+        connection.execute(insert(table), {"at": datetime(2026, 1, 1)})  # noqa: DTZ001
+    engine.dispose()
+
+
+def test_times_sort_as_text_on_sqlite() -> None:
+    """On SQLite instants are text that sorts by time, whatever zone they came in."""
+    table = Table("t", MetaData(), Column("n", Integer), Column("at", UtcDateTime))
+    engine = create_engine("sqlite://")
+    table.metadata.create_all(engine)
+    east = timezone(timedelta(hours=9))
+    with engine.begin() as connection:
+        times = [datetime(2026, 1, 2, 3, tzinfo=UTC), datetime(2026, 1, 2, 11, tzinfo=east)]
+        connection.execute(insert(table), [{"n": n, "at": at} for n, at in enumerate(times)])
+        assert connection.execute(select(table.c.n).order_by(table.c.at)).scalars().all() == [1, 0]
+    engine.dispose()

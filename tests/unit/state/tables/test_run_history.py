@@ -12,7 +12,7 @@ COURSE = {"steps": [["reading é", 0, 1_234]], "samples": [[1_000, 2_000]]}
 
 def finish(state: State) -> int:
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.runs.finish(
             run, status="done", requests=1, throttled=0, tally={"s": {"n": 1}}, error=None, at=AT, timings=COURSE
         )
@@ -23,7 +23,7 @@ def test_the_course_of_one_run_is_loaded(state: State) -> None:
     """It comes back as it went in; a list of runs is the same without it, and a run that was killed has none."""
     run = finish(state)
     with state.begin() as tx:
-        killed = tx.runs.start(business_date="2026-03-30", owner="test", at=AT)
+        killed = tx.runs.start(business_date="2026-03-30", at=AT)
         tx.runs.abandon(at=AT)
         found, listed = tx.runs.get(run), tx.runs.listed(limit=5)
         assert found is not None

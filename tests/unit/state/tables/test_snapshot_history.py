@@ -29,7 +29,7 @@ def test_the_latest_snapshots_come_newest_first(state: State) -> None:
 def test_only_live_records_count(state: State) -> None:
     """What was deleted is nowhere, and what was archived when it went is not present."""
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
         steps: dict[int, Step] = {1: "whole", 2: "remove", 3: "whole", TOP: "import"}
         made = [Binding(key, f"K{key}", "p", None, None, step, {}, None, 1) for key, step in steps.items()]
         tx.bindings.put(SCOPE, made, run_id=run, at=AT)
@@ -59,6 +59,6 @@ def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
 def test_facts_are_found_in_any_number(state: State, keys: list[int]) -> None:
     """More keys than one statement takes are asked for in several."""
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-03-29", owner="test", at=AT)
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.bindings.put(SCOPE, [Binding(k, "K", "p", 9, None, "whole", {}, None, 1) for k in keys], run_id=run, at=AT)
         assert sorted(tx.snapshots.steps(SCOPE, keys)) == [(key, "whole") for key in keys]

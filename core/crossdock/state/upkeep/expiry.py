@@ -1,6 +1,6 @@
-"""Which rows a state may lose once they are old enough: those on which nothing depends that a later run does.
+"""Which old rows a state may lose: those that no later run needs.
 
-What is not named here never goes: bindings, cursors, removals, waiting records, and dead letters with their reasons.
+Everything else stays: bindings, cursors, removals, waiting records, and dead letters with their reasons.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ from crossdock.state.db.schema import (
 )
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.scheduled_runs import RECENT
+from crossdock.state.tables.scopes import Scope
 from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)
-
-Change = dict[str, Any]
-NO_INTENT_DATA: Change = {"body": None, "before": None, "after": None, "raw": {}}
-NO_LETTER_DATA: Change = {"raw": {}, "mapped": None}
+NO_INTENT_DATA: dict[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
+NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
 
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """Before when something must have ended to be purged.
+    """Rows that ended before these times may be purged.
 
     Attributes:
-        operations: For operations: no later than where the platform's memory of idempotency keys begins.
+        operations: For operations: never within the time for which the platform remembers idempotency keys.
         others: For everything else.
     """
 
@@ -47,31 +46,27 @@ class Ages:
 
     @classmethod
     def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
-        """What is *older_than* that at *now*.
-
-        Args:
-            keys_kept_s: How many seconds the platform remembers idempotency keys.
-        """
+        """What is *older_than* that at *now*; the platform remembers idempotency keys for *keys_kept_s* seconds."""
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
         return cls(operations=now - max(older_than, remembered), others=now - older_than)
 
 
-def removable_operations(ages: Ages) -> ColumnElement[bool]:
-    return and_(_settled(ages.operations), _remembered())
+def removable_operations(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    return and_(_settled(ages.operations), _has_stored_counter())
 
 
-def operations_to_empty(ages: Ages) -> ColumnElement[bool]:
-    return and_(_settled(ages.operations), not_(_remembered()), _holds_data(intents, NO_INTENT_DATA))
+def operations_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    return and_(_settled(ages.operations), not_(_has_stored_counter()), _has_data(intents, NO_INTENT_DATA))
 
 
-def letters_to_empty(ages: Ages) -> ColumnElement[bool]:
-    return and_(dead_letters.c.refused_at < ages.others, _holds_data(dead_letters, NO_LETTER_DATA))
+def dead_letters_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    return and_(dead_letters.c.refused_at < ages.others, _has_data(dead_letters, NO_DEAD_LETTER_DATA))
 
 
-def removable_files(ages: Ages) -> ColumnElement[bool]:
-    """Files that are worked through, and listed by their source no longer.
+def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    """Finished files that their source no longer lists.
 
-    The latest of each stream stays: a snapshot that has not changed is not read again, and an older one is stale.
+    The last file of each stream stays: an unchanged snapshot is not read again, and an older one is stale.
     """
     later, fresher = taken_files.alias(), taken_files.alias()
     newer = or_(
@@ -99,32 +94,32 @@ def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[boo
     return or_(false(), *conditions)
 
 
-def removable_nights(connection: Connection, ages: Ages) -> ColumnElement[bool]:
-    """All that ended but the last of each job, which the next is due after, and those that tell how long it takes."""
+def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
+    """Finished ones, except the last of each job, which decides what is due, and those that estimate its duration."""
+    table = scheduled_runs
     conditions = []
-    for job in connection.execute(select(scheduled_runs.c.job).distinct()).scalars():
-        of, is_done = scheduled_runs.c.job == job, scheduled_runs.c.status == "done"
-        last = select(func.max(scheduled_runs.c.due)).where(of, scheduled_runs.c.status != "running").scalar_subquery()
-        done = select(scheduled_runs.c.due).where(of, is_done).order_by(scheduled_runs.c.due.desc())
+    for job in connection.execute(select(table.c.job).distinct()).scalars():
+        of, is_done = table.c.job == job, table.c.status == "done"
+        last = select(func.max(table.c.due)).where(of, table.c.status != "running").scalar_subquery()
+        done = select(table.c.due).where(of, is_done).order_by(table.c.due.desc())
         kept = connection.execute(done.offset(RECENT - 1).limit(1)).scalar()
-        measured = is_done if kept is None else and_(is_done, scheduled_runs.c.due >= kept)
-        ended = and_(scheduled_runs.c.status != "running", scheduled_runs.c.finished_at < ages.others)
-        conditions.append(and_(of, ended, scheduled_runs.c.due < last, not_(measured)))
+        measured = is_done if kept is None else and_(is_done, table.c.due >= kept)
+        ended = and_(table.c.status != "running", table.c.finished_at < ages.others)
+        conditions.append(and_(of, ended, table.c.due < last, not_(measured)))
     return or_(false(), *conditions)
 
 
 def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
-    """Finished runs that nothing refers to; the newest of each job stays, since the next one is due after it."""
+    """Finished runs that no row refers to, except the last of each job."""
     newer = runs.alias()
     finished = and_(runs.c.finished_at < ages.others, runs.c.status != "running")
     same_job = newer.c.job.is_not_distinct_from(runs.c.job)
-    goes = {
-        intents: removable_operations(ages),
-        taken_files: removable_files(ages),
-        scheduled_runs: removable_nights(connection, ages),
+    removed = {
+        intents: removable_operations(connection, ages),
+        scheduled_runs: removable_scheduled_runs(connection, ages),
     }
     referred = (
-        exists().where(column == runs.c.id, *([not_(goes[table])] if table in goes else []))
+        exists().where(column == runs.c.id, *([not_(removed[table])] if table in removed else []))
         for table, column in _references()
     )
     return and_(finished, exists().where(newer.c.id > runs.c.id, same_job), *(not_(each) for each in referred))
@@ -143,12 +138,12 @@ def _settled(before: datetime) -> ColumnElement[bool]:
     return and_(intents.c.status.not_in(UNSETTLED), settled_at.is_not(None), settled_at < before)
 
 
-def _remembered() -> ColumnElement[bool]:
-    """The record's binding, live or not, or a later operation of it holds the counter, or a later one.
+def _has_stored_counter() -> ColumnElement[bool]:
+    """The record's binding, live or deleted, or a later operation has the same or a higher counter.
 
-    Counters are minted from both (see `Dispatcher`), and the latest operation goes only where the binding holds its.
+    `Dispatcher` derives new counters from both; the latest operation is removed only if the binding has its counter.
     """
-    names, later = ("target", "resource", "namespace", "key_hash"), intents.alias()
+    names, later = (*Scope.__slots__, "key_hash"), intents.alias()
     bound = [bindings.c[name] == intents.c[name] for name in names]
     same = [later.c[name] == intents.c[name] for name in names]
     return or_(
@@ -157,7 +152,7 @@ def _remembered() -> ColumnElement[bool]:
     )
 
 
-def _holds_data(table: Table, change: Change) -> ColumnElement[bool]:
+def _has_data(table: Table, emptied: dict[str, Any]) -> ColumnElement[bool]:
     return or_(
-        *(table.c[name].is_not(None) if empty is None else table.c[name] != empty for name, empty in change.items())
+        *(table.c[name].is_not(None) if empty is None else table.c[name] != empty for name, empty in emptied.items())
     )

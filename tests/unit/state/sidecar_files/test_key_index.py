@@ -1,4 +1,4 @@
-"""The key index is what the state says, or it is made anew: whatever happened to its files, or to the state."""
+"""The key index equals the state or is rebuilt, whatever happened to its files or to the state."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.conftest import PIN
 
 from crossdock.errors import StateError
 from crossdock.state import Binding, Scope, State, StateUrl, create, parse_url
-from crossdock.state.tables import key_index
-from crossdock.state.tables.key_index import KEY_HASH, KNOWN_FP
+from crossdock.state.sidecar_files import key_index
+from crossdock.state.sidecar_files.key_index import KEY_HASH, KNOWN_FP
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE, OTHER = Scope("platform", "product", "a"), Scope("platform", "product", "b")
@@ -36,7 +36,7 @@ def opened(url: StateUrl, folder: Path) -> State:
 
 def put(state: State, facts: Facts, scope: Scope = SCOPE) -> None:
     with state.begin() as tx:
-        run = tx.runs.start(business_date="2026-01-01", owner="t", at=AT)
+        run = tx.runs.start(business_date="2026-01-01", at=AT)
         tx.bindings.put(scope, [binding(key, *fact) for key, fact in facts.items()], run_id=run, at=AT)
 
 
@@ -70,7 +70,7 @@ def state(state_url: StateUrl, tmp_path: Path) -> Iterator[State]:
         yield state
 
 
-def test_it_says_what_the_state_says(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_equals_the_state(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """After it is brought up to date it is read instead of the bindings, changes, burials and all."""
     put(state, {n: (n + 1, None) for n in range(5)})
     assert from_file(state, monkeypatch) is None
@@ -88,7 +88,7 @@ def keys_of(state: State) -> list[int]:
     return state.known(SCOPE)[KEY_HASH].to_list()
 
 
-def test_it_keeps_the_order_it_is_told(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_keeps_the_order_it_is_given(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is listed in another order is put in that order; changes stay in place, and new keys come last."""
     put(state, {n: (n + 1, None) for n in range(5)})
     state.publish(SCOPE)
@@ -138,7 +138,7 @@ def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch:
     monkeypatch.setattr("crossdock.state.store.ORDERED", 1)
     assert state.known_in_order(SCOPE) is None
     assert facts_of(state.known(SCOPE)) == {1: (1, None), 2: (2, None)}
-    put(state, {3: (3, None)})  # now the index is behind, and the bindings tell
+    put(state, {3: (3, None)})  # now the index is outdated, and the bindings count
     assert state.known_in_order(SCOPE) is None
 
 

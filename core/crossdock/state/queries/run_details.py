@@ -1,4 +1,4 @@
-"""What a run's report asks: numbers by the database, and the first of each kind without the records' data."""
+"""What a run's report shows: counts, and the first rows of each kind without the records' data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """How many dead letters there are for one reason.
+    """The number of dead letters with one reason code.
 
     Attributes:
-        records: Refused in the run or before it.
-        own: Those of *records* that the run itself refused.
+        records: Rejected in the run or before it.
+        own: Those of *records* that the run itself rejected.
     """
 
     code: str
@@ -30,7 +30,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a run settled of one stream: from its first operation's writing to its last one's settlement."""
+    """What a run settled of one stream, from writing its first operation to settling its last one."""
 
     stream: str
     operations: int
@@ -39,54 +39,48 @@ class Delivery:
 
 
 class RunDetails:
-    """Everything but `deliveries` tells of now: a dead letter whose record got through meanwhile is gone."""
+    """All but `deliveries` describe the present: a dead letter whose record was delivered since is gone."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def reasons(self, run_id: int) -> list[Reason]:
-        """Why dead letters of *run_id* and of earlier runs were dead_letters, the commonest reason first."""
+        """The reasons of the dead letters of *run_id* and earlier runs, the most frequent first."""
         records, own = func.count(), func.count().filter(dead_letters.c.run_id == run_id)
-        query = select(dead_letters.c.code, records, own).where(_refused_by(run_id)).group_by(dead_letters.c.code)
+        query = select(dead_letters.c.code, records, own).where(_rejected_until(run_id)).group_by(dead_letters.c.code)
         return [Reason(*row) for row in self._connection.execute(query.order_by(records.desc(), dead_letters.c.code))]
 
     def refused(self, run_id: int, code: str, *, limit: int) -> list[Row]:
-        """Dead letters of *run_id* and of earlier runs for one reason, at most *limit*: the run's own first."""
-        order = (
-            dead_letters.c.run_id.desc(),
-            dead_letters.c.stream,
-            dead_letters.c.source,
-            dead_letters.c.line,
-            dead_letters.c.key,
-        )
+        """At most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
+        order = (dead_letters.c.run_id.desc(), *(dead_letters.c[name] for name in ("stream", "source", "line", "key")))
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")
-        return self._rows(dead_letters, names, and_(_refused_by(run_id), dead_letters.c.code == code), order, limit)
+        return self._rows(dead_letters, names, and_(_rejected_until(run_id), dead_letters.c.code == code), order, limit)
 
     def refused_later(self, run_id: int) -> int:
-        """How many dead letters later runs than *run_id* have written."""
-        return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "refused"))
+        """The number of dead letters of later runs than *run_id*."""
+        return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
     def waiting(self, *, limit: int) -> tuple[int, list[Row]]:
-        """How many records wait, and at most *limit* of them, longest first."""
+        """The number of waiting records, and at most *limit* of them, longest waiting first."""
         names = ("stream", "key", "waits_for", "source", "line", "since")
         order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
         return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
 
     def in_doubt(self, *, limit: int) -> tuple[int, list[Row]]:
-        """How many operations are in doubt, and at most *limit* of them, oldest first."""
+        """The number of operations in doubt, and at most *limit* of them, oldest first."""
         names = ("stream", "key", "operation", "attempts", "source", "line", "first_sent_at")
         unsettled = intents.c.status == "in_doubt"
         return self._count(intents, unsettled), self._rows(intents, names, unsettled, (intents.c.id,), limit)
 
     def unsent(self) -> int:
-        """How many operations are written down that the next run sends, or sends once more."""
+        """The number of operations that the next run sends, or sends again."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 
     def deliveries(self, run: RunRecord) -> list[Delivery]:
-        """What *run* settled, by stream, slowest first; what was purged since is not known any more."""
+        """What *run* settled, by stream, slowest first, without operations that were purged since."""
         settled = and_(intents.c.run_id == run.id, intents.c.settled_at.is_not(None))
         if run.finished_at is not None:
-            settled = and_(settled, intents.c.settled_at <= run.finished_at)  # else a person settled it
+            settled = and_(settled, intents.c.settled_at <= run.finished_at)  # later an operator settled it
         times = func.min(intents.c.created_at), func.max(intents.c.settled_at)
         query = select(intents.c.stream, func.count(), *times).where(settled).group_by(intents.c.stream)
         found = [Delivery(*row) for row in self._connection.execute(query)]
@@ -107,5 +101,5 @@ class RunDetails:
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
 
-def _refused_by(run_id: int) -> ColumnElement[bool]:
-    return and_(dead_letters.c.run_id <= run_id, dead_letters.c.status == "refused")
+def _rejected_until(run_id: int) -> ColumnElement[bool]:
+    return and_(dead_letters.c.run_id <= run_id, dead_letters.c.status == "rejected")

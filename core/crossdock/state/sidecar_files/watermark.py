@@ -1,7 +1,7 @@
 """The fence of the last run on this machine that sent something, in a file beside the state.
 
-Every run takes a higher fence than all before it, so a state whose fence is lower than the file's is an older copy: a
-backup that was restored. Without the declaration ``crossdock state restored`` it sends again what it has forgotten.
+Every run takes a higher fence than all before it, so a state with a lower fence than the file is an older copy: a
+restored backup. Unless ``crossdock state restored`` declares it, it would send again what it does not remember.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Watermark:
     """The file of one state.
 
     Args:
-        path: Its folder is made when the file is written first.
-        identity: Of the state; a file of another one, which was at the same place before, says nothing about it.
+        path: Its folder is created with the file.
+        identity: Of the state; the file of another state, which was at the same place before, is ignored.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
@@ -30,26 +30,26 @@ class Watermark:
     def fence(self) -> int:
         """The fence of the last run that sent something; 0 without any."""
         try:
-            noted: Any = json.loads(self._path.read_bytes())
-            return int(noted["fence"]) if noted["state"] == self._identity else 0
+            content: Any = json.loads(self._path.read_bytes())
+            return int(content["fence"]) if content["state"] == self._identity else 0
         except (OSError, ValueError, TypeError, KeyError):
-            return 0  # missing or damaged: it is a second line of defence, and written anew by the next run
+            return 0  # missing or damaged: it is an extra check, and the next run writes it again
 
     def check(self, fence: int, where: str) -> None:
-        """Refuse a state that is at *fence* now.
+        """Refuse a state with this *fence* if a run with a higher one has sent something.
 
         Raises:
-            RefusedError: If a run with a higher one has sent something.
+            RefusedError: If so.
         """
         if fence < self.fence:
             raise RefusedError(
-                "the state is older than the last run here, so it does not know what was sent since",
+                "the state is older than the last run here and does not know what was sent since",
                 where=where,
                 hint="if it was restored from a backup, run 'crossdock state restored'",
             )
 
-    def note(self, fence: int) -> None:
-        """Keep *fence*, if the file can be written: a second line of defence must not stop a run."""
+    def write(self, fence: int) -> None:
+        """Store *fence* if the file can be written: an extra check must not stop a run."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             replace_file(self._path, json.dumps({"state": self._identity, "fence": fence}).encode())

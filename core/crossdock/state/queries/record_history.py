@@ -1,4 +1,4 @@
-"""The story of a record, whichever of its names one has at hand."""
+"""Everything the state knows about one record, found by any of its names."""
 
 from __future__ import annotations
 
@@ -16,34 +16,23 @@ class RecordHistory:
         self._connection = connection
 
     def key_hashes(self, name: str, key: str) -> set[int]:
-        """The key hashes of the records that *name* may mean.
-
-        Args:
-            name: A platform id or an idempotency key.
-            key: A record key in text form.
-        """
+        """The key hashes of all records with the platform id or idempotency key *name*, or the record key *key*."""
         found: set[int] = set()
         for table in (bindings, intents, dead_letters, waiting_records):
             found |= self._hashes(table, table.c.key == key)
-        found |= self._hashes(bindings, bindings.c.platform_id == name)
-        for column in (intents.c.platform_id, intents.c.idempotency_key):
-            found |= self._hashes(intents, column == name)
+        for column in (bindings.c.platform_id, intents.c.platform_id, intents.c.idempotency_key):
+            found |= self._hashes(column.table, column == name)
         return found
 
     def at(self, source: str, line: int) -> tuple[int, set[int]]:
-        """Where in a file, at *line* or above, records begin that are known, and their key hashes; 0 without any."""
+        """The last line up to *line* in *source* where known records begin, and their key hashes; 0 without any."""
         nearest: dict[int, set[int]] = {}
         for table in (intents, dead_letters, waiting_records):
-            query = (
-                select(table.c.key_hash, table.c.line)
-                .where(table.c.source == source, table.c.line <= line)
-                .order_by(table.c.line.desc())
-                .limit(1)
-            )
-            for key_hash, began in self._connection.execute(query):
-                nearest.setdefault(began, set()).add(key_hash)
-        began = max(nearest, default=0)
-        return began, nearest.get(began, set())
+            query = select(table.c.line, table.c.key_hash).where(table.c.source == source, table.c.line <= line)
+            for first_line, key_hash in self._connection.execute(query.order_by(table.c.line.desc()).limit(1)):
+                nearest.setdefault(first_line, set()).add(key_hash)
+        first_line = max(nearest, default=0)
+        return first_line, nearest.get(first_line, set())
 
     def binding(self, key_hash: int) -> list[dict[str, Any]]:
         return self._rows(bindings, bindings.c.key_hash == key_hash)
@@ -55,7 +44,7 @@ class RecordHistory:
         return self._rows(waiting_records, waiting_records.c.key_hash == key_hash)
 
     def operations(self, key_hash: int) -> list[dict[str, Any]]:
-        """Oldest first, each with its noted ``sendings``."""
+        """The record's intents, oldest first, each with its attempts as ``sendings``."""
         found = self._rows(intents, intents.c.key_hash == key_hash)
         for row in found:
             row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])

@@ -1,20 +1,20 @@
-"""What a report asks of the state: numbers, the first of each kind, and never a record's data."""
+"""What a report reads from the state: counts, the first rows of each kind, and never a record's data."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from tests.report_page import AT, dead_letter, finish, start, waiting
-from tests.unit.state.test_store import intent
+from tests.unit.state.samples import intent
 
 from crossdock.state import State
-from crossdock.state.tables.run_details import Delivery, Reason
+from crossdock.state.queries.run_details import Delivery, Reason
 
 DATA = {"raw", "mapped", "body", "before", "after"}
 
 
 def test_reasons_are_counted_for_a_run_and_what_came_before_it(state: State) -> None:
-    """The commonest reason comes first; what later runs refused and what a person dropped are not among them."""
+    """The most frequent reason comes first; rejections of later runs and dropped ones are not counted."""
     with state.begin() as tx:
         first, second, third = (start(tx, days=days) for days in range(3))
         tx.dead_letters.put([dead_letter(1), dead_letter(2, code="conflict"), dead_letter(9)], run_id=first, at=AT)
@@ -61,7 +61,7 @@ def test_what_waits_and_what_is_in_doubt_is_counted_and_cut_off(state: State) ->
 
 
 def test_deliveries_are_a_runs_own_and_the_slowest_comes_first(state: State) -> None:
-    """A stream's delivery lasts from its first operation to its last settlement; what a person settled is no part."""
+    """From the first operation to the last settlement; what an operator settled later is not included."""
     quick, slow, late = intent(1, stream="wms.a"), intent(2, stream="wms.b"), intent(3, stream="wms.c")
     with state.begin() as tx:
         run, other = start(tx), start(tx, days=1)

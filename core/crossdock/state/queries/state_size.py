@@ -1,8 +1,8 @@
-"""How large a state is, and what is in it; no writer waits for it to be told."""
+"""The size and contents of a state, from read-only queries that block no writer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
@@ -20,23 +20,22 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
-    text,
 )
 
 from crossdock.state.db.schema import intents, metadata
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.intents import UNSETTLED, Status
 
-SAMPLE = 200  # rows that stand for all of a table's
+SAMPLE = 200  # rows from which a table's size is estimated
 _ENDS = (func.min, func.max)
 
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """What is in one table.
+    """Rows of one table.
 
     Attributes:
-        size: Bytes of its rows, without indexes; on SQLite as a sample of them tells.
+        size: Bytes of its rows, without indexes; on SQLite estimated from a sample.
     """
 
     name: str
@@ -46,7 +45,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """An operation that is pending, sending or in doubt, and since when it stands in the state."""
+    """An operation that is pending, sending or in doubt, and when it was written."""
 
     stream: str
     status: Status
@@ -55,13 +54,14 @@ class Unsettled:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a state holds.
+    """The contents of a state.
 
     Attributes:
-        size: Bytes on disk: of SQLite's file and its log, or of all tables with their indexes.
-        free: Bytes inside of it that hold nothing; on PostgreSQL None, since nobody knows.
-        bindings: Live ones by resource.
-        unsettled: Operations by status, those of `UNSETTLED` alone.
+        size: Bytes on disk: SQLite's file and log, or all tables with their indexes.
+        free: Unused bytes of *size*; None on PostgreSQL.
+        bindings: Number of live ones by resource.
+        unsettled: Number of unsettled operations by status.
+        oldest: The oldest of these.
     """
 
     size: int
@@ -77,23 +77,22 @@ class StateSize:
         self._connection, self._bindings = connection, bindings
 
     def contents(self) -> Contents:
-        """Counts are exact; live bindings take longest, some ten seconds for ten million, since each row is read."""
+        """Counts are exact; counting bindings reads each row, which takes about ten seconds for ten million."""
         return Contents(
             self.size(),
-            self._pragma("freelist_count") * self._pragma("page_size") if self._is_file else None,
+            self._integer("PRAGMA freelist_count") * self._integer("PRAGMA page_size") if self._is_file else None,
             tuple(self._table(table) for table in metadata.sorted_tables),
             self._bindings.count(),
-            dict(self._unsettled()),
+            self._unsettled(),
             self._oldest(),
         )
 
     def size(self) -> int:
         """Bytes on disk, as in `Contents`."""
         if not self._is_file:
-            return sum(map(self._total, metadata.tables))
-        path = self._connection.exec_driver_sql(
-            "SELECT file FROM pragma_database_list WHERE name = 'main'"
-        ).scalar_one()
+            return sum(self._integer(f"SELECT pg_total_relation_size('{name}')") for name in metadata.tables)
+        query = "SELECT file FROM pragma_database_list WHERE name = 'main'"
+        path = self._connection.exec_driver_sql(query).scalar_one()
         return sum(map(_file_size, (Path(path), Path(f"{path}-wal"))))
 
     @property
@@ -102,12 +101,14 @@ class StateSize:
 
     def _table(self, table: Table) -> TableSize:
         rows = self._connection.execute(select(func.count()).select_from(table)).scalar_one()
-        return TableSize(table.name, rows, self._sampled(table, rows) if self._is_file else self._data(table.name))
+        if self._is_file:
+            return TableSize(table.name, rows, self._estimated(table, rows))
+        return TableSize(table.name, rows, self._integer(f"SELECT pg_table_size('{table.name}')"))
 
-    def _unsettled(self) -> Iterator[tuple[str, int]]:
+    def _unsettled(self) -> dict[str, int]:
         status = intents.c.status
-        query = select(status, func.count()).where(status.in_(UNSETTLED)).group_by(status)
-        yield from (tuple(row) for row in self._connection.execute(query))
+        query = select(status, func.count().label("number")).where(status.in_(UNSETTLED)).group_by(status)
+        return {row.status: row.number for row in self._connection.execute(query)}
 
     def _oldest(self) -> Unsettled | None:
         fields = (intents.c.stream, intents.c.status, intents.c.created_at)
@@ -115,33 +116,25 @@ class StateSize:
         row = self._connection.execute(query).first()
         return None if row is None else Unsettled(*row)
 
-    def _pragma(self, name: str) -> int:
-        return int(self._connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+    def _integer(self, query: str) -> int:
+        return int(self._connection.exec_driver_sql(query).scalar_one())
 
-    def _sampled(self, table: Table, rows: int) -> int:
-        """Rows all over the table are looked up by their numbers: reading it through could take minutes."""
+    def _estimated(self, table: Table, rows: int) -> int:
+        """From rows at regular distances: reading the whole table could take minutes."""
         number: ColumnElement[int] = literal_column("rowid", Integer)
         first, last = (self._connection.execute(select(end(number)).select_from(table)).scalar() for end in _ENDS)
         if first is None or last is None:
             return 0
         sizes = (func.coalesce(func.length(cast(column, LargeBinary)), 0) for column in table.columns)
-        query = (
-            select(reduce(add, sizes)).select_from(table).where(number >= bindparam("place")).order_by(number).limit(1)
-        )
-        places = range(first, last + 1, 1 + (last - first) // SAMPLE)
-        found = [self._connection.execute(query, {"place": place}).scalar_one() for place in places]
+        query = select(reduce(add, sizes)).where(number >= bindparam("start")).order_by(number).limit(1)
+        starts = range(first, last + 1, 1 + (last - first) // SAMPLE)
+        found = [self._connection.execute(query, {"start": start}).scalar_one() for start in starts]
         total: int = sum(found)
         return rows * total // len(found)
-
-    def _data(self, table: str) -> int:
-        return int(self._connection.execute(text("SELECT pg_table_size(:name)"), {"name": table}).scalar_one())
-
-    def _total(self, table: str) -> int:
-        return int(self._connection.execute(text("SELECT pg_total_relation_size(:name)"), {"name": table}).scalar_one())
 
 
 def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
-        return 0  # a log goes with the last process that has the state open
+        return 0  # the last process that closes the state removes the log

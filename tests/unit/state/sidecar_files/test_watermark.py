@@ -1,4 +1,4 @@
-"""A state that is older than the last run that sent something is recognised, until a person declares it."""
+"""A state older than the last run that sent something is refused until it is declared a restored backup."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conftest import PIN
 
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create
-from crossdock.state.db.watermark import Watermark
+from crossdock.state.sidecar_files.watermark import Watermark
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def opened(url: StateUrl, keys: Path, *, restored: bool = False) -> Iterator[Sta
 
 
 def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> None:
-    """A state that has forgotten such a run is refused, again and again; declared, it is used under a higher fence."""
+    """A state without such a run is refused every time; once declared, it is used with a higher fence."""
     create(state_url, PIN)
     keys = tmp_path / "keys"
     for _ in range(3):
@@ -32,7 +32,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
     with opened(state_url, keys) as state:
         state.mark_sending()
     identity = json.loads((keys / "fence.json").read_bytes())["state"]
-    Watermark(keys / "fence.json", identity).note(50)  # by runs that this state does not know
+    Watermark(keys / "fence.json", identity).write(50)  # by runs that this state does not know
     for _ in range(3):
         with pytest.raises(RefusedError, match="older than the last run here") as refused, opened(state_url, keys):
             pass
@@ -44,25 +44,25 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"state": "a"}', b'{"state": "a", "fence": "x"}', b"\xff"])
-def test_a_damaged_mark_says_nothing(tmp_path: Path, content: bytes) -> None:
-    """It is a second line of defence, and stops nothing where it cannot be read."""
+def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
+    """It is an extra check, and stops nothing if it cannot be read."""
     (tmp_path / "fence.json").write_bytes(content)
     mark = Watermark(tmp_path / "fence.json", "a")
     mark.check(0, "here")
-    mark.note(7)
+    mark.write(7)
     assert mark.fence == 7
     assert (tmp_path / "fence.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_the_mark_of_another_state_says_nothing(tmp_path: Path) -> None:
-    """A state that was made anew at the same place begins again."""
-    Watermark(tmp_path / "fence.json", "a").note(7)
+def test_the_mark_of_another_state_is_ignored(tmp_path: Path) -> None:
+    """A state that was created again at the same place starts over."""
+    Watermark(tmp_path / "fence.json", "a").write(7)
     Watermark(tmp_path / "fence.json", "b").check(1, "here")
     with pytest.raises(RefusedError):
         Watermark(tmp_path / "fence.json", "a").check(1, "here")
 
 
 def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    """A file in the place of its folder, as any other obstacle, costs the second line of defence alone."""
+    """A file in place of its folder, as any other obstacle, only disables the check."""
     (tmp_path / "keys").write_text("")
-    Watermark(tmp_path / "keys" / "fence.json", "a").note(7)
+    Watermark(tmp_path / "keys" / "fence.json", "a").write(7)

@@ -1,0 +1,1 @@
+"""Read-only queries across several tables: what reports, traces and statistics show."""

@@ -1,0 +1,214 @@
+"""The key index: what the state knows about each key, as a column file per scope beside the database.
+
+The state is authoritative. Every transaction that changes the bindings of a scope gives it a new random stamp, so a
+file is current exactly if it has the scope's stamp. A file that is missing, damaged, outdated or of another state (also
+of a restored one) is replaced. Only committed changes enter a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import polars as pl
+from polars.exceptions import PolarsError
+from sqlalchemy import Connection, select
+
+from crossdock.local_files import create_private, replace_file
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import bindings
+from crossdock.state.tables.key_stamps import Change, Touched
+from crossdock.state.tables.scopes import Scope, within
+
+KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
+HASH = pl.UInt128
+ORDERED = 2_000_000  # keys that are sorted at most; that takes about 100 bytes per key while rows are read
+JOURNAL = 200_000  # changes kept in memory; after more of them the file is rebuilt from the bindings
+_MERGED = 500_000  # keys merged with changes at a time
+_FORMAT = 4
+_LIVE = "_is_live"
+_BATCH = 50_000
+_PART_BYTES = 256 << 10
+
+
+@dataclass(slots=True)
+class _Journal:
+    """Changes by this process since the file with the stamp *base*; None if they are too many or incomplete."""
+
+    base: int
+    last: int
+    changes: list[Change] | None
+
+
+class KeyIndex:
+    """The files of one state, and what this process has committed since they were written.
+
+    Args:
+        folder: Created with the first file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._journals: dict[Scope, _Journal] = {}
+
+    def expected(self, scope: Scope) -> int:
+        """The stamp of *scope* after this process's last change, 0 without one."""
+        journal = self._journals.get(scope)
+        return journal.last if journal else 0
+
+    def committed(self, touched: dict[Scope, Touched]) -> None:
+        """Note a transaction that was committed."""
+        for scope, touch in touched.items():
+            journal = self._journals.setdefault(scope, _Journal(touch.before, touch.before, []))
+            changes = journal.changes
+            if changes is None or journal.last != touch.before or len(changes) + len(touch.changes) > JOURNAL:
+                journal.changes = None
+            else:
+                changes += touch.changes
+            journal.last = touch.after
+
+    def load(self, scope: Scope, stamp: int) -> pl.DataFrame | None:
+        """The index of *scope* if its file is intact and has *stamp*."""
+        note = self._note(scope, stamp)
+        try:
+            with self._path(scope).with_name(note["file"]).open("rb") as data:
+                if note["crc32"] != _crc32(data):
+                    return None
+                data.seek(0)
+                return pl.read_ipc_stream(data)
+        except (OSError, ValueError, KeyError, TypeError, PolarsError):
+            return None
+
+    def height(self, scope: Scope, stamp: int) -> int:
+        """The number of keys in the file of *scope* if it has *stamp*; else 0."""
+        keys = self._note(scope, stamp).get("keys")
+        return keys if isinstance(keys, int) else 0
+
+    def _note(self, scope: Scope, stamp: int) -> dict[str, Any]:
+        """The JSON file that describes the index of *scope*; empty if it has another stamp."""
+        try:
+            note = json.loads(self._path(scope).with_suffix(".json").read_bytes())
+        except (OSError, ValueError, RecursionError):
+            return {}
+        current = isinstance(note, dict) and stamp and (note.get("format"), note.get("stamp")) == (_FORMAT, stamp)
+        return note if current else {}
+
+    def publish(
+        self, scope: Scope, stamp: int, rebuild: Callable[[], pl.DataFrame], order: pl.Series | None = None
+    ) -> None:
+        """Update the file of *scope* to *stamp* from the last file and the journal, or from *rebuild*.
+
+        Args:
+            order: Distinct key hashes, known or not, for the order of the file; new keys are appended. Any order is
+                correct; that of the exports saves look-ups. Ignored for more keys than `ORDERED`.
+        """
+        journal = self._journals.pop(scope, None)
+        frame = None
+        if journal is not None and journal.changes is not None and journal.last == stamp:
+            frame = self.load(scope, journal.base)
+            frame = None if frame is None else _merged(frame, journal.changes)
+        elif journal is None:
+            frame = self.load(scope, stamp)
+            if frame is not None and order is None:
+                return
+        whole = rebuild() if frame is None else frame
+        whole = whole if order is None or whole.height > ORDERED else _ordered(whole, order)
+        with suppress(OSError):  # a full disk only makes the next run slower
+            self._write(scope, stamp, whole)
+
+    def _write(self, scope: Scope, stamp: int, frame: pl.DataFrame) -> None:
+        """Write the data under a new name, then the note that names it: after a kill either the old or the new."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self._path(scope).with_suffix(".json")
+        data = path.with_name(f"{path.stem}-{stamp:x}-{secrets.token_hex(4)}.arrow")
+        with create_private(data) as file:
+            _narrow(frame).write_ipc_stream(file)  # a stream can be read without holding both file and frame in memory
+        with data.open("rb") as written:
+            crc32 = _crc32(written)
+        note = {"format": _FORMAT, "stamp": stamp, "keys": frame.height, "file": data.name, "crc32": crc32}
+        replace_file(path, json.dumps(note).encode())
+        for old in self._folder.glob(f"{path.stem}-*.arrow"):
+            if old != data:
+                old.unlink(missing_ok=True)
+
+    def _path(self, scope: Scope) -> Path:
+        text = "\0".join(scope.columns.values())
+        return self._folder / hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _crc32(file: BinaryIO) -> int:
+    """Of the whole file, read in parts that reuse the same memory."""
+    crc32 = 0
+    while part := file.read(_PART_BYTES):
+        crc32 = zlib.crc32(part, crc32)
+    return crc32
+
+
+def nothing() -> pl.DataFrame:
+    """The index of a scope without bindings."""
+    return pl.DataFrame(schema={KEY_HASH: HASH, KNOWN_FP: HASH})
+
+
+def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
+    """The live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
+    columns = (bindings.c.key_hash, bindings.c.record_fp, bindings.c.position)
+    stored = [sql_statements.as_stored(column) for column in columns]
+    query = select(*stored).where(within(bindings, scope), bindings.c.deleted_at.is_(None))
+    result = connection.execute(query.execution_options(yield_per=_BATCH))
+    frames = [_frame([tuple(row) for row in part]) for part in result.partitions()]
+    return _without_empty_position(pl.concat(frames) if frames else _frame([]))
+
+
+def _frame(rows: Sequence[tuple[bytes, bytes, str | None]]) -> pl.DataFrame:
+    schema = {KEY_HASH: pl.Binary, KNOWN_FP: pl.Binary, KNOWN_POSITION: pl.String}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    return frame.with_columns(pl.col(KEY_HASH, KNOWN_FP).bin.reinterpret(dtype=HASH, endianness="big"))
+
+
+def _without_empty_position(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.drop(KNOWN_POSITION) if frame[KNOWN_POSITION].null_count() == frame.height else frame
+
+
+def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
+    """*frame* with fingerprints of 64 bits, if none is larger."""
+    fits = frame.schema[KNOWN_FP] == pl.UInt64 or (frame[KNOWN_FP] < 2**64).all()
+    return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
+
+
+def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
+    """*frame* after *changes*, of which the last of each key counts; new keys are appended."""
+    latest = {change.key_hash: change for change in changes}
+    schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}
+    new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")
+    if KNOWN_POSITION not in frame.columns:
+        new = _without_empty_position(new)
+    given = new.with_columns(_changed=True)
+    parts = [_updated(part, given) for part in frame.iter_slices(_MERGED)]
+    known = pl.concat([given.clear(), *(part.filter("_changed") for part in parts)])
+    added = given.join(known, on=KEY_HASH, how="anti", maintain_order="left")
+    kept = [name for name in new.columns if name != _LIVE]
+    return pl.concat([part.filter(pl.col(_LIVE)).select(kept) for part in (*parts, added)])
+
+
+def _updated(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """*part* with the columns of *new* and its values for the same keys, where ``_changed`` is true, else null."""
+    part = part.with_columns(pl.lit(value=True).alias(_LIVE))
+    part = pl.concat([new.clear().drop("_changed"), part.cast({KNOWN_FP: HASH})], how="diagonal")
+    found = part.join(new, on=KEY_HASH, how="left", maintain_order="left", suffix="_new")
+    values = [name for name in part.columns if name != KEY_HASH]
+    chosen = (pl.when("_changed").then(f"{name}_new").otherwise(name).alias(name) for name in values)
+    return found.select(KEY_HASH, *chosen, "_changed")
+
+
+def _ordered(frame: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
+    """*frame* in the *order* of its key hashes; other keys come last."""
+    named = order.to_frame(KEY_HASH).join(frame, on=KEY_HASH, how="inner", maintain_order="left")
+    others = frame.join(named, on=KEY_HASH, how="anti", maintain_order="left")
+    return pl.concat([named.select(frame.columns), others], rechunk=True)

@@ -1,0 +1,120 @@
+"""Retention: remove old rows, or empty them of the records' data. What is unsettled is never touched.
+
+An operation's row is removed only if its counter is stored elsewhere too: otherwise a later operation would get an
+idempotency key that the platform may know (law 2). If it is not, the row stays without its data.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
+from crossdock.state.tables import content_digests
+from crossdock.state.tables.scheduled_runs import ScheduledRuns
+from crossdock.state.upkeep import expiry
+from crossdock.state.upkeep.expiry import Ages
+
+BATCH = 1_000  # rows in one transaction
+_APPLIED = "retention_applied_at"
+_EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, Ages], ColumnElement[bool]]]] = {
+    "operations_removed": (intents, expiry.removable_operations),
+    "operations_emptied": (intents, expiry.operations_to_empty),
+    "dead_letters_emptied": (dead_letters, expiry.dead_letters_to_empty),
+    "nights_removed": (scheduled_runs, expiry.removable_scheduled_runs),
+    "files_removed": (taken_files, expiry.removable_files),
+    "snapshots_removed": (snapshots, expiry.removable_snapshots),
+    "runs_removed": (runs, expiry.removable_runs),
+}
+_EMPTIED = {"operations_emptied": expiry.NO_INTENT_DATA, "dead_letters_emptied": expiry.NO_DEAD_LETTER_DATA}
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult:
+    """The number of rows removed or emptied."""
+
+    operations_removed: int = 0
+    operations_emptied: int = 0
+    dead_letters_emptied: int = 0
+    runs_removed: int = 0
+    nights_removed: int = 0
+    files_removed: int = 0
+    snapshots_removed: int = 0
+
+
+class Retention:
+    """Each step handles at most `BATCH` rows and returns their number; fewer when it is finished."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @property
+    def steps(self) -> Mapping[str, Callable[[Ages], int]]:
+        """By name, as in `PurgeResult`, in the order of execution: runs come after what refers to them."""
+        return {name: partial(self._empty if name in _EMPTIED else self._remove, name) for name in _EXPIRED}
+
+    def count(self, ages: Ages) -> PurgeResult:
+        """What a purge would do now."""
+        counts = {}
+        for name, (table, condition) in _EXPIRED.items():
+            query = select(func.count()).select_from(table).where(condition(self._connection, ages))
+            counts[name] = int(self._connection.execute(query).scalar_one())
+        return PurgeResult(**counts)
+
+    def applied_at(self) -> datetime | None:
+        """When the scheduler last finished all steps."""
+        text = self._connection.execute(select(meta.c.value).where(meta.c.name == _APPLIED)).scalar()
+        return None if text is None else datetime.fromisoformat(text)
+
+    def applied(self, at: datetime) -> None:
+        sql_statements.upsert(self._connection, meta, [{"name": _APPLIED, "value": at.isoformat()}])
+
+    def _remove(self, name: str, ages: Ages) -> int:
+        table, condition = _EXPIRED[name]
+        query = select(*table.primary_key).where(condition(self._connection, ages)).limit(BATCH)
+        rows = list(self._connection.execute(query))
+        if table is scheduled_runs:
+            self._mark_finished(rows)
+        elif table is taken_files:
+            self._keep_digests("file", [(row.stream, row.version, row.content_hash) for row in rows])
+        elif table is snapshots:
+            self._keep_digests("snapshot", [(row.stream, "", row.content) for row in rows])
+        for part in sql_statements.chunks(rows):
+            self._overwriting().execute(delete(table).where(tuple_(*table.primary_key).in_(list(part))))
+        return len(rows)
+
+    def _empty(self, name: str, ages: Ages) -> int:
+        table, condition = _EXPIRED[name]
+        key = tuple(table.primary_key)
+        batch = select(*key).where(condition(self._connection, ages)).limit(BATCH).correlate(None)
+        changed = update(table).where(tuple_(*key).in_(batch)).values(_EMPTIED[name])
+        return self._overwriting().execute(changed).rowcount
+
+    def _mark_finished(self, rows: Sequence[Any]) -> None:
+        """Removed scheduled runs count as finished; see `ScheduledRuns.begin`."""
+        latest: dict[str, datetime] = {}
+        for row in rows:
+            latest[row.job] = max(row.due, latest.get(row.job, row.due))
+        for job, due in latest.items():
+            ScheduledRuns(self._connection).end_until(job, due)
+
+    def _keep_digests(self, kind: content_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
+        """Keep the digests of contents by stream and version."""
+        contents = defaultdict(list)
+        for stream, version, content in removed:
+            contents[stream, version].append(content)
+        for (stream, version), found in contents.items():
+            content_digests.add(self._connection, kind, stream, version, found)
+
+    def _overwriting(self) -> Connection:
+        """The connection, made to overwrite removed data with zeros, since the file keeps its size."""
+        if self._connection.dialect.name == "sqlite":
+            self._connection.exec_driver_sql("PRAGMA secure_delete=ON")
+        return self._connection

@@ -1,0 +1,45 @@
+"""Migrations upgrade an older state step by step."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import create_engine, inspect, text
+from tests.conftest import PIN
+from tests.unit.state.samples import AT, SCOPE, binding, start
+
+from crossdock.errors import StateError
+from crossdock.state import (
+    State,
+    StateUrl,
+    create,
+)
+from crossdock.state.db import migrations, schema
+
+
+def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older state is refused until init has brought it up to date, step by step, with its bindings."""
+    create(state_url, PIN)
+    old = State(state_url, PIN)
+    run = start(old)
+    with old.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
+    old.close()
+    steps = (
+        lambda connection: connection.execute(text("CREATE TABLE later (n INTEGER)")),
+        lambda connection: connection.execute(text("INSERT INTO later VALUES (3)")),
+    )
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION + 2)
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, *steps))
+    with pytest.raises(StateError, match="'crossdock init' upgrades it"):
+        State(state_url, PIN)
+    assert not create(state_url, PIN)
+    assert not create(state_url, PIN)
+    opened = State(state_url, PIN)
+    with opened.begin() as tx:
+        assert tx.bindings.get(SCOPE, [1]) == {1: binding(1)}
+    opened.close()
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT n FROM later")).scalars().all() == [3]
+        assert inspect(connection).has_table("bindings")
+    engine.dispose()

@@ -1,0 +1,82 @@
+"""Bindings are stored exactly, replaced, deleted and found by key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.unit.state.samples import AT, SCOPE, binding, start
+
+from crossdock import exact_json
+from crossdock.state import (
+    Accepted,
+    Scope,
+    State,
+)
+
+OTHER = Scope("platform", "invoice", "wms")
+hashes = st.integers(0, (1 << 128) - 100)
+
+
+def test_bindings_come_back_as_they_went_in(state: State) -> None:
+    """A binding keeps hashes of 128 bits and exact payloads; a newer one of the same key replaces it."""
+    run = start(state)
+    top = (1 << 128) - 1
+    with state.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(top, fingerprint=top), binding(2)], run_id=run, at=AT)
+        tx.bindings.put(SCOPE, [binding(2, counter=7, position="2026")], run_id=run, at=AT)
+    with state.begin() as tx:
+        assert tx.bindings.get(SCOPE, [top, 2, 3]) == {
+            top: binding(top, fingerprint=top),
+            2: binding(2, counter=7, position="2026"),
+        }
+        assert tx.bindings.ids(SCOPE, [top]) == {top: f"prd_{top}"}
+        assert tx.bindings.get(Scope("platform", "product", "other"), [2]) == {}
+    assert min(state.known(SCOPE).rows()) == (2, 12, "2026")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(kept=st.lists(hashes, max_size=30, unique=True), asked=st.lists(hashes, max_size=30), number=st.integers(1, 9))
+def test_look_ups_find_what_there_is(state: State, kept: list[int], asked: list[int], number: int) -> None:
+    """Of any keys, some asked for twice, those of the scope are found and no others, with what was put last."""
+    run, wanted = start(state), [*asked, *kept[::2], *kept[:3]]
+    scope = Scope("platform", "product", f"n{run}")
+    with state.begin() as tx:
+        tx.bindings.put(scope, [binding(each, counter=1) for each in kept], run_id=run, at=AT)
+        tx.bindings.put(scope, [binding(each, counter=number) for each in kept[::3]], run_id=run, at=AT)
+        tx.bindings.put(OTHER, [binding(each, platform_id="other") for each in asked], run_id=run, at=AT)
+    with state.look() as tx:
+        last = dict.fromkeys(kept, 1) | dict.fromkeys(kept[::3], number)
+        there = {each: last[each] for each in wanted if each in last}
+        assert tx.bindings.counters(scope, wanted) == there
+        assert {key: found.counter for key, found in tx.bindings.get(scope, wanted).items()} == there
+        assert tx.bindings.ids(scope, wanted) == {each: f"prd_{each}" for each in there}
+        assert set(tx.bindings.ids(OTHER, asked).values()) <= {"other"}
+
+
+def test_what_is_accepted_is_bound(state: State) -> None:
+    """A record that was just accepted is bound as any other, whatever its scope, and replaces what was bound."""
+    run, payload = start(state), {"name": "é", "unitPrice": Decimal("0.10")}
+    facts = binding(7, payload=payload, etag='"2"', counter=4)
+    text = exact_json.dumps(payload).decode()
+    accepted = Accepted(
+        SCOPE, 7, facts.key, facts.platform_id, facts.fingerprint, None, "whole", text, facts.etag, facts.counter
+    )
+    with state.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(7)], run_id=run, at=AT)
+        tx.bindings.accept([accepted, replace(accepted, scope=OTHER)], run_id=run, at=AT)
+        assert tx.bindings.get(SCOPE, [7]) == tx.bindings.get(OTHER, [7]) == {7: facts}
+
+
+def test_what_was_buried_is_bound_again(state: State) -> None:
+    """A record that is gone keeps its counter alone, until it is delivered once more."""
+    run = start(state)
+    with state.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(1, counter=5), binding(2)], run_id=run, at=AT)
+        tx.bindings.bury(SCOPE, [1, 9], at=AT)
+        assert (tx.bindings.get(SCOPE, [1]), tx.bindings.counters(SCOPE, [1])) == ({}, {1: 5})
+        assert tx.bindings.count() == {"product": 1}
+        tx.bindings.put(SCOPE, [binding(1, counter=6)], run_id=run, at=AT)
+        assert tx.bindings.get(SCOPE, [1, 2]) == {1: binding(1, counter=6), 2: binding(2)}

@@ -1,0 +1,71 @@
+"""Dead letters count their attempts and are chosen by a filter."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.unit.state.samples import AT, start
+
+from crossdock.state import (
+    DeadLetter,
+    DeadLetterFacts,
+    DeadLetterFilter,
+    RecordIdentity,
+    State,
+)
+
+
+def test_dead_letters_remember_their_first_run(state: State) -> None:
+    """A record rejected again counts its attempts and keeps the run that rejected it first."""
+    first, second = start(state), start(state)
+    dead_letter = DeadLetter(
+        RecordIdentity("s", "K", 1, 5, None, "f", 3), "mapping", "bad_value", "QTY", "is wrong", {"columns": []}, None
+    )
+    for run in (first, second):
+        with state.begin() as tx:
+            tx.dead_letters.put([dead_letter], run_id=run, at=AT)
+    with state.begin() as tx:
+        (found,) = tx.dead_letters.listed(limit=10)
+        assert (found["first_run_id"], found["run_id"], found["attempts"]) == (first, second, 2)
+        assert tx.dead_letters.facts("s") == [DeadLetterFacts(1, 5, None, "rejected", "whole")]
+        tx.dead_letters.clear("s", [1])
+        assert tx.dead_letters.listed(limit=10) == []
+
+
+def dead_letter(number: int, stream: str = "s", code: str = "bad_value") -> DeadLetter:
+    identity = RecordIdentity(stream, f"K{number}" if number else "", number, 5, None, "f", number)
+    return DeadLetter(identity, "mapping", code, None, "is bad", {}, None)
+
+
+def test_a_filter_chooses_what_it_names(state: State) -> None:
+    """Each member restricts the choice; what is dropped or has no key is never chosen."""
+    run, later = start(state), AT + timedelta(days=1)
+    with state.begin() as tx:
+        tx.dead_letters.put([dead_letter(number) for number in range(4)], run_id=run, at=AT)
+        tx.dead_letters.put([dead_letter(5, code="conflict"), dead_letter(6, "t")], run_id=run, at=later)
+        tx.dead_letters.drop("s", [3])
+        chosen = {
+            choice: [each.identity.key for each in tx.dead_letters.chosen(choice)]
+            for choice in (
+                DeadLetterFilter(),
+                DeadLetterFilter(stream="s"),
+                DeadLetterFilter(key="K2"),
+                DeadLetterFilter(code="conflict"),
+                DeadLetterFilter(since=later),
+            )
+        }
+        assert list(chosen.values()) == [["K1", "K2", "K5", "K6"], ["K1", "K2", "K5"], ["K2"], ["K5"], ["K5", "K6"]]
+        assert [row["key"] for row in tx.dead_letters.listed(limit=9, status="dropped")] == ["K3"]
+
+
+def test_rows_without_key_go_when_their_file_is_read_again(state: State) -> None:
+    """Those of the named files that the run did not write itself."""
+    first, second = start(state), start(state)
+    with state.begin() as tx:
+        for run, source in ((first, "a"), (second, "b"), (first, "c")):
+            identity = RecordIdentity("s", "", ord(source), None, None, source, 1)
+            rejected = DeadLetter(identity, "rows", "bad_row", None, "is bad", {}, None)
+            tx.dead_letters.put([rejected], run_id=run, at=AT)
+        tx.dead_letters.clear_keyless("s", ["a", "b"], run_id=second)
+        assert {row["source"] for row in tx.dead_letters.listed(limit=9)} == {"b", "c"}
+        assert [tx.dead_letters.count_before(run) for run in (first, second)] == [0, 1]

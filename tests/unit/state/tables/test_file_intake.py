@@ -1,0 +1,34 @@
+"""Accepted files are known by content and version."""
+
+from __future__ import annotations
+
+from tests.unit.state.samples import AT
+
+from crossdock.state import (
+    FileFacts,
+    State,
+)
+
+
+def test_intake_remembers_content_under_a_version(state: State) -> None:
+    """A file is known by content and version: another mapping reads it again."""
+    facts = FileFacts("a.csv", "c0ffee", 12, AT, "2026-03-29", AT)
+    with state.begin() as tx:
+        tx.intake.accept("s", "v1", [facts], at=AT)
+        assert tx.intake.done("s", "v1") == {}
+        assert tx.intake.unfinished("s") == {"c0ffee": facts}
+        tx.intake.finish("s", "v1")
+        assert tx.intake.done("s", "v1") == {"c0ffee": facts}
+        assert tx.intake.done("s", "v2") == {}
+        assert tx.intake.newest_stamp("s") == "2026-03-29"
+
+
+def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None:
+    """What was not worked through stays to be read under any version, until one has worked it through."""
+    facts = FileFacts("f.csv", "c0ffee", 10, AT, "2026-03-29")
+    with state.begin() as tx:
+        tx.intake.accept("s", "v1", [facts], at=AT)
+        assert set(tx.intake.unfinished("s")) == {"c0ffee"}
+        tx.intake.accept("s", "v2", [facts], at=AT)
+        tx.intake.finish("s", "v2")
+        assert tx.intake.unfinished("s") == {}

@@ -1,0 +1,100 @@
+"""Scheduled runs begin and finish once, are skipped, forgotten and estimated from the latest."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from tests.unit.state.samples import AT
+
+from crossdock.state import DueRun, SkippedRun, State
+from crossdock.state.tables.scheduled_runs import RECENT
+
+DAY = timedelta(days=1)
+
+
+def due_run(number: int = 0, job: str = "daily") -> DueRun:
+    due = AT + number * DAY
+    return DueRun(job, due, due.date())
+
+
+def execute(state: State, number: int, *, seconds: int, requests: int) -> None:
+    due = due_run(number)
+    with state.begin() as tx:
+        assert tx.scheduled_runs.begin(due, at=due.due)
+        run = tx.runs.start(business_date=due.business_date.isoformat(), job=due.job, at=due.due)
+        end = due.due + timedelta(seconds=seconds)
+        tx.runs.finish(run, status="done", requests=requests, throttled=0, tally={}, error=None, at=end)
+        tx.scheduled_runs.finish(due, "done", run, None, at=end)
+
+
+def test_one_that_was_killed_begins_again(state: State) -> None:
+    """Its attempts are counted; once finished it does not begin again."""
+    due = due_run()
+    with state.begin() as tx:
+        assert tx.scheduled_runs.begin(due, at=AT)
+        assert tx.scheduled_runs.begin(due, at=AT + DAY)
+        (found,) = tx.scheduled_runs.listed(limit=5)
+        assert (found.attempts, found.started_at, found.finished) == (2, AT + DAY, False)
+        tx.scheduled_runs.finish(due, "failed", None, "why", at=AT + DAY)
+        assert not tx.scheduled_runs.begin(due, at=AT + 2 * DAY)
+        found_again = tx.scheduled_runs.get("daily", due.due, due.business_date)
+        assert found_again is not None
+        assert (found_again.status, found_again.note, found_again.attempts) == ("failed", "why", 2)
+        assert tx.scheduled_runs.last_finished("daily") == found_again
+        assert tx.scheduled_runs.of_date("daily", due.business_date) == [found_again]
+
+
+def test_skipped_runs_never_begin(state: State) -> None:
+    """Neither new ones nor one that was begun and killed; a finished one keeps its result."""
+    done, killed, new = (due_run(number) for number in range(3))
+    skipped = [SkippedRun(each.job, each.due, each.business_date, "skipped", "later") for each in (done, killed, new)]
+    with state.begin() as tx:
+        for each in (done, killed):
+            assert tx.scheduled_runs.begin(each, at=AT)
+        tx.scheduled_runs.finish(done, "done", None, None, at=AT)
+        last = due_run(3)
+        assert tx.scheduled_runs.begin(DueRun(last.job, last.due, last.business_date, skipped), at=AT)
+        found = {each.due: (each.status, each.note) for each in tx.scheduled_runs.listed(limit=9, job="daily")}
+        assert found == {
+            done.due: ("done", None),
+            killed.due: ("skipped", "was killed; later"),
+            new.due: ("skipped", "later"),
+            last.due: ("running", None),
+        }
+        assert not any(tx.scheduled_runs.begin(each, at=AT) for each in (done, killed, new))
+
+
+def test_what_was_purged_is_finished(state: State) -> None:
+    """A run due until then does not begin, a later one does; an earlier bound does not replace a later one."""
+    with state.begin() as tx:
+        tx.scheduled_runs.end_until("daily", AT + DAY)
+        tx.scheduled_runs.end_until("daily", AT)
+        assert [tx.scheduled_runs.is_forgotten(due_run(number)) for number in range(3)] == [True, True, False]
+        assert not tx.scheduled_runs.begin(due_run(1), at=AT)
+        assert tx.scheduled_runs.begin(due_run(2), at=AT)
+        assert not tx.scheduled_runs.is_forgotten(due_run(job="other"))
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_a_job_is_paused_and_counts_from_its_first_sight(state: State, *, paused: bool) -> None:
+    """Pausing does not change since when it counts."""
+    later: datetime = AT + DAY
+    with state.begin() as tx:
+        assert tx.scheduled_runs.counted_since("daily", AT) == AT
+        tx.scheduled_runs.pause("daily", later, paused=True)
+        tx.scheduled_runs.pause("daily", later, paused=paused)
+        assert tx.scheduled_runs.paused() == ({"daily"} if paused else set())
+        assert tx.scheduled_runs.counted_since("daily", later) == AT
+
+
+def test_the_next_run_is_estimated_from_the_latest(state: State) -> None:
+    """Medians of the latest runs that are done; None before the first."""
+    with state.look() as tx:
+        assert tx.scheduled_runs.expected("daily") is None
+    execute(state, 0, seconds=9_999, requests=9_999)
+    for number in range(1, RECENT + 1):
+        execute(state, number, seconds=10 * number, requests=number)
+    with state.look() as tx:
+        assert tx.scheduled_runs.expected("daily") == (30.0, 3)
+        assert tx.scheduled_runs.expected("other") is None

@@ -1,0 +1,102 @@
+"""Old rows for the tests of retention, and a purge that checks its dry run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import create_engine, select
+from tests.unit.state.samples import SCOPE, binding, intent
+
+from crossdock.state import (
+    DeadLetter,
+    DueRun,
+    FileFacts,
+    Intent,
+    RecordIdentity,
+    State,
+    StateUrl,
+)
+from crossdock.state.tables.intents import Status
+from crossdock.state.tables.scheduled_runs import Status as Ending
+from crossdock.state.upkeep import purge as purging
+from crossdock.state.upkeep.expiry import Ages
+from crossdock.state.upkeep.retention import PurgeResult
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+OLD, YOUNG = NOW - timedelta(days=100), NOW - timedelta(days=10)
+AGES = Ages(operations=NOW - timedelta(days=90), others=NOW - timedelta(days=90))
+CANARY = "canary-7f31c2"
+
+
+def run(state: State, at: datetime = OLD, *, finished: bool = True) -> int:
+    with state.begin() as tx:
+        number = tx.runs.start(business_date="2026-01-01", at=at)
+        if finished:
+            tx.runs.finish(number, status="done", requests=0, throttled=0, tally={}, error=None, at=at)
+    return number
+
+
+def settle(state: State, run_id: int, items: list[Intent], status: Status, at: datetime = OLD) -> None:
+    """Write *items* and move them to *status*; a delivered one leaves a binding with its counter."""
+    with state.begin() as tx:
+        tx.intents.add(items, run_id=run_id, fence=1, at=at)
+        for item in items:
+            item.status = status
+        tx.intents.move(items, at=at)
+        if status == "delivered":
+            bound = [binding(item.identity.key_hash, counter=item.counter) for item in items]
+            tx.bindings.put(SCOPE, bound, run_id=run_id, at=at)
+
+
+def item(number: int, counter: int = 1, **changes: Any) -> Intent:
+    facts = {"counter": counter, "idempotency_key": f"key-{number}-{counter}", "body": CANARY.encode()}
+    return intent(number, **(facts | {"raw": {"columns": ["A"], "rows": [[CANARY]], "lines": [2]}} | changes))
+
+
+def dead_letter(number: int) -> DeadLetter:
+    raw = {"columns": ["A"], "rows": [[CANARY]], "lines": [3]}
+    identity = RecordIdentity("wms.products", f"K{number}", number, 5, None, "f", 3)
+    return DeadLetter(identity, "mapping", "bad_value", "A", "is missing", raw, {"name": CANARY})
+
+
+def rows(url: StateUrl, table: Any) -> list[dict[str, Any]]:
+    opened = create_engine(url)
+    with opened.begin() as connection:
+        found = [dict(row) for row in connection.execute(select(table).order_by(*table.primary_key)).mappings()]
+    opened.dispose()
+    return found
+
+
+def purge(state: State, url: StateUrl, ages: Ages = AGES) -> PurgeResult:
+    """Purge after a dry run, which must announce the same."""
+    with state.begin() as tx:
+        announced = tx.retention.count(ages)
+    done = purging.purge(state, url, ages)
+    assert done == announced
+    with state.begin() as tx:
+        assert tx.retention.count(ages) == PurgeResult(0, 0, 0, 0)
+    return done
+
+
+def minted_next(state: State, number: int) -> int:
+    """The counter that the next operation on a record gets, as the dispatcher computes it."""
+    with state.begin() as tx:
+        known = tx.bindings.counters(SCOPE, [number]), tx.intents.counters(SCOPE, [number])
+        return 1 + max(counters.get(number, 0) for counters in known)
+
+
+def execute(state: State, number: int, *, job: str = "daily", status: Ending = "done") -> DueRun:
+    """A scheduled run that was due and executed *number* days before `NOW`."""
+    at = NOW - timedelta(days=number)
+    due_run = DueRun(job, at, at.date())
+    run_id = run(state, at)
+    with state.begin() as tx:
+        assert tx.scheduled_runs.begin(due_run, at=at)
+        if status != "running":
+            tx.scheduled_runs.finish(due_run, status, run_id, None, at=at)
+    return due_run
+
+
+def file(name: str, at: datetime, stamp: str) -> FileFacts:
+    return FileFacts(name, f"hash of {name}", 1, at, stamp)

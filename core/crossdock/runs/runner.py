@@ -13,7 +13,8 @@ from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError, CrossdockError, InternalError, StateError, StoppedError
 from crossdock.pacing.allowance import Allowance, Priority
-from crossdock.planning.planner import PlannedChunk, Planner
+from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress

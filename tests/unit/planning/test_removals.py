@@ -23,7 +23,8 @@ from crossdock.delivery.operations import Operation
 from crossdock.errors import ConfigError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.planning.completeness import Completeness
-from crossdock.planning.planner import PlannedChunk, Planner
+from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile

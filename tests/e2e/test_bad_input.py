@@ -139,7 +139,7 @@ SLIPS = {
         TWIN,
         "",
         "wms:",
-        ("wms.customers and wms.clients both write customer in namespace 'wms'", "a namespace of its own"),
+        ("wms.customers and wms.clients both write customer in namespace 'wms'", "a different namespace"),
     ),
     "yaml syntax": Slip("key: [CUSTNO]", "key: [CUSTNO", "", "", ("is no YAML",)),
     "tab": Slip("    user:", "\tuser:", "", "\tuser", ("is no YAML",)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from crossdock.delta.scan import Scan
-from crossdock.project.project import BoundStream
+from crossdock.project.connections import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, Transaction, WaitingRecord
 from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS

@@ -12,8 +12,8 @@ from crossdock.errors import RecordError
 from crossdock.field_types import MAX_EXTERNAL_ID
 from crossdock.planning.references import found_in
 from crossdock.platform.platform_target import external_id
+from crossdock.project.connections import BoundStream
 from crossdock.project.connector_errors import UNTOUCHED, brief, mapping_failed
-from crossdock.project.project import BoundStream
 from crossdock.records import REASONS, Record
 from crossdock.resources import RESOURCES, Reference, ResourceModel
 

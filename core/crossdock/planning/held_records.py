@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.delta.scan import KeyedRecord
 from crossdock.planning import cycles
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
-from crossdock.project.project import BoundStream
+from crossdock.project.connections import BoundStream
 from crossdock.resources import RESOURCES
 from crossdock.state import State, Transaction
 

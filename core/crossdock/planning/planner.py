@@ -17,8 +17,8 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
 from crossdock.platform.platform_target import PlatformTarget, difference
+from crossdock.project.connections import BoundStream
 from crossdock.project.connector_errors import FailureCount
-from crossdock.project.project import BoundStream
 from crossdock.resources import RESOURCES
 from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
 from crossdock.tally import Tally

@@ -18,7 +18,7 @@ from crossdock.delta import fingerprint
 from crossdock.delta.keyed_rows import KEY_HASH
 from crossdock.errors import RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
-from crossdock.project.project import BoundStream
+from crossdock.project.connections import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, PendingRemoval, RecordIdentity, State, Transaction
 from crossdock.state.tables.snapshot_history import packed

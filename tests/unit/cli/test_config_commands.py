@@ -254,7 +254,7 @@ def test_retention_has_bounds(config: Path, written: str) -> None:
     assert told.code == 2
     line = config.read_text().count("\n")
     assert told.err.startswith(f"crossdock: {config}:{line}:")
-    assert "neither a number of days from 7d to 36525d nor off" in told.err
+    assert "must be a number of days from 7d to 36525d, or off; not " in told.err
 
 
 def test_a_wrong_config_is_not_shown(config: Path) -> None:

@@ -21,7 +21,8 @@ PRODUCTS = 60  # three of them may go in one night
 GONE = 2
 
 REFUSED = (
-    r"the last line is not the trailer|of the trailer is no count|the trailer counts|\d fields? instead of 3|no column"
+    r"the last line is not the trailer|of the trailer is no count|the trailer counts|\d fields? instead of 3"
+    r"|missing column"
 )
 TOO_MANY = r"of 60 records are gone, more than gone\.at_most_percent \(5\); none of them is removed"
 SAME_BYTES = "gone and not removed: the snapshot is identical to one that was processed on an earlier day"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
+from tests.hashes import HASHES
 
 from crossdock import registry
 from crossdock.connector import Connector, Context, GoneLimits, Mode, OnGone, Settings, Stream
@@ -26,6 +28,7 @@ from crossdock.planning.completeness import Completeness
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
+from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 from crossdock.progress import Silent
@@ -39,7 +42,7 @@ from crossdock.sources.file_source import _is_cut
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
-from crossdock.tally import Tally
+from crossdock.tally import Tally, Term
 from crossdock.testing.manual_clock import ManualClock
 
 SCOPE = Scope("platform", "product", "w")
@@ -315,6 +318,15 @@ def test_streams_in_code_are_held_to_the_same(
     else:
         with pytest.raises(ConfigError, match=f"w.things: on_gone .*{says}"):
             project.load(config)
+
+
+@given(keys=st.sets(HASHES, min_size=1), others=st.sets(HASHES))
+def test_without_counts_what_it_leaves_out(keys: set[int], others: set[int]) -> None:
+    """The rest equals a plain set difference, and the other keys are counted."""
+    terms: Counter[Term] = Counter()
+    rest = _without(_keys(keys), _keys(others), terms, "ignored")
+    assert set(rest) == keys - others
+    assert terms["ignored"] == len(keys & others)
 
 
 FULL = ScheduledRun(dict.fromkeys(KEYS, "x"), True, False, frozenset(), False, None)

@@ -24,7 +24,6 @@ from crossdock.connector import Connector, Context, GoneLimits, Mode, OnGone, Se
 from crossdock.delivery.operations import Operation
 from crossdock.errors import ConfigError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.planning.completeness import Completeness
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -226,29 +225,6 @@ class Model:
             return False
         usual = all(abs(night.height - rows) * 100 <= LIMITS.rows_within_percent * rows for rows in self._rows)
         return night.counted or (len(self._rows) == COMPARED_SNAPSHOTS and usual)
-
-
-def batch(proof: Proof | None) -> RawBatch:
-    return RawBatch("a", pl.DataFrame(), proof=proof)
-
-
-def seen(*proofs: Proof | None) -> tuple[bool, bool, str | None]:
-    completeness = Completeness()
-    assert len(list(completeness.watched(batch(proof) for proof in proofs))) == len(proofs)
-    return completeness.counted, completeness.cut, completeness.content()
-
-
-def test_a_snapshot_is_as_good_as_its_worst_part() -> None:
-    """It is counted if all of it is, cut if any of it is, and has the name of its content if it is of one piece."""
-    good, cut = Proof(lambda: "a", counted=True), Proof(lambda: "b", cut=True)
-    assert seen() == (False, False, None)
-    assert seen(good, good) == (True, False, "a")
-    assert seen(good, Proof(lambda: "c", counted=True)) == (True, False, None)
-    assert seen(good, Proof(lambda: "a", counted=True)) == (True, False, "a")
-    assert seen(good, None) == (False, False, None)
-    assert seen(None) == (False, False, None)
-    assert seen(cut) == (False, True, "b")
-    assert seen(cut, good) == (False, True, None)
 
 
 @pytest.mark.parametrize(

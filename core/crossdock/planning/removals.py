@@ -123,7 +123,7 @@ def _removable(
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
     rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]
-    open_keys = [each.identity.key_hash for each in (*found.waiting, *found.unsettled)]
+    open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
     rest = _without(delivered, _keys(open_keys), terms, "ignored")
     rest = _without(rest, _keys(each.key_hash for each in rejected if each.status == "refused"), terms, "rejected")
     rest = _without(rest, _keys(each.key_hash for each in rejected if each.status == "dropped"), terms, "dropped")

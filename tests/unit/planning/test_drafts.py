@@ -26,7 +26,7 @@ class Strict(BaseModel):
 
 def mapped(to_resource: Callable[[Record], Any], key: str = "A") -> tuple[dict[str, Any], list[Reference]]:
     bound: BoundStream = bound_accounts()
-    bound.stream.to_resource = to_resource  # type: ignore[method-assign]
+    bound.stream.to_resource = to_resource  # type: ignore[method-assign, assignment]
     return drafted(bound, account(bound, key).record)
 
 

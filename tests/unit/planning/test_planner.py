@@ -18,11 +18,13 @@ from crossdock.connector import FailureLimits
 from crossdock.delivery.operations import Operation
 from crossdock.delta.scan import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
+from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References, key_hashes
 from crossdock.planning.removals import Removals
 from crossdock.project.connections import BoundStream
 from crossdock.project.connector_errors import FailureCount
+from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.tally import Tally
 
@@ -95,7 +97,7 @@ class Run:
         )
 
     def execute(self, planner: Planner, reads: Iterator[KeyedRecord]) -> None:
-        chunks = planner.decide(reads)
+        chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
         while chunks is not None:
             for chunk in chunks:
                 self._end("suppressed", (binding.key for binding in chunk.suppressed))
@@ -237,7 +239,11 @@ def test_a_mapping_that_fails_too_often_stops_the_stream(database: State) -> Non
     run, _ = prepared(database, {})
     stream = run.bound.stream
     stream.mapping_failed = FailureLimits(at_most=1, at_most_percent=0)
-    stream.to_resource = lambda record: 1 // 0  # type: ignore[method-assign]
+
+    def to_resource(record: Record) -> dict[str, str]:
+        raise KeyError(record.key)
+
+    stream.to_resource = to_resource  # type: ignore[method-assign]
     run.tally.count("read", 5)
     planner = run.planner(Removals(), records=5)
     run.execute(planner, iter([account(run.bound, key) for key in "abcde"]))

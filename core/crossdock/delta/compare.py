@@ -13,7 +13,7 @@ from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
 from crossdock.state.tables.key_index import KNOWN_FP, KNOWN_POSITION
 
 _FEW = 10  # the known keys are filtered first if they are this many times more than the keys to look up
-_KNOWN, _PAIR = "_known", "_pair"
+_PAIR = "_pair"
 # Kinds of open items: each is a column that is true where a key has such an item. The columns with the suffixes _FP and
 # _AT have its fingerprint and position.
 _REJECTED, _DROPPED, _UNSETTLED, _WAITING = "_rejected", "_dropped", "_unsettled", "_waiting"
@@ -108,7 +108,7 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     """The delta of one part of the keys, without `gone`."""
     rest = _without_same(latest, known, open_items)
     same = latest.height - rest.height
-    theirs = known.join(rest, on=KEY_HASH, how="semi").with_columns(pl.lit(value=True).alias(_KNOWN))
+    theirs = known.join(rest, on=KEY_HASH, how="semi")
     frame = rest.join(theirs, on=KEY_HASH, how="left", maintain_order="left")
     for other in open_items:
         frame = frame.join(other, on=KEY_HASH, how="left", maintain_order="left")
@@ -146,7 +146,7 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         cured=keys(pl.col("cured")),
         replaced=keys(pl.col("replaced")),
         unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused"))),
-        known=same + frame.height - frame[_KNOWN].null_count(),
+        known=same + theirs.height,
         **{**counts, "unchanged": same + counts["unchanged"]},
     )
 

@@ -44,12 +44,8 @@ class RowsWithoutKey:
         empty = next((name for name in self._stream.key if not row[name]), None)
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
         cells = {name: row[name] for name in row if name not in OURS}
-        return DeadLetter(
-            identity=RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE]),
-            stage="key",
-            code="key_missing",
-            pointer=empty or next(long, None),
-            message="the key is empty" if empty else f"the key exceeds {MAX_KEY_BYTES:,} bytes",
-            raw=Record("", (cells,), source, (row[LINE],)).raw(),
-            mapped=None,
-        )
+        pointer = empty or next(long, None)
+        message = "the key is empty" if empty else f"the key exceeds {MAX_KEY_BYTES:,} bytes"
+        identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])
+        raw = Record("", (cells,), source, (row[LINE],)).raw()
+        return DeadLetter(identity, "key", "key_missing", pointer, message, raw, None)

@@ -7,7 +7,7 @@ reads the rows of changed records: from the source by their lines if it can be r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -281,20 +281,21 @@ class Scan:
 
     def _grouped_records(self, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
         """Records of several rows, found by key."""
-        found = pl.concat([self._rows_of_keys(unit, frame, wanted) for frame in unit.rows()]).sort(LINE)
+        parts = (prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.rows())
+        keys = wanted.select(KEY_HASH)
+        found = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts]).sort(
+            LINE
+        )
         text = [name for name in found.columns if name not in OURS]
         groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
         for row in found.iter_rows(named=True):
             groups[row[KEY_HASH]].append(row)
         facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
         for key_hash, rows in groups.items():
-            record, fact = _record(unit.source, rows, text), facts[key_hash]
-            place = fact[FP], fact.get(POSITION), unit.source, record.lines[0]
+            cells = tuple({name: row[name] for name in text} for row in rows)
+            record = Record(rows[0][KEY] or "", cells, unit.source, tuple(row[LINE] for row in rows))
+            place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
             yield KeyedRecord(record, RecordIdentity(self._name, record.key, key_hash, *place))
-
-    def _rows_of_keys(self, unit: SourceUnit, frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
-        rows = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null())
-        return rows.join(wanted.select(KEY_HASH), on=KEY_HASH, how="semi", maintain_order="left")
 
 
 def _has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
@@ -308,8 +309,3 @@ def _has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
     if matched_once and len(others) < keys.height / 10:
         return others.n_unique() == among(keys, others).height == len(others)
     return sum(part[KEY_HASH].n_unique() for (part,) in in_parts(keys)) == keys.height
-
-
-def _record(source: str, rows: list[dict[str, Any]], text: Sequence[str]) -> Record:
-    cells = tuple({name: row[name] for name in text} for row in rows)
-    return Record(rows[0][KEY] or "", cells, source, tuple(row[LINE] for row in rows))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from crossdock.delivery.operations import Operation
+from crossdock.delivery.operations import Kind, Operation
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.delta.scan import KeyedRecord
 from crossdock.errors import CrossdockError, RecordError
@@ -109,10 +109,13 @@ class Planner:
         for read, members, keys in drafts:
             key_hash = read.identity.key_hash
             binding = bindings.get(key_hash) or self._references.planned_binding(scope, key_hash)
-            if missing := self._references.missing(keys):
-                self._wait(planned, read, members, missing, is_bound=binding is not None)
-            else:
+            missing = self._references.missing(keys)
+            if not missing:
                 self._compare(planned, read, self._payload(read, members), binding)
+                continue
+            planned.waits.append(_waiting(read, missing))
+            if not self._held.add(read, members, missing, is_bound=binding is not None):
+                self._tally.count("carried_on")
         return planned
 
     def _drafts(
@@ -132,20 +135,6 @@ class Planner:
             else:
                 drafts.append((read, members, self._references.scoped_keys(references, self._bound.namespace)))
         return drafts
-
-    def _wait(
-        self,
-        planned: PlannedChunk,
-        read: KeyedRecord,
-        members: dict[str, Any],
-        missing: list[ScopedKey],
-        *,
-        is_bound: bool,
-    ) -> None:
-        waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
-        planned.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw()))
-        if not self._held.add(read, members, missing, is_bound=is_bound):
-            self._tally.count("carried_on")
 
     def _compare(
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], binding: Binding | None
@@ -169,16 +158,9 @@ class Planner:
         self, planned: PlannedChunk, read: KeyedRecord, stage: str, error: RecordError, mapped: dict[str, Any] | None
     ) -> None:
         self._tally.count("rejected")
-        dead_letter = DeadLetter(
-            identity=read.identity._replace(line=error.line or read.identity.line),
-            stage=stage,
-            code=error.code,
-            pointer=error.pointer,
-            message=error.message,
-            raw=read.record.raw(),
-            mapped=mapped,
-        )
-        planned.dead_letters.append(dead_letter)
+        identity = read.identity._replace(line=error.line or read.identity.line)
+        reason = error.code, error.pointer, error.message
+        planned.dead_letters.append(DeadLetter(identity, stage, *reason, read.record.raw(), mapped))
 
     # ---- cycles and removals
 
@@ -222,13 +204,11 @@ class Planner:
     def _operation(
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
     ) -> Operation:
-        return Operation(
-            kind="create" if binding is None else "update",
-            identity=read.identity,
-            scope=self._bound.scope,
-            record=read.record,
-            after=after,
-            changes=after if binding is None else difference(binding.payload, after),
-            binding=binding,
-            step=step,
-        )
+        kind: Kind = "create" if binding is None else "update"
+        changes = after if binding is None else difference(binding.payload, after)
+        return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
+
+
+def _waiting(read: KeyedRecord, missing: Sequence[ScopedKey]) -> WaitingRecord:
+    waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
+    return WaitingRecord(read.identity, waits_for, read.record.raw())

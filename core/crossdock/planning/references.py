@@ -52,17 +52,10 @@ class References:
         """In a plan, keep the binding that the first of two steps would create."""
         if self._planned is None:
             return
-        scope, identity = operation.scope, operation.identity
+        scope, identity, step, payload = operation.scope, operation.identity, operation.step, operation.after
+        placeholder = _placeholder(scope, identity.key)
         self._first_steps[scope, identity.key_hash] = Binding(
-            key_hash=identity.key_hash,
-            key=identity.key,
-            platform_id=_placeholder(scope, identity.key),
-            fingerprint=None,
-            position=identity.position,
-            step=operation.step,
-            payload=operation.after,
-            etag=None,
-            counter=1,
+            identity.key_hash, identity.key, placeholder, None, identity.position, step, payload, None, 1
         )
 
     def planned_binding(self, scope: Scope, key_hash: int) -> Binding | None:

@@ -61,14 +61,9 @@ def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
 
 
 def _map_of(kind: ResourceType) -> dict[str, Any]:
-    descriptions = field_docstrings(kind.draft)
-    members: dict[str, Any] = {}
-    required = []
-    for name, field in kind.draft.model_fields.items():
-        member = field.alias or name
-        members[member] = {"description": descriptions[name]} if name in descriptions else {}
-        if field.is_required():
-            required.append(member)
+    texts, fields = field_docstrings(kind.draft), kind.draft.model_fields.items()
+    members = {field.alias or name: {"description": texts[name]} if name in texts else {} for name, field in fields}
+    required = [field.alias or name for name, field in fields if field.is_required()]
     return {"properties": {"map": {"properties": members, "additionalProperties": False, "required": required}}}
 
 

@@ -1,4 +1,4 @@
-"""The two accounts of a run that must balance (law 3). Every term is counted at its own step, none by subtraction."""
+"""The tally of a run, which must balance for rows and for records (law 3); no term is computed by subtraction."""
 
 from __future__ import annotations
 
@@ -14,24 +14,16 @@ Term = Literal[
 IN: tuple[Term, ...] = ("carried_over", "read", "gone")
 DELIVERED: tuple[Term, ...] = ("created", "updated", "deleted")
 OUT: tuple[Term, ...] = (
-    "unchanged",
-    "suppressed",
-    *DELIVERED,
-    "rejected",
-    "replaced",
-    "ignored",
-    "dropped",
-    "carried_on",
-)
+    "unchanged", "suppressed", *DELIVERED, "rejected", "replaced", "ignored", "dropped", "carried_on",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
 class Tally:
-    """The accounts of one stream in one run.
+    """The tally of one stream in one run.
 
     Attributes:
-        rows_filtered: By the name of the filter, in the order of the filters.
-        records: By term of the records' account.
+        rows_filtered: By filter, in the order of the filters.
     """
 
     rows_read: int = 0
@@ -45,7 +37,7 @@ class Tally:
         self.records[term] += number
 
     def take_rows(self, other: Tally) -> None:
-        """Add the rows that *other* counted, and the records read from them."""
+        """Add what *other* counted."""
         self.rows_read += other.rows_read
         for name, number in other.rows_filtered.items():
             self.rows_filtered[name] = self.rows_filtered.get(name, 0) + number
@@ -67,7 +59,7 @@ class Tally:
 
     @property
     def unfinished(self) -> bool:
-        """True where something was rejected, waits, or is in doubt."""
+        """True if something was rejected, waits or is in doubt."""
         return bool(self.rows_rejected or self.records["rejected"] or self.records["carried_on"])
 
     def as_json(self) -> dict[str, Any]:

@@ -139,7 +139,7 @@ SLIPS = {
         TWIN,
         "",
         "wms:",
-        ("wms.customers and wms.clients both write customer in namespace 'wms'", "a namespace of its own"),
+        ("wms.customers and wms.clients both write customer in namespace 'wms'", "a different namespace"),
     ),
     "yaml syntax": Slip("key: [CUSTNO]", "key: [CUSTNO", "", "", ("is not valid YAML",)),
     "tab": Slip("    user:", "\tuser:", "", "\tuser", ("is not valid YAML",)),
@@ -409,7 +409,7 @@ BAD_FILES = {
         INVOICES.encode() + b"4;C1;Schl\xfcssel;1;1;EUR\n", ("INV_1.csv:6:10: ", "not utf-8", "encoding: cp1252")
     ),
     "missing column": BadFile(
-        INVOICES.replace("SKU", "ARTICLE").encode(), ("INV_1.csv:1: ", "no column 'SKU'", "ARTICLE")
+        INVOICES.replace("SKU", "ARTICLE").encode(), ("INV_1.csv:1: ", "missing column 'SKU'", "ARTICLE")
     ),
     "unbalanced quote": BadFile(INVOICES.replace("2;C2;P1", '2;C2;"P1').encode(), ("INV_1.csv:4:6: ", "never closed")),
     "quote in the middle": BadFile(INVOICES.replace("2;C2;P1", '2;C2;P"1').encode(), ("INV_1.csv:4:7: ", "quote")),

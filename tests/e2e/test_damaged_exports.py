@@ -21,11 +21,11 @@ PRODUCTS = 60  # three of them may go in one night
 GONE = 2
 
 REFUSED = (
-    r"the last line is not the trailer|of the trailer is not a count|the trailer counts"
-    r"|\d fields? instead of 3|no column"
+    r"the last line is not the trailer|of the trailer is not a count|the trailer counts|\d fields? instead of 3"
+    r"|missing column"
 )
-TOO_MANY = r"records are gone, of 60, more than gone\.at_most_percent \(5\), and none of them is removed"
-SAME_BYTES = "gone and not removed: the same bytes were worked through on an earlier day"
+TOO_MANY = r"of 60 records are gone, more than gone\.at_most_percent \(5\); none of them is removed"
+SAME_BYTES = "gone and not removed: the snapshot is identical to one that was processed on an earlier day"
 KEYLESS = r"gone and not removed: \d+ rows? ha(s|ve) no key"
 STALE = "older than the snapshot of 2026-01-03"
 
@@ -111,7 +111,7 @@ class Exports:
                 [place for place in range(1, len(self.good)) if self.good[place - 1] != ord("\n")]
             )
             yield Damage(
-                "cut in a line", self.good[:cut], 4, f"{REFUSED}|snapshot without rows|the last line does not end"
+                "cut in a line", self.good[:cut], 4, f"{REFUSED}|snapshot without rows|the last line has no line break"
             )
 
     def _some(self, number: int) -> list[str]:

@@ -33,7 +33,7 @@ CONNECTION = """\
         resource: product
         map: {{sku: {key}, name: {key}}}
 """
-REFUSALS = {0: ":2: 9900001 columns", 1: ":2: 1 field instead of 4096", 3: "row after row has no key"}
+REFUSALS = {0: ":2: 9900001 columns", 1: ":2: 1 field instead of 4096", 3: "rows have no key, too many to keep"}
 
 
 def put(site: Site, names: list[str]) -> None:

@@ -141,7 +141,7 @@ def beyond(site: Site, number: int = 3) -> Result:
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
-        ("", "3 records are gone, of 40, more than gone.at_most_percent (5)"),
+        ("", "3 of 40 records are gone, more than gone.at_most_percent (5)"),
         ("at_most: 2, at_most_percent: 100", "3 records are gone, more than gone.at_most (2)"),
     ],
 )
@@ -158,7 +158,7 @@ def test_too_many_are_not_removed(site: Site, limits: str, says: str) -> None:
         "gone": 3,
         "ignored": 3,
     }
-    assert f"wms.products: PROD_1.csv: {says}, and none of them is removed: P" in result.err
+    assert f"wms.products: PROD_1.csv: {says}; none of them is removed: P" in result.err
     assert "crossdock approve wms.products 3" in result.err
     assert "crossdock plan wms.products --limit 3" in result.err
     assert [effect["operation"] for effect in changed(site)] == ["update"]
@@ -478,7 +478,7 @@ def test_a_snapshot_of_an_earlier_day_removes_nothing(site: Site) -> None:
     assert night(site, "1", lines([*ALL, 99])).code == 0
     result = night(site, "2", lines(ALL))
     assert result.code == 4
-    assert "the same bytes were worked through on an earlier day" in result.err
+    assert "the snapshot is identical to one that was processed on an earlier day" in result.err
     assert removed(site) == []
     assert night(site, "3", lines(reversed(ALL))).code == 0
     assert removed(site) == ["P99"]
@@ -490,7 +490,7 @@ def test_the_first_snapshot_removes_nothing(site: Site) -> None:
     site.edit("on_gone: nothing", "on_gone: delete")
     result = night(site, "1", lines(ALL[1:]))
     assert (result.code, result.records("products")["ignored"]) == (0, 1)
-    assert "1 record is gone and not removed: it is the first snapshot that may" in result.err
+    assert "1 record is gone and not removed: this is the first snapshot that on_gone applies to" in result.err
     assert night(site, "2", lines(reversed(ALL[1:]))).code == 0
     assert removed(site) == ["P0"]
 
@@ -509,7 +509,7 @@ def test_without_a_trailer_three_nights_are_needed(site: Site) -> None:
     for number in (1, 2):
         result = plain(site, str(number), lines(ALL[number:]))
         assert result.code == 0
-        assert f"no trailer shows that it is whole, and {number} of 3 earlier snapshots are known" in result.err
+        assert f"without a trailer, 3 earlier snapshots are needed to compare with (known: {number})" in result.err
         assert result.records("products")["ignored"] == number
     assert removed(site) == []
     result = plain(site, "3", lines(reversed(ALL[2:])))
@@ -523,7 +523,9 @@ def test_without_a_trailer_the_number_of_rows_must_be_the_usual_one(site: Site) 
         assert plain(site, str(number), lines(ALL, f"1.{number}")).code == 0
     result = plain(site, "3", lines(ALL[9:]))
     assert result.code == 4
-    assert "9 records are gone and not removed: it has 31 rows, and the latest ones had 40, 40, 40" in result.err
+    assert (
+        "9 records are gone and not removed: the snapshot has 31 rows; the previous ones had 40, 40, 40" in result.err
+    )
     assert removed(site) == []
     for number in (4, 5):
         assert plain(site, str(number), lines(ALL[10:], str(number))).code == 4, "30 is no usual number yet"
@@ -539,7 +541,7 @@ def test_without_a_trailer_the_last_line_must_end(site: Site) -> None:
         assert plain(site, str(number), lines(ALL, f"1.{number}")).code == 0
     result = plain(site, "3", [*lines(ALL[1:-1], "1.2"), "P39;Thing 39;1.2"])
     assert result.code == 4
-    assert "the last line does not end, as if it was cut" in result.err
+    assert "the last line has no line break, so the file may be truncated" in result.err
     assert removed(site) == []
 
 

@@ -63,7 +63,7 @@ def test_the_page_has_the_numbers_of_the_terminal(site: Site) -> None:
         "wms.invoices",
         "(none)",
         "key",
-        "INVNO: is empty, so the row names no record",
+        "INVNO: the key is empty",
         "INV_2.csv",
         "5",
         "1",

@@ -1,4 +1,4 @@
-"""Compares the latest row of each record with what the state knows, in columns."""
+"""The latest record of each key compared with the state, in columns."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from crossdock.delta.keyed_rows import FP, KEY_HASH, POSITION, SAME, among, in_p
 from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 
-_FEW = 10  # a look-up table this many times smaller is filtered first
-_KNOWN, _PAIR = "_known", "_pair"
-# What a stream has open, by kind: the name of a column that is true where a key has such an item. Beside it stand its
-# fingerprint (with _FP) and its position (with _AT).
+_FEW = 10  # the known keys are filtered first if they are this many times more than the keys to look up
+_PAIR = "_pair"
+# Kinds of open items: each is a column that is true where a key has such an item. The columns with the suffixes _FP and
+# _AT have its fingerprint and position.
 _REJECTED, _DROPPED, _UNSETTLED, _WAITING = "_rejected", "_dropped", "_unsettled", "_waiting"
 _FP, _AT = "_fp", "_at"
 
 
 @dataclass(slots=True)
 class Delta:
-    """The records of a scan, sorted by what is to be done with them.
+    """The records of a scan by what happens to them; the numbers are counts of records.
 
     Attributes:
-        changed: New and changed records, and those that waited; columns as in `Scan.latest`.
+        changed: New and changed records; columns as in `Scan.latest`.
         gone: Of a snapshot: key hashes that the state knows and the scan does not list.
-        cured: Key hashes of dead letters whose records are unchanged, where no newer reading is a dead letter.
-        replaced: Key hashes of waiting records that a newer reading displaces.
-        unmoved: Those of *replaced* whose newer reading needs no delivery.
-        unchanged: How many have the accepted fingerprint, or the one of an operation in doubt.
-        refused: How many came again as they were refused.
-        dropped: How many came again as a person gave them up.
-        ignored: How many are older than what the state knows.
-        blocked: How many differ from an operation of theirs that is in doubt, and must wait for its settlement.
-        known: How many have a key that the state knows.
+        cured: Key hashes of dead letters whose record is unchanged again, except dead letters of a newer version.
+        replaced: Key hashes of waiting records that a newer version replaces.
+        unmoved: Those of *replaced* whose newer version needs no delivery.
+        unchanged: With the accepted fingerprint, or the one of an unsettled operation.
+        refused: With the fingerprint of their dead letter.
+        dropped: With the fingerprint of a dropped dead letter.
+        ignored: Older than what the state knows.
+        blocked: Different from an unsettled operation of the same record, which must be settled first.
+        known: With a key that the state knows.
     """
 
     changed: pl.DataFrame
@@ -60,19 +60,19 @@ def compare(
     unsettled: Sequence[Intent],
     snapshot: bool,
 ) -> Delta:
-    """Compare *latest* with the *known* bindings of their scope and with what their stream has open.
+    """Compare *latest* with the *known* bindings of the scope and the open items of the stream.
 
     Args:
-        snapshot: What is known and was not read is gone.
+        snapshot: Known records that are not in *latest* are gone.
     """
     open_items = [each for each in _open_items(dead_letters, waiting, unsettled) if each.height]
     sought = _to_look_up(latest, open_items)
-    asked = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
-    found = _added([_sorted_out(some, theirs, open_items) for some, theirs in in_parts(sought, asked)])
+    candidates = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
+    found = _merged([_compare_part(ours, theirs, open_items) for ours, theirs in in_parts(sought, candidates)])
     same = latest.height - sought.height
     found.unchanged += same
     found.known += same
-    if snapshot and found.known < known.height:  # both name a key once
+    if snapshot and found.known < known.height:  # keys are unique in both
         parts = in_parts(latest[KEY_HASH].to_frame(), known[KEY_HASH].to_frame())
         found.gone = pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
     return found
@@ -97,18 +97,18 @@ def _items(kind: str, rows: Iterable[tuple[int, int | None, str | None]]) -> pl.
 
 
 def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Those that are not `SAME`, or have an open item; all of them where that would save little but a copy."""
+    """The records that are not `SAME` or have an open item; all if those are many, which saves a copy."""
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
     others = (among(latest, other[KEY_HASH]) for other in open_items)
     return pl.concat([where(latest, ~pl.col(SAME)), *others]).unique(KEY_HASH, keep="any")
 
 
-def _sorted_out(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
-    """The delta of some keys, without what is gone."""
+def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
+    """The delta of one part of the keys, without `gone`."""
     rest = _without_same(latest, known, open_items)
     same = latest.height - rest.height
-    theirs = known.join(rest, on=KEY_HASH, how="semi").with_columns(pl.lit(value=True).alias(_KNOWN))
+    theirs = known.join(rest, on=KEY_HASH, how="semi")
     frame = rest.join(theirs, on=KEY_HASH, how="left", maintain_order="left")
     for other in open_items:
         frame = frame.join(other, on=KEY_HASH, how="left", maintain_order="left")
@@ -129,9 +129,9 @@ def _sorted_out(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[
     refused = same_as(_REJECTED) & ~unchanged & ~stale
     dropped = same_as(_DROPPED) & ~unchanged & ~stale
     blocked = flag(pl.col(_UNSETTLED), _UNSETTLED) & ~unchanged & ~stale & ~refused & ~dropped
-    names = {"unchanged": unchanged, "refused": refused, "dropped": dropped, "ignored": stale, "blocked": blocked}
+    counted = {"unchanged": unchanged, "refused": refused, "dropped": dropped, "ignored": stale, "blocked": blocked}
     flags = frame.select(
-        **names,
+        **counted,
         replaced=flag(pl.col(_WAITING), _WAITING) & ~older_than_waiting,
         cured=flag(pl.col(_REJECTED), _REJECTED) & unchanged & ~older_than_rejected,
     )
@@ -139,23 +139,23 @@ def _sorted_out(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[
     def keys(condition: pl.Expr) -> list[int]:
         return frame[KEY_HASH].filter(flags.select(condition).to_series()).to_list()
 
-    counts = {name: int(flags[name].sum()) for name in names}
+    counts = {name: int(flags[name].sum()) for name in counted}
     return Delta(
-        changed=rest.filter(flags.select(~pl.any_horizontal(list(names))).to_series()),
+        changed=rest.filter(flags.select(~pl.any_horizontal(list(counted))).to_series()),
         gone=known[KEY_HASH].clear(),
         cured=keys(pl.col("cured")),
         replaced=keys(pl.col("replaced")),
         unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused"))),
-        known=same + frame.height - frame[_KNOWN].null_count(),
+        known=same + theirs.height,
         **{**counts, "unchanged": same + counts["unchanged"]},
     )
 
 
 def _without_same(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """*latest* without records that are as known and have no open item: mostly nearly all.
+    """*latest* without unchanged records that have no open item, which are usually almost all.
 
-    One number stands for key hash and fingerprint, which is the same for two different pairs of them once in 2**128:
-    looking it up takes half the time of a join that brings the known fingerprints.
+    Key hash XOR fingerprint stands for both; two pairs collide with a probability of 2**-128. Its anti-join takes half
+    the time of a join that adds the known fingerprints.
     """
     for other in open_items:
         known = known.join(other, on=KEY_HASH, how="anti")
@@ -164,13 +164,10 @@ def _without_same(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     return latest.join(pairs, left_on=pair, right_on=_PAIR, how="anti", maintain_order="left")
 
 
-def _added(parts: list[Delta]) -> Delta:
+def _merged(parts: list[Delta]) -> Delta:
     whole, *others = parts
     for part in others:
         whole.changed = whole.changed.vstack(part.changed)
-        whole.cured += part.cured
-        whole.replaced += part.replaced
-        whole.unmoved += part.unmoved
-        for name in ("unchanged", "refused", "dropped", "ignored", "blocked", "known"):
+        for name in ("cured", "replaced", "unmoved", "unchanged", "refused", "dropped", "ignored", "blocked", "known"):
             setattr(whole, name, getattr(whole, name) + getattr(part, name))
     return whole

@@ -1,9 +1,9 @@
-"""Stable hashes in columns; the only door to polars-hash.
+"""Stable hashes in columns; the only importer of polars-hash.
 
-XXH3 (xxhash.com), bit-identical to python-xxhash on the same bytes. The fingerprint of a row is the sum of its cells'
-hashes, each column's under a seed of its own: so it is the same in whatever order the columns stand, nothing moves from
-one cell to another unseen, and no row is put together as a text. Odds of missing a change: 2**-64 for each changed
-record with xxh3_64, 2**-128 with xxh3_128. Keys always have 128 bits, and the seed 0.
+XXH3 (xxhash.com), bit-identical to python-xxhash on the same bytes. A row's fingerprint is the sum of its cells'
+hashes, each column's with its own seed: the order of columns does not matter, a value that moves to another column is
+a change, and no row is concatenated. Probability of missing a change: 2**-64 per changed record with xxh3_64, 2**-128
+with xxh3_128. Keys always have 128 bits and seed 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator import add
 from typing import Any, Literal
 
 import polars as pl
-import polars_hash  # its import gives expressions the namespace nchash
+import polars_hash  # its import registers the namespace nchash
 
 from crossdock.records import LINE
 
@@ -25,7 +25,7 @@ HASH = pl.UInt128
 
 
 def digest(text: pl.Expr, algorithm: Algorithm, seed: int = 0) -> pl.Expr:
-    """The hash of the UTF-8 bytes of each value, as an unsigned number of as many bits."""
+    """The hash of the UTF-8 bytes of each value, as an unsigned integer."""
     namespace: Any = polars_hash.NonCryptographicHashingNameSpace(text)
     hashed: pl.Expr = namespace.xxh3_64(seed=seed) if algorithm == "xxh3_64" else namespace.xxh3_128(seed=seed)
     return hashed
@@ -37,7 +37,7 @@ def seed_of(column: str, version: str) -> int:
 
 
 def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Expr:
-    """A fingerprint for each row: the sum of its cells' hashes, modulo 2**64 or 2**128; a null counts as its seed.
+    """A fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128; a null counts as its seed.
 
     Args:
         version: Part of every seed.
@@ -49,10 +49,13 @@ def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Ex
 
 
 def of_groups(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorithm) -> pl.DataFrame:
-    """A fingerprint for each group of rows as a multiset: the order of rows is no change, their number is.
+    """A fingerprint per group of rows as a multiset: the order of rows does not matter, their number does.
 
     Args:
-        rows: With columns *key* and *fingerprint*, the row's own, and others that are kept as lists.
+        rows: With the columns *key* and *fingerprint* (of the row), `LINE`, and others, of which the maximum is kept.
+
+    Returns:
+        One row per group, with the lowest `LINE` and the number of its ``rows``.
     """
     multiset = pl.col(fingerprint).sort().cast(pl.String).str.join(",")
     others = [pl.col(name) for name in rows.columns if name not in {key, fingerprint, LINE}]

@@ -1,4 +1,4 @@
-"""Bindings that crossdock did not make: told by a file, so that records are taken over and not created again."""
+"""Export of bindings to CSV, and import: records that the platform already has are not created again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.field_types import MAX_ID_LENGTH, is_platform_id
-from crossdock.planning.references import key_hashes
+from crossdock.planning.references import ScopedKey, key_hashes
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.printable import printable
 from crossdock.resources import RESOURCES
@@ -20,9 +20,11 @@ from crossdock.state import Binding, Scope, Transaction
 COLUMNS = ("resource", "namespace", "key", "platform_id")
 PART = 1000
 
+_Row = tuple[str, str, str]  # place in the file, key, platform id
+
 
 def export(tx: Transaction, out: TextIO) -> int:
-    """Write all live bindings as CSV with `COLUMNS`; how many."""
+    """Write all live bindings as CSV with `COLUMNS`; returns their number."""
     writer, number = csv.writer(out, lineterminator="\n"), 0
     writer.writerow(COLUMNS)
     for scope, key, platform_id in tx.bindings.listed():
@@ -34,97 +36,82 @@ def export(tx: Transaction, out: TextIO) -> int:
 def import_bindings(tx: Transaction, path: Path, *, at: datetime) -> int:
     """Bind the records of a CSV file with `COLUMNS`; keys in text form, as 'bindings export' writes them.
 
-    What the platform holds of them is not known: the next sync sends every field of a record that may be changed,
-    and nothing of an invoice. Nothing is bound unless the whole file is good.
+    The payload at the platform is unknown: the next sync sends every member of a record that can be updated, and
+    nothing for an invoice. If any row is refused, no record is bound.
 
     Returns:
-        How many are new; those that are bound so already are no news.
+        The number of new bindings.
 
     Raises:
-        RefusedError: If a row is incomplete, names no resource, or contradicts a binding, with its line.
-        ConfigError: If there is no such file.
+        RefusedError: If a row is incomplete, names an unknown resource, or contradicts a binding; with its line.
+        ConfigError: If the file cannot be read.
     """
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
     for scope, rows in _read(path).items():
         for start in range(0, len(rows), PART):
-            number += _bind(tx, scope, rows[start : start + PART], path, run_id=run_id, at=at)
+            fresh = _new_bindings(tx, scope, rows[start : start + PART])
+            tx.bindings.put(scope, fresh, run_id=run_id, at=at)
+            number += len(fresh)
     tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, error=None, at=at)
     return number
 
 
-def _bind(
-    tx: Transaction, scope: Scope, rows: list[tuple[int, str, str]], path: Path, *, run_id: int, at: datetime
-) -> int:
+def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Binding]:
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.ids(scope, list(hashes.values()))
     unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled(scope)}
-    owners = {
-        platform_id: (namespace, key)
-        for platform_id, namespace, _, key in tx.bindings.owners(
-            scope.target, scope.resource, [platform_id for _, _, platform_id in rows]
-        )
-    }
+    found = tx.bindings.owners(scope.target, scope.resource, [platform_id for *_, platform_id in rows])
+    owners = {platform_id: (namespace, key) for platform_id, namespace, _, key in found}
     fresh = []
-    for line, key, platform_id in rows:
-        bound = known.get(hashes[key], platform_id)
-        if bound != platform_id:
-            raise RefusedError(f"{key} is bound to {bound} already", where=f"{path}:{line}")
+    for where, key, platform_id in rows:
+        key_hash = hashes[key]
+        if (bound := known.get(key_hash, platform_id)) != platform_id:
+            raise RefusedError(f"{key} is already bound to {bound}", where=where)
         owner = owners.setdefault(platform_id, (scope.namespace, key))
         if owner != (scope.namespace, key):
-            raise RefusedError(f"{platform_id} is bound to {':'.join(owner)} already", where=f"{path}:{line}")
-        if hashes[key] in unsettled:
-            hint = "'crossdock sync' sends it, or 'crossdock records resolve' says what became of it"
-            raise RefusedError(f"an operation on {key} is not settled", where=f"{path}:{line}", hint=hint)
-        if hashes[key] not in known:
-            fresh.append(_unknown(hashes[key], key, platform_id))
-    tx.bindings.put(scope, fresh, run_id=run_id, at=at)
-    return len(fresh)
+            raise RefusedError(f"{platform_id} is already bound to {':'.join(owner)}", where=where)
+        if key_hash in unsettled:
+            hint = "send it with 'crossdock sync', or record its outcome with 'crossdock records resolve'"
+            raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint)
+        if key_hash not in known:
+            fresh.append(Binding(key_hash, key, platform_id, None, None, "import", {}, None, 0))
+    return fresh
 
 
-def _unknown(key_hash: int, key: str, platform_id: str) -> Binding:
-    return Binding(
-        key_hash=key_hash,
-        key=key,
-        platform_id=platform_id,
-        fingerprint=None,
-        position=None,
-        step="import",
-        payload={},
-        etag=None,
-        counter=0,
-    )
-
-
-def _read(path: Path) -> dict[Scope, list[tuple[int, str, str]]]:
-    """Line, key and platform id of every row, by scope."""
-    found: dict[Scope, list[tuple[int, str, str]]] = defaultdict(list)
-    seen: dict[tuple[Scope, str], int] = {}
-    for line, row in _rows(path):
-        if row["resource"] not in RESOURCES or not all(row.values()):
-            raise RefusedError(f"must have {', '.join(COLUMNS)}, and a known resource", where=f"{path}:{line}")
-        if not is_platform_id(row["platform_id"]):
-            told = f"platform_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
-            raise RefusedError(told, where=f"{path}:{line}")
-        scope = Scope(PlatformTarget.name, RESOURCES[row["resource"]].name, row["namespace"])  # type: ignore[index]  # it is one of them
-        if (first := seen.setdefault((scope, row["key"]), line)) != line:
-            raise RefusedError(f"names {row['key']} again, after line {first}", where=f"{path}:{line}")
-        found[scope].append((line, row["key"], row["platform_id"]))
+def _read(path: Path) -> dict[Scope, list[_Row]]:
+    found: dict[Scope, list[_Row]] = defaultdict(list)
+    lines: dict[ScopedKey, int] = {}
+    for line, (resource, namespace, key, platform_id) in _lines(path):
+        where = f"{path}:{line}"
+        if not (resource and namespace and key and platform_id):
+            raise RefusedError(f"needs a value in each of {', '.join(COLUMNS)}", where=where)
+        if resource not in RESOURCES:
+            raise RefusedError(f"unknown resource {resource!r}; known: {', '.join(RESOURCES)}", where=where)
+        if not is_platform_id(platform_id):
+            message = f"platform_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
+            raise RefusedError(message, where=where)
+        scope = Scope(PlatformTarget.name, RESOURCES[resource].name, namespace)  # type: ignore[index]  # checked above
+        if (first := lines.setdefault((scope, key), line)) != line:
+            raise RefusedError(f"duplicate of {key} in line {first}", where=where)
+        found[scope].append((where, key, platform_id))
     return found
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each row."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file, strict=True)
             if next(reader, None) != list(COLUMNS):
-                raise RefusedError(f"must begin with the line {','.join(COLUMNS)}", where=f"{path}:1")
+                raise RefusedError(f"the first line must be {','.join(COLUMNS)}", where=f"{path}:1")
             for cells in reader:
+                where = f"{path}:{reader.line_num}"
                 if len(cells) != len(COLUMNS):
-                    raise RefusedError(f"has {len(cells)} cells, not {len(COLUMNS)}", where=f"{path}:{reader.line_num}")
+                    raise RefusedError(f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where)
                 if any(printable(cell) != cell for cell in cells):
-                    raise RefusedError("has a character that cannot be seen", where=f"{path}:{reader.line_num}")
-                yield reader.line_num, dict(zip(COLUMNS, cells, strict=True))
+                    raise RefusedError("has a character that is not printable", where=where)
+                yield reader.line_num, cells
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise RefusedError(f"is no CSV in UTF-8: {error}", where=str(path)) from None
+        raise RefusedError(f"is not CSV in UTF-8: {error}", where=str(path)) from None

@@ -1,4 +1,4 @@
-"""Whether a snapshot shows that a record is gone: it must be whole, new, and hide no key (law 4)."""
+"""Whether a snapshot proves that a record is gone: it must be complete, new, and hide no key (law 4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from crossdock.delta.scan import Scan
-from crossdock.project.project import BoundStream
+from crossdock.project.connections import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, Transaction, WaitingRecord
 from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
@@ -14,7 +14,7 @@ from crossdock.tally import Tally
 
 
 class Completeness:
-    """What the source itself says of a snapshot's wholeness; noted while its batches pass."""
+    """Collects what a source knows about the completeness of a snapshot while its batches are read."""
 
     def __init__(self) -> None:
         self._proofs: set[Proof | None] = set()
@@ -33,18 +33,18 @@ class Completeness:
         return any(proof is not None and proof.cut for proof in self._proofs)
 
     def content(self) -> str | None:
-        """What names the snapshot's content; None where it is not of one piece that has a name."""
+        """The content name of the snapshot; None if its parts have none, or several."""
         names = {proof.content() if proof else None for proof in self._proofs}
         return names.pop() if len(names) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """What a run has read of a snapshot, and what it knows beside it.
+    """A snapshot that was read, and what the stream has open.
 
     Attributes:
-        rows: The rows' account.
-        unsettled: Operations of the stream's records that are not settled.
+        rows: Tally of the snapshot's rows.
+        unsettled: Intents of the stream's records.
     """
 
     scan: Scan
@@ -60,51 +60,50 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Why a snapshot does not show that a record is gone."""
+    """Why a snapshot does not prove that a record is gone; one that is not grave ends by itself."""
 
     message: str
     hint: str | None = None
     is_grave: bool = True
 
 
-def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, nameless: int) -> Blocker | None:
-    """Why what was found does not show that a record is gone; None if it does.
+def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int) -> Blocker | None:
+    """What keeps the snapshot from removing records; None if it may.
 
     Args:
-        nameless: Rows without a key that a filter left out.
+        filtered_without_key: Rows without a key that a filter excluded.
     """
-    completeness, keyless = found.completeness, found.rows.rows_rejected + nameless
+    completeness, without_key = found.completeness, found.rows.rows_rejected + filtered_without_key
     if found.scan.latest.is_empty():
-        return Blocker("no record is left in the snapshot", "an empty list is no evidence")
-    if keyless:
-        rows = "1 row has" if keyless == 1 else f"{keyless:,} rows have"
-        return Blocker(f"{rows} no key, and may be theirs", "have the sender mend them")
+        return Blocker("the snapshot lists no records", "an empty snapshot never removes records")
+    if without_key:
+        rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
+        return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
     content = completeness.content()
     if content is not None and tx.snapshots.knows(bound.name, content):
-        said = "the same bytes were worked through on an earlier day"
-        return Blocker(said, "ask the sender whether it is tonight's")
-    latest = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
-    if not latest or latest[0].present is None:
-        return Blocker("it is the first snapshot that may, and there is nothing to compare it with", is_grave=False)
-    return None if completeness.counted else _doubt_without_count(bound, found, latest)
+        message = "the snapshot is identical to one that was processed on an earlier day"
+        return Blocker(message, "ask the sender whether the file is current")
+    past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
+    if not past or past[0].present is None:
+        message = "this is the first snapshot that on_gone applies to, so there is none to compare it with"
+        return Blocker(message, is_grave=False)
+    return None if completeness.counted else _blocker_without_count(bound, found, past)
 
 
-def _doubt_without_count(bound: BoundStream, found: SnapshotFacts, latest: Sequence[PastSnapshot]) -> Blocker | None:
-    """Why a snapshot whose source does not count its rows may not be whole."""
+def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Sequence[PastSnapshot]) -> Blocker | None:
+    """What keeps a snapshot without a row count from removing records."""
     if found.completeness.cut:
-        hint = "a trailer with the number of rows proves what is whole"
-        return Blocker("the last line does not end, as if it was cut", hint)
-    if len(latest) < COMPARED_SNAPSHOTS:
-        said = (
-            f"no trailer shows that it is whole, and {len(latest)} of {COMPARED_SNAPSHOTS} earlier snapshots are known"
-        )
-        return Blocker(said, is_grave=False)
+        hint = "a trailer with the number of rows proves that a file is complete"
+        return Blocker("the last line has no line break, so the file may be truncated", hint)
+    if len(past) < COMPARED_SNAPSHOTS:
+        message = f"without a trailer, {COMPARED_SNAPSHOTS} earlier snapshots are needed to compare with"
+        return Blocker(f"{message} (known: {len(past)})", is_grave=False)
     rows, within = found.rows.rows_read, bound.stream.gone.rows_within_percent
-    if any(abs(rows - past.rows) * 100 > within * past.rows for past in latest):
-        earlier = ", ".join(f"{past.rows:,}" for past in latest)
+    if any(abs(rows - earlier.rows) * 100 > within * earlier.rows for earlier in past):
         hint = (
             f"the difference exceeds gone.rows_within_percent ({within:g});"
-            f" after {COMPARED_SNAPSHOTS} snapshots of this size it is accepted"
+            f" the new size is accepted after {COMPARED_SNAPSHOTS} snapshots of it"
         )
-        return Blocker(f"it has {rows:,} rows, and the latest ones had {earlier}", hint)
+        earlier_rows = ", ".join(f"{earlier.rows:,}" for earlier in past)
+        return Blocker(f"the snapshot has {rows:,} rows; the previous ones had {earlier_rows}", hint)
     return None

@@ -1,4 +1,4 @@
-"""Records that wait for each other: which of them must go first so that the others can follow."""
+"""Cycles among waiting records: which record of each is created first so that the others can follow."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 
 
 def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
-    """One record of each circle, to be created before what it waits for.
+    """At most one record of each cycle, to be created before the records that it waits for.
+
+    A record that waits, directly or not, for one that is not a key of *waits_for* is in no cycle that can be broken.
 
     Args:
-        waits_for: For each record that waits, what it waits for; others than the keys are not to be had.
-        can_open: Those that can be created without.
-
-    Returns:
-        Keys of *waits_for*, at most one of each circle. Records that wait for something that is not to be had are in
-        no circle that could be opened.
+        waits_for: For each waiting record, the records it waits for.
+        can_open: The records that can be created without those.
     """
     stuck, allowed = _stuck(waits_for), set(can_open)
     chosen: list[int] = []
@@ -26,14 +24,14 @@ def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[in
             path[node] = None
             node = next(iter(waits_for[node]), None)
         if node in path:
-            circle = list(path)[list(path).index(node) :]
-            chosen += [key for key in circle if key in allowed][:1]
+            cycle = list(path)[list(path).index(node) :]
+            chosen += [key for key in cycle if key in allowed][:1]
         seen.update(path)
     return chosen
 
 
 def _stuck(waits_for: Mapping[int, Sequence[int]]) -> set[int]:
-    """Records that wait for nothing but records that wait."""
+    """Records that wait only for stuck records."""
     stuck = set(waits_for)
     while lost := {key for key in stuck if not stuck.issuperset(waits_for[key])}:
         stuck -= lost

@@ -1,4 +1,4 @@
-"""External keys -> platform ids, for a chunk of drafts at a time."""
+"""External keys -> target ids, for a chunk of drafts at a time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crossdock.delta import fingerprint
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 
-_PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # most members are, and need no second look
-CACHED = 200_000  # ids kept between chunks: a bound on memory, not on correctness
+_PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most members; they hold no reference
+CACHED = 200_000  # ids kept between chunks; limits memory only
 
-Target = tuple[Scope, str]  # where and which key
+ScopedKey = tuple[Scope, str]  # what a reference points to: a scope and a record key
 
 
 def found_in(value: Any) -> list[Reference]:
@@ -31,16 +31,16 @@ def found_in(value: Any) -> list[Reference]:
 
 
 class References:
-    """Looks references up in the bindings; a run keeps one.
+    """Resolves references with the bindings; one instance per run.
 
     Args:
-        planned: In a plan, which records would have been created; they resolve to a symbol.
+        planned: In a plan, the records that earlier operations of it create; they resolve to a placeholder.
     """
 
     def __init__(self, target: str, planned: set[tuple[Scope, int]] | None = None) -> None:
         self._target = target
         self._planned = planned
-        self._ids: dict[Target, str] = {}
+        self._ids: dict[ScopedKey, str] = {}
         self._first_steps: dict[tuple[Scope, int], Binding] = {}
 
     @property
@@ -49,81 +49,67 @@ class References:
         return self._planned is not None
 
     def plan_first_step(self, operation: Operation) -> None:
-        """In a plan: remember what the first of two steps would have delivered."""
+        """In a plan, keep the binding that the first of two steps would create."""
         if self._planned is None:
             return
-        scope, identity = operation.scope, operation.identity
+        scope, identity, step, payload = operation.scope, operation.identity, operation.step, operation.after
+        placeholder = _placeholder(scope, identity.key)
         self._first_steps[scope, identity.key_hash] = Binding(
-            key_hash=identity.key_hash,
-            key=identity.key,
-            platform_id=_symbol(scope, identity.key),
-            fingerprint=None,
-            position=identity.position,
-            step=operation.step,
-            payload=operation.after,
-            etag=None,
-            counter=1,
+            identity.key_hash, identity.key, placeholder, None, identity.position, step, payload, None, 1
         )
 
     def planned_binding(self, scope: Scope, key_hash: int) -> Binding | None:
-        """What `plan_first_step` remembered; None in a sync, which has the binding itself."""
+        """The binding of a planned first step; None in a sync, where the state has it."""
         return self._first_steps.get((scope, key_hash))
 
-    def place(self, reference: Reference, namespace: str) -> Target:
-        return Scope(self._target, reference.resource, reference.namespace or namespace), reference.key
+    def scoped_keys(self, references: Iterable[Reference], namespace: str) -> list[ScopedKey]:
+        """What *references* of a record in *namespace* point to, without duplicates."""
+        return list(dict.fromkeys(self._scoped_key(reference, namespace) for reference in references))
 
-    def look_up(self, references: Iterable[Reference], namespace: str, tx: Transaction) -> None:
-        """Fetch what `resolved` will ask for."""
+    def look_up(self, keys: Iterable[ScopedKey], tx: Transaction) -> None:
+        """Fetch the ids of *keys* as far as they exist."""
         if len(self._ids) > CACHED:
             self._ids.clear()
         unknown: dict[Scope, set[str]] = defaultdict(set)
-        for reference in references:
-            scope, key = self.place(reference, namespace)
+        for scope, key in keys:
             if (scope, key) not in self._ids:
                 unknown[scope].add(key)
-        for scope, keys in unknown.items():
-            hashes = key_hashes(sorted(keys))
+        for scope, names in unknown.items():
+            hashes = key_hashes(sorted(names))
             ids = tx.bindings.ids(scope, list(hashes.values()))
             for key, key_hash in hashes.items():
                 if key_hash in ids:
                     self._ids[scope, key] = ids[key_hash]
                 elif self._planned and (scope, key_hash) in self._planned:
-                    self._ids[scope, key] = _symbol(scope, key)
+                    self._ids[scope, key] = _placeholder(scope, key)
 
-    def missing(self, references: Iterable[Reference], namespace: str) -> list[dict[str, str]]:
-        """Those of *references* that have no id yet, each once."""
-        return [
-            {"resource": scope.resource, "namespace": scope.namespace, "key": key}
-            for scope, key in self.unknown(references, namespace)
-        ]
-
-    def unknown(self, references: Iterable[Reference], namespace: str) -> list[Target]:
-        """Where those are that have no id yet, each once."""
-        places = dict.fromkeys(self.place(reference, namespace) for reference in references)
-        return [place for place in places if place not in self._ids]
+    def missing(self, keys: Iterable[ScopedKey]) -> list[ScopedKey]:
+        """Those of *keys* for which `look_up` found no id."""
+        return [key for key in keys if key not in self._ids]
 
     def resolved(self, value: Any, namespace: str) -> Any:
-        """*value* with an id in place of each reference, all of which must be known, and times as their text."""
+        """*value* with each reference replaced by its id, and dates and times by their text; no id may be missing."""
         if isinstance(value, dict):
             return {
                 name: member if type(member) in _PLAIN else self.resolved(member, namespace)
                 for name, member in value.items()
             }
         if isinstance(value, Reference):
-            return self._ids[self.place(value, namespace)]
+            return self._ids[self._scoped_key(value, namespace)]
         if isinstance(value, list):
             return [self.resolved(item, namespace) for item in value]
         return exact_json.time_text(value) if isinstance(value, date) else value
 
+    def _scoped_key(self, reference: Reference, namespace: str) -> ScopedKey:
+        return Scope(self._target, reference.resource, reference.namespace or namespace), reference.key
 
-def _symbol(scope: Scope, key: str) -> str:
-    """What stands in a plan for an id that the platform has not given yet."""
+
+def _placeholder(scope: Scope, key: str) -> str:
     return f"<{scope.resource} {scope.namespace}:{key}>"
 
 
 def key_hashes(keys: list[str]) -> dict[str, int]:
     """The key hash of each of *keys*."""
-    hashes = pl.DataFrame({"key": keys}, schema={"key": pl.String}).select(
-        fingerprint.digest(pl.col("key"), "xxh3_128")
-    )
+    column = pl.Series(keys, dtype=pl.String)
+    hashes = pl.select(fingerprint.digest(pl.lit(column), "xxh3_128"))
     return dict(zip(keys, hashes.to_series().to_list(), strict=True))

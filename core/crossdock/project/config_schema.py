@@ -1,4 +1,4 @@
-"""The JSON Schema of a config file, from the models that read it: editors complete and check with it."""
+"""The JSON Schema of a config file, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pydantic_core import core_schema
 from crossdock.connector import Settings
 from crossdock.declared import StreamConfig
 from crossdock.json_schema import DocumentedModel, field_docstrings
-from crossdock.project.project import ConfigFile
+from crossdock.project.config_model import ConfigFile
 from crossdock.resources import RESOURCES, ResourceType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"
 
 
-class _Described(DocumentedModel):
-    """Adds to a declared stream which members the map of each resource may have, and which it must."""
+class _StreamSchema(DocumentedModel):
+    """Adds to a declared stream the members that its resource allows and requires in ``map``."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         written = super().model_schema(schema)
@@ -29,20 +29,20 @@ class _Described(DocumentedModel):
         return written
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  a given signature
-        """No: ``settle_s`` says more to who writes the file than ``Settle S``."""
+        """No titles: a config author knows the key ``settle_s``, not ``Settle S``."""
         return False
 
 
 def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a config file whose connections are of *kinds*.
+    """The JSON Schema (draft 2020-12) of a config file.
 
-    What only the whole file tells (that a source of that name is there, say) is left to the loader.
+    Rules that need more than one section, such as a stream that names a source, are left to the loader.
 
     Args:
         kinds: The settings model of each connector, by its name.
     """
     models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
-    places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_Described)
+    places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_StreamSchema)
     parts = written["$defs"]
     file = parts.pop(places[ConfigFile, _MODE]["$ref"].removeprefix("#/$defs/"))
     connections = file["properties"]["connections"]
@@ -54,20 +54,19 @@ def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
         "properties": {"kind": {"enum": list(kinds)}},
         "allOf": [_when("kind", name, places[model, _MODE]) for name, model in kinds.items()],
     }
-    whole = {"$schema": DIALECT, **file, "title": "A config file of crossdock", "$defs": parts}
+    whole = {"$schema": DIALECT, **file, "title": "crossdock config file", "$defs": parts}
     text = json.dumps(whole)
     whole["$defs"] = {name: part for name, part in parts.items() if f'"#/$defs/{name}"' in text}
     return whole
 
 
 def _map_of(kind: ResourceType) -> dict[str, Any]:
-    told = field_docstrings(kind.draft)
-    fields = kind.draft.model_fields.items()
-    members = {field.alias or name: {"description": told[name]} if name in told else {} for name, field in fields}
+    texts, fields = field_docstrings(kind.draft), kind.draft.model_fields.items()
+    members = {field.alias or name: {"description": texts[name]} if name in texts else {} for name, field in fields}
     required = [field.alias or name for name, field in fields if field.is_required()]
     return {"properties": {"map": {"properties": members, "additionalProperties": False, "required": required}}}
 
 
 def _when(member: str, value: str, then: Mapping[str, Any]) -> dict[str, Any]:
-    """*then* holds where *member* is *value*: what is wrong there is told as it is, not as one of many alternatives."""
+    """*then* applies where *member* is *value*; unlike ``oneOf``, an editor reports the actual error."""
     return {"if": {"properties": {member: {"const": value}}, "required": [member]}, "then": then}

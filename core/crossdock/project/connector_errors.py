@@ -1,4 +1,4 @@
-"""What may be said of an exception of connector code: its class and its place, and never its text (law 8)."""
+"""Exceptions of connector code: shown by class and place, never with their text, which may quote data (law 8)."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any
 from crossdock.connector import Stream
 from crossdock.errors import ConnectorError, CrossdockError, InternalError, RecordError, RefusedError, StoppedError
 from crossdock.printable import printable
-from crossdock.project.project import BoundStream
+from crossdock.project.connections import BoundStream
 from crossdock.records import Record
 
 UNTOUCHED = (StoppedError, InternalError, MemoryError)
-"""Exceptions that are no failure of a connector, wherever they are raised."""
+"""Exceptions that are never a failure of a connector."""
 
 _ENGINE = ("crossdock.delta.", "crossdock.planning.", "crossdock.project.", "crossdock.runs.")
-_LONGEST = 500  # characters of an author's message that are kept
+_MAX_LENGTH = 500  # characters of an author's message
 _CODE = "mapping_failed"
 
 
 def described(error: BaseException, stream: Stream[Any], method: str) -> str:
-    """The class of *error*, with the file and line of the connector's code that it came from.
+    """The class of *error*, with the file and line of the connector code that raised it.
 
     Args:
-        method: Of *stream*; its first line is named where the traceback shows no line below it.
+        method: Of *stream*; its first line is shown if the traceback has no frame below it.
     """
-    places = list(_places(error))
+    frames = list(_frames(error))
     package = type(stream).__module__.partition(".")[0]
-    own = [place for place in places if place[0].partition(".")[0] == package]
+    own = [frame for frame in frames if frame[0].partition(".")[0] == package]
     name = brief(type(error).__name__)
-    if places:
-        _, file, line = (own or places)[-1]
+    if frames:
+        _, file, line = (own or frames)[-1]
         return f"{name} in line {line} of {brief(file)}"
     code: CodeType | None = getattr(getattr(stream, method), "__code__", None)
     return f"{name} in {method}, line {code.co_firstlineno} of {brief(code.co_filename)}" if code else name
 
 
-def _places(error: BaseException) -> Iterator[tuple[str, str, int]]:
-    """Module, file and line of each frame below the run's own code."""
+def _frames(error: BaseException) -> Iterator[tuple[str, str, int]]:
+    """Module, file and line of each frame outside the engine."""
     for frame, line in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))
         if not module.startswith(_ENGINE):
@@ -48,21 +48,21 @@ def _places(error: BaseException) -> Iterator[tuple[str, str, int]]:
 
 
 def brief(text: str) -> str:
-    """At most the first characters of *text*, printable."""
-    return printable(text[:_LONGEST])
+    """The start of *text*, printable."""
+    return printable(text[:_MAX_LENGTH])
 
 
 def mapping_failed(error: BaseException, stream: Stream[Any]) -> RecordError:
-    """The dead letter's reason, when `to_resource` raised what is no `RecordError`."""
+    """The reason of the dead letter after any exception of `to_resource` other than a valid `RecordError`."""
     return RecordError(_CODE, f"the mapping raised {described(error, stream, 'to_resource')}")
 
 
 @contextmanager
 def connector_code(bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None) -> Iterator[None]:
-    """Turns what *method* of the stream raises into a `ConnectorError`.
+    """Turn exceptions of *method* of the stream into `ConnectorError`.
 
     Args:
-        after: Gives the file or page that was read last, None before the first.
+        after: Returns the file or page that was read last, or None.
     """
     try:
         yield
@@ -75,31 +75,32 @@ def connector_code(bound: BoundStream, method: str, after: Callable[[], str | No
         raise ConnectorError(
             f"{method} raised {described(error, bound.stream, method)}{read}",
             where=bound.name,
-            hint="mend the connector; the text of the exception is not shown, since it may quote data",
+            hint="fix the connector; the exception's text is not shown because it may quote data",
         ) from error
 
 
 class FailureCount:
-    """Counts the records of a run that a stream's mapping fails at, and says when they are too many.
+    """Counts the records of a run whose mapping failed, and stops the stream beyond its limits.
 
     Args:
-        records: How many there are to map; None where any number may fail.
+        records: The number of records to map; None for no limit.
     """
 
     def __init__(self, bound: BoundStream, records: int | None) -> None:
         self._bound, self._records, self._failed = bound, records, 0
 
     def refusal(self, record: Record, error: RecordError) -> RefusedError | None:
-        """Why the stream stops after *error*; None if it goes on."""
-        self._failed += error.code == _CODE
-        limits = self._bound.stream.mapping_failed
-        if error.code != _CODE or self._records is None or not limits.exceeded(self._failed, self._records):
+        """Count *error*; returns why the stream stops, or None if it continues."""
+        if error.code != _CODE:
             return None
-        allowed = f"at_most ({limits.at_most:,}) and at_most_percent ({limits.at_most_percent:g})"
+        self._failed += 1
+        limits = self._bound.stream.mapping_failed
+        if self._records is None or not limits.exceeded(self._failed, self._records):
+            return None
         return RefusedError(
-            f"the mapping failed at {self._failed:,} of {self._records:,} records, more than mapping_failed: {allowed}"
-            f" allow; the last time {error.message}",
+            f"the mapping failed for {self._failed:,} of {self._records:,} records, which exceeds mapping_failed:"
+            f" at_most ({limits.at_most:,}) and at_most_percent ({limits.at_most_percent:g}); last: {error.message}",
             where=f"{record.source}:{error.line or record.lines[0]}",
-            hint="mend the mapping and run again, which reads the rest again;"
-            f" then: crossdock records replay {self._bound.name} --reason {_CODE}",
+            hint="fix the mapping and run again to read the remaining records, then replay the rejected ones:"
+            f" crossdock records replay {self._bound.name} --reason {_CODE}",
         )

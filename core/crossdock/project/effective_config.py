@@ -1,4 +1,4 @@
-"""A loaded config as plain values: with its defaults, with references for secrets, and without what is personal."""
+"""The effective config: defaults filled in, secrets as references, personal constants masked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from crossdock.declared import StreamConfig
 from crossdock.mapping.declarative import Const, Each, Nested, Template
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.notifications.notifier import notify_config
-from crossdock.project import project
+from crossdock.project.config_model import ConfigFile
+from crossdock.project.project import load
 from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import StateUrl
 
@@ -24,28 +25,31 @@ _COMPARED = ("equals", "one_of", "starts_with", "ends_with")
 
 
 def effective(path: Path) -> dict[str, Any]:
-    """The sections of a config file, all defaults filled in and paths whole; what is unset by default is left out.
+    """The sections of a config file with all defaults and absolute paths; settings that default to none are left out.
 
-    A secret is shown as its reference. Constants of personal members, and what filters compare with columns that
-    personal members are made of, are shown as `PERSONAL`.
+    `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
 
     Raises:
         ConfigError: With every finding and its place in the file.
     """
-    loaded = project.load(path)
+    loaded = load(path)
     document = config_file.read(path)
     connections = {
         connection.name: _plain(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
     }
-    told = notify_config(document)
-    notify = {} if told is None else {"notify": _plain(told, ())}
-    found = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
-    return _members(document.check(project.ConfigFile, document.data), ()) | found | notify
+    sections = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
+    if (notify := notify_config(document)) is not None:
+        sections["notify"] = _plain(notify, ())
+    return _members(document.check(ConfigFile, document.data), ()) | sections
 
 
 def _plain(value: Any, personal: Collection[str]) -> Any:
-    """*value* as YAML and JSON have it; *personal* are the columns whose content must not be shown."""
+    """*value* as YAML and JSON represent it.
+
+    Args:
+        personal: Columns whose content must not be shown.
+    """
     shown: Any = value
     match value:
         case str() | bool() | int() | Decimal() | None:
@@ -53,13 +57,12 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
         case Secret():
             shown = value.reference
         case StreamConfig():
-            forms = _impersonal(value.map, _personal_members(value))
+            members = _personal_members(value)
+            forms = {name: _masked(form) if name in members else form for name, form in value.map.items()}
             shown = {**_members(value, personal), "map": _plain(forms, personal)}
         case Filter() if value.field in personal:
-            compared = value.model_copy(
-                update={name: PERSONAL for name in _COMPARED if getattr(value, name) is not None}
-            )
-            shown = _members(compared, personal)
+            masked = {name: PERSONAL for name in _COMPARED if getattr(value, name) is not None}
+            shown = _members(value.model_copy(update=masked), personal)
         case BaseModel():
             shown = _members(value, personal)
         case Mapping():
@@ -93,12 +96,8 @@ def _personal_members(stream: StreamConfig) -> frozenset[str]:
     return personal_members(RESOURCES[stream.resource].draft) | frozenset(stream.personal)
 
 
-def _impersonal(forms: Mapping[str, Any], personal: Collection[str]) -> dict[str, Any]:
-    """*forms* without the texts that make a personal member of each record the same."""
-    return {name: _masked(form) if name in personal else form for name, form in forms.items()}
-
-
 def _masked(form: Any) -> Any:
+    """The form of a personal member, without its constant texts."""
     match form:
         case Const():
             return Const(const=PERSONAL)
@@ -110,13 +109,13 @@ def _masked(form: Any) -> Any:
 
 
 def _personal_columns(value: Any) -> Iterator[str]:
-    """The columns that personal members are made of, of every stream in *value*."""
+    """The columns that personal members are mapped from, of every stream in *value*."""
     if isinstance(value, StreamConfig):
         for name in _personal_members(value) & value.map.keys():
             form = value.map[name]
             if isinstance(form, str):
                 yield form
-            elif not isinstance(form, Each):  # lines hold nothing personal
+            elif not isinstance(form, Each):  # lines contain no personal data
                 yield from form.columns()
     elif isinstance(value, Mapping | BaseModel):
         for _, inner in value.items() if isinstance(value, Mapping) else value:

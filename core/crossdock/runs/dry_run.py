@@ -14,7 +14,8 @@ from crossdock.delivery.operations import Kind, Operation
 from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
-from crossdock.planning.planner import PlannedChunk, Planner
+from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals, verb
 from crossdock.platform.platform_target import PlatformTarget

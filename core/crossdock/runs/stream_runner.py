@@ -8,7 +8,8 @@ from functools import partial
 
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.planning.planner import PlannedChunk, Planner
+from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress

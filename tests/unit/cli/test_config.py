@@ -254,7 +254,7 @@ def test_retention_has_bounds(config: Path, written: str) -> None:
     assert result.code == 2
     line = config.read_text().count("\n")
     assert result.err.startswith(f"crossdock: {config}:{line}:")
-    assert "neither a number of days from 7d to 36525d nor off" in result.err
+    assert "must be a number of days from 7d to 36525d, or off; not " in result.err
 
 
 def test_a_wrong_config_is_not_shown(config: Path) -> None:

@@ -1,26 +1,31 @@
-"""The comparison of what was read with what is known, for hashes of every size, against plain Python."""
+"""The comparison of a scan with the state, against plain Python."""
 
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.hashes import HASHES
+from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 
 from crossdock.delta import compare, keyed_rows
 from crossdock.delta.fingerprint import HASH
 from crossdock.delta.key_order import KeyOrder
 from crossdock.delta.keyed_rows import FP, KEY_HASH, SAME
-from crossdock.delta.scan import UNIT
-from crossdock.planning.removals import _keys, _without
+from crossdock.delta.scan import UNIT, Scan
+from crossdock.planning.references import key_hashes
 from crossdock.records import LINE
-from crossdock.state import DeadLetterFacts, RecordIdentity, WaitingRecord
+from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
-from crossdock.tally import Term
+from crossdock.tally import Tally
 
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+SCOPE = Scope("platform", "product", "w")
 FACTS = st.dictionaries(HASHES, HASHES, max_size=30)
 
 
@@ -45,7 +50,7 @@ def known_as(facts: dict[int, int]) -> pl.DataFrame:
     aligned=st.booleans(),
     parts=st.sampled_from([2, 500_000]),
 )
-def test_every_key_has_its_fate(
+def test_every_key_is_in_the_right_group(
     same: dict[int, int],
     changed: dict[int, int],
     gone: dict[int, int],
@@ -54,14 +59,14 @@ def test_every_key_has_its_fate(
     aligned: bool,
     parts: int,
 ) -> None:
-    """Unchanged, changed, new, gone, refused and waited for: in one part or many, found by place or by key."""
+    """Unchanged, changed, new, gone, refused and waiting: in one part or many, recognised by position or by key."""
     known = same | {key: fp ^ 1 for key, fp in changed.items()} | gone
     read = {**same, **changed, **new, **refused}
     dead_letters = [DeadLetterFacts(key, fp, None, "rejected", "whole") for key, fp in refused.items()]
     waits = [WaitingRecord(RecordIdentity("s", "", key, 2, None, "f", 1), [], {}) for key in new]
     known = {key: fp for key, fp in known.items() if key not in refused}
     pairs = known.items() | read.items()
-    assume(len({key ^ fp for key, fp in pairs}) == len(pairs))  # which real hashes miss once in 2**128
+    assume(len({key ^ fp for key, fp in pairs}) == len(pairs))  # a collision, which real hashes have with 2**-128
     frame = known_as(known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keyed_rows, "_AT_ONCE", parts)
@@ -81,10 +86,64 @@ def test_every_key_has_its_fate(
     assert set(found.replaced) == set(new) & set(read)
 
 
-@given(keys=st.sets(HASHES, min_size=1), others=st.sets(HASHES))
-def test_records_that_are_gone_are_told_apart(keys: set[int], others: set[int]) -> None:
-    """What is left out is counted, and the rest is what plain sets say."""
-    terms: Counter[Term] = Counter()
-    rest = _without(_keys(keys), _keys(others), terms, "ignored")
-    assert set(rest) == keys - others
-    assert terms["ignored"] == len(keys & others)
+@pytest.mark.parametrize("grouped", [True, False])
+def test_gone_and_waiting_records_are_found_among_recognised_rows(tmp_path: Path, grouped: bool) -> None:
+    """Recognition by position changes nothing for a record that waits, or that is gone."""
+    stream = Things(group_by=("K",) if grouped else ())
+    first, _ = scanned(stream, [batch([{"K": str(n), "V": "a"} for n in range(9)])], tmp_path)
+    rows: Rows = [{"K": str(n), "V": "a"} for n in range(9) if n != 4]
+    scan, tally = Scan(stream, "w.things", tmp_path), Tally()
+    scan.take([batch(rows)], tally, lambda _rows: None, lambda: known_of(first))
+    assert scan.latest[SAME].sum() == (0 if grouped else 8)
+    hashes = key_hashes(["2", "4"])
+    waits = WaitingRecord(RecordIdentity("w.things", "2", hashes["2"], 1, None, "f", 1), [], {})
+    found = compare.compare(scan.latest, known_of(first), waiting=[waits], unsettled=[], snapshot=True)
+    assert (found.unchanged, found.changed.height) == (8, 0)
+    assert (found.gone.to_list(), found.replaced, found.unmoved) == ([hashes["4"]], [hashes["2"]], [hashes["2"]])
+
+
+def test_the_delta_of_a_scan_and_a_state(state: State, tmp_path: Path) -> None:
+    """New, changed, unchanged, stale, refused, replaced and gone records are separated, each key once."""
+    keys = ["new", "changed", "same", "stale", "refused", "waits"]
+    rows: Rows = [{"K": key, "T": "5", "V": "v"} for key in keys]
+    scan, _ = scanned(Things(order_by=("T",), uses=("V",)), [batch(rows)], tmp_path)
+    hashes = key_hashes([*keys, "gone"])
+    fps = dict(scan.latest.select(KEY_HASH, FP).iter_rows())
+
+    def bound(key: str, fp: int, position: str) -> Binding:
+        return Binding(hashes[key], key, f"p{key}", fp, position, "whole", {}, None, 1)
+
+    with state.begin() as tx:
+        run = tx.runs.start(business_date="2026-01-01", at=AT)
+        same = bound("same", fps[hashes["same"]], "9")
+        tx.bindings.put(
+            SCOPE, [same, bound("changed", 1, "4"), bound("stale", 1, "6"), bound("gone", 1, "1")], run_id=run, at=AT
+        )
+        waits = WaitingRecord(RecordIdentity("w.things", "waits", hashes["waits"], 1, "4", "f", 1), [], {})
+        old = WaitingRecord(RecordIdentity("w.things", "new", hashes["new"], 1, "7", "f", 1), [], {})
+        key_hash = hashes["refused"]
+        dead_letter = DeadLetter(
+            RecordIdentity("w.things", "", key_hash, fps[key_hash], None, "f", 1),
+            "plan",
+            "rejected",
+            None,
+            "",
+            {},
+            None,
+        )
+        tx.dead_letters.put([dead_letter], run_id=run, at=AT)
+        dead_letters = tx.dead_letters.facts("w.things")
+    known = state.known(SCOPE)
+    found = compare.compare(
+        scan.latest, known, dead_letters=dead_letters, waiting=[waits, old], unsettled=[], snapshot=True
+    )
+    names = {key_hash: key for key, key_hash in hashes.items()}
+    assert Counter(names[key_hash] for key_hash in found.changed[KEY_HASH]) == {"changed": 1, "waits": 1}
+    assert [names[key_hash] for key_hash in found.gone] == ["gone"]
+    assert [names[key_hash] for key_hash in found.replaced] == ["waits"]
+    assert (found.unchanged, found.refused, found.ignored, found.blocked) == (
+        1,
+        1,
+        2,
+        0,
+    )  # "new" waits in a newer version, "stale" is older

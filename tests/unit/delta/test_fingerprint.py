@@ -1,4 +1,4 @@
-"""Fingerprints: stable, unambiguous, and the same wherever they are computed."""
+"""Fingerprints are stable, unambiguous and reproducible."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def test_columns_hash_as_python_does(texts: list[str]) -> None:
     row=st.dictionaries(name, cell, min_size=1, max_size=5),
     version=st.text(max_size=4),
 )
-def test_the_fingerprint_is_what_the_docs_say(
+def test_the_fingerprint_is_as_documented(
     bits: int, algorithm: Algorithm, row: dict[str, str | None], version: str
 ) -> None:
-    """Anyone can compute a fingerprint with a few lines of their own."""
+    """A few lines of plain Python compute the same fingerprint."""
     judge = xxhash.xxh3_64_intdigest if bits == 64 else xxhash.xxh3_128_intdigest
     total = 0
     for column, text in row.items():
@@ -51,34 +51,34 @@ def test_the_fingerprint_is_what_the_docs_say(
 
 
 def test_fingerprints_stay_as_they_are() -> None:
-    """A new release of a library, or of ours, that hashed otherwise would make every record look changed."""
+    """A release that hashed differently would make every record look changed."""
     row: dict[str, str | None] = {"SKU": "A-1", "NAME": "Haken, grün", "PRICE": "", "NOTE": None}
     assert of([row]) == [9504682449332500998]
     assert of([row], "xxh3_128") == [287413838608052120309654701939757543765]
 
 
 @given(st.permutations(["A", "B", "C"]))
-def test_the_order_of_columns_is_nothing(order: list[str]) -> None:
-    """A warehouse may write its columns in another order."""
+def test_the_order_of_columns_does_not_matter(order: list[str]) -> None:
+    """A source may reorder its columns."""
     row: dict[str, str | None] = {"A": "1", "B": "2", "C": None}
     assert of([{name: row[name] for name in order}]) == of([row])
 
 
 @given(st.tuples(cell, cell), st.tuples(cell, cell))
 def test_different_rows_have_different_fingerprints(one: tuple[str | None, ...], other: tuple[str | None, ...]) -> None:
-    """Nothing moves between cells unseen."""
+    """A value that moves to another cell is a change."""
     a, b = of([{"A": one[0], "B": one[1]}, {"A": other[0], "B": other[1]}])
     assert (a == b) == (one == other)
 
 
-def test_the_version_of_the_mapping_is_part_of_it() -> None:
-    """A changed mapping makes every record look new, so that it is examined again."""
+def test_the_version_of_the_mapping_is_part_of_the_fingerprint() -> None:
+    """A changed mapping makes every record look changed, so that it is mapped again."""
     assert of([{"A": "x"}], version="v1") != of([{"A": "x"}], version="v2")
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6), st.randoms())
 def test_a_group_is_a_multiset(lines: list[str], rng: object) -> None:
-    """The order of a record's rows is no change; how often a row stands there is."""
+    """The order of a record's rows does not matter; the number of equal rows does."""
 
     def group(rows: list[str]) -> int:
         frame = pl.DataFrame({"k": ["K"] * len(rows), "t": rows}, schema={"k": pl.String, "t": pl.String})

@@ -1,4 +1,4 @@
-"""Rows found to be as they are known by their place: never wrongly, and nearly all where a file keeps its order."""
+"""Unchanged rows recognised by position: never wrongly, and nearly all in a file that keeps its order."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def frame(pairs: Sequence[Pair], fingerprints: str, kind: pl.DataType | type[pl.
 
 
 def same(known: Sequence[Pair], rows: Sequence[Pair], size: int) -> list[bool]:
-    """What is found of *rows*, which come *size* at a time."""
+    """The result for *rows* in batches of *size*."""
     key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
     parts = [rows[start : start + size] for start in range(0, len(rows), size)] or [[]]
     return [found for part in parts for found in key_order.same(frame(part, FP, HASH)).to_list()]
 
 
 @given(known=st.lists(PAIRS, unique_by=lambda pair: pair[0]), rows=st.lists(PAIRS), size=st.integers(1, 5))
-def test_nothing_is_found_that_is_not_so(known: list[Pair], rows: list[Pair], size: int) -> None:
-    """Whatever is known and read, in whatever order and however often: each row has an answer, true only if it is."""
+def test_no_changed_row_is_recognised(known: list[Pair], rows: list[Pair], size: int) -> None:
+    """For any known keys and rows, in any order and number, each row has a result, true only if it is unchanged."""
     found = same(known, rows, size)
     assert len(found) == len(rows)
     assert all(pair in known for pair, is_same in zip(rows, found, strict=True) if is_same)
 
 
-def test_a_file_that_keeps_its_order_is_found() -> None:
-    """New, gone and changed rows here and there, some next to each other: all others are found, and nothing else."""
+def test_a_file_in_the_same_order_is_recognised() -> None:
+    """With new, gone and changed rows in places, exactly the unchanged rows are recognised."""
     rng = random.Random(6)
     known = [(rng.getrandbits(128), rng.getrandbits(64)) for _ in range(5_000)]
     rows: list[Pair] = []
@@ -56,8 +56,8 @@ PLACES = st.sets(st.integers(0, 199), max_size=3)
 
 
 @given(size=st.integers(1, 40), new=PLACES, gone=PLACES)
-def test_it_stays_in_line_wherever_a_batch_ends(size: int, new: set[int], gone: set[int]) -> None:
-    """New and gone rows, at the edges of batches too, cost a search each at most, and what is in line costs none."""
+def test_it_stays_aligned_across_batches(size: int, new: set[int], gone: set[int]) -> None:
+    """Each new or gone row, also at the edge of a batch, costs at most one search; aligned rows cost none."""
     known = [(key, key) for key in range(200)]
     rows = [pair for key in range(200) for pair in [(1000 + key, 0)] * (key in new) + [(key, key)] * (key not in gone)]
     key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
@@ -67,14 +67,14 @@ def test_it_stays_in_line_wherever_a_batch_ends(size: int, new: set[int], gone: 
     assert key_order.steps <= 11 * (len(new) + len(gone))
 
 
-def test_files_may_come_in_another_order() -> None:
-    """What is out of line is searched for in all that is known, so that parts may change places, even come twice."""
+def test_files_in_another_order_are_recognised() -> None:
+    """After a jump all known keys are searched, so parts of a file may move or repeat."""
     known = [(key, key) for key in range(1_000)]
     assert all(same(known, [*known[600:], *known[:700]], 200))
 
 
-def test_an_order_at_random_is_given_up() -> None:
-    """Where nearly every row is out of line there is an end to searching; all rows get an answer."""
+def test_a_random_order_is_given_up() -> None:
+    """If almost every row is out of order the search ends, and all rows still have a result."""
     known = [(key, key) for key in range(30_000)]
     key_order = KeyOrder(frame(known, KNOWN_FP, pl.UInt64))
     rows = frame(random.Random(7).sample(known, len(known)), FP, HASH)

@@ -1,4 +1,4 @@
-"""Records that wait for each other: circles are opened, and only what cannot be had stays."""
+"""Records that wait for each other: cycles are broken, and only records with a missing parent stay."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ GRAPHS = st.integers(1, 9).flatmap(
     ("waits_for", "can_open", "chosen"),
     [
         pytest.param({}, [], [], id="nothing waits"),
-        pytest.param({1: [1]}, [1], [1], id="one that names itself"),
+        pytest.param({1: [1]}, [1], [1], id="a record that refers to itself"),
         pytest.param({1: [2], 2: [1]}, [1, 2], [1], id="a pair: the first"),
-        pytest.param({1: [2], 2: [1]}, [2], [2], id="a pair: the one that can"),
-        pytest.param({1: [2], 2: [1]}, [], [], id="a pair: none can"),
+        pytest.param({1: [2], 2: [1]}, [2], [2], id="a pair: the one that can be opened"),
+        pytest.param({1: [2], 2: [1]}, [], [], id="a pair: none can be opened"),
         pytest.param({1: [2], 2: [3], 3: [2]}, [1, 2, 3], [2], id="a tail is not opened"),
-        pytest.param({1: [2], 2: [1], 3: [4], 4: [3]}, [1, 2, 3, 4], [1, 3], id="two circles: one of each"),
-        pytest.param({1: [9]}, [1], [], id="waits for what is not to be had"),
-        pytest.param({1: [2, 9], 2: [1]}, [1, 2], [], id="a circle that also waits for what is not to be had"),
-        pytest.param({1: [2], 2: [9]}, [1, 2], [], id="waits for one that waits for it"),
+        pytest.param({1: [2], 2: [1], 3: [4], 4: [3]}, [1, 2, 3, 4], [1, 3], id="two cycles: one of each"),
+        pytest.param({1: [9]}, [1], [], id="waits for a missing record"),
+        pytest.param({1: [2, 9], 2: [1]}, [1, 2], [], id="a cycle that also waits for a missing record"),
+        pytest.param({1: [2], 2: [9]}, [1, 2], [], id="waits for a record that waits for a missing one"),
     ],
 )
-def test_who_goes_first(waits_for: Graph, can_open: list[int], chosen: list[int]) -> None:
-    """One record of each circle, and none where it would help nobody."""
+def test_cycle_breakers(waits_for: Graph, can_open: list[int], chosen: list[int]) -> None:
+    """One record of each cycle, and none where it would not help."""
     assert cycle_breakers(waits_for, can_open) == chosen
 
 
 def reaches(graph: Mapping[int, list[int]], start: int) -> set[int]:
-    """What *start* waits for, and what that waits for, and so on."""
+    """Every record that *start* waits for, directly or indirectly."""
     found: set[int] = set()
     ahead = list(graph.get(start, ()))
     while ahead:
@@ -52,7 +52,7 @@ def reaches(graph: Mapping[int, list[int]], start: int) -> set[int]:
 
 
 def back_edges(graph: Mapping[int, list[int]]) -> int:
-    """How many edges lead back to a node that a depth-first walk has not left yet."""
+    """The number of back edges of a depth-first search."""
     entered: set[int] = set()
     left: set[int] = set()
 
@@ -72,8 +72,8 @@ def component(graph: Mapping[int, list[int]], node: int) -> frozenset[int]:
 
 
 @given(graph=GRAPHS, data=st.data())
-def test_openers_stand_in_circles_and_are_few(graph: Graph, data: st.DataObject) -> None:
-    """Each opener waits for itself by way of others, can be opened, and there are no more than edges lead back."""
+def test_cycle_breakers_are_in_cycles_and_few(graph: Graph, data: st.DataObject) -> None:
+    """Each waits for itself indirectly and can be opened; there are no more than back edges."""
     allowed = data.draw(st.sets(st.sampled_from(sorted(graph))))
     chosen = cycle_breakers(graph, sorted(allowed))
     assert len(set(chosen)) == len(chosen)
@@ -81,31 +81,28 @@ def test_openers_stand_in_circles_and_are_few(graph: Graph, data: st.DataObject)
     for node in chosen:
         assert node in allowed
         assert node in reaches(graph, node)
-        assert reaches(graph, node) <= set(graph), "it waits for something that is not to be had"
+        assert reaches(graph, node) <= set(graph), "it waits for a missing record"
 
 
-@given(circles=st.lists(st.integers(1, 6), min_size=1, max_size=6), data=st.data())
-def test_each_separate_circle_is_opened_once(circles: list[int], data: st.DataObject) -> None:
-    """Of circles that share no record each gets one opener, in whatever order their records stand."""
+@given(cycles=st.lists(st.integers(1, 6), min_size=1, max_size=6), data=st.data())
+def test_each_separate_cycle_is_opened_once(cycles: list[int], data: st.DataObject) -> None:
+    """Cycles without common records get one opened record each, in any order of the records."""
     graph: Graph = {}
-    for size in circles:
+    for size in cycles:
         first = len(graph)
         graph |= {first + n: [first + (n + 1) % size] for n in range(size)}
     shuffled = {node: graph[node] for node in data.draw(st.permutations(sorted(graph)))}
     chosen = cycle_breakers(shuffled, list(shuffled))
-    assert len(chosen) == len(circles)
+    assert len(chosen) == len(cycles)
     assert {component(graph, node) for node in chosen} == {component(graph, node) for node in graph}
 
 
 @given(graph=GRAPHS, data=st.data())
-def test_rounds_end_and_leave_only_what_cannot_be_had(graph: Graph, data: st.DataObject) -> None:
-    """Opening circles and completing what is ready ends, and where all may be opened what stays waits for the lost.
-
-    Nobody is opened twice, and nobody is opened in vain.
-    """
+def test_rounds_end_and_leave_only_records_with_missing_parents(graph: Graph, data: st.DataObject) -> None:
+    """Rounds of breaking cycles and completing ready records end; no record is opened twice or in vain."""
     waits = {node: list(dict.fromkeys(ahead)) for node, ahead in graph.items()}
     can_open = data.draw(st.just(set(graph)) | st.sets(st.sampled_from(sorted(graph))))
-    everybody = can_open == set(graph)
+    all_can_open = can_open == set(graph)
     there: set[int] = set()  # has an id
     opened: list[int] = []
     for _ in range(3 * len(graph) + 3):
@@ -125,7 +122,7 @@ def test_rounds_end_and_leave_only_what_cannot_be_had(graph: Graph, data: st.Dat
         pytest.fail("the rounds do not end")
     assert len(set(opened)) == len(opened)
     lost = {node for node in graph if not reaches(graph, node) <= set(graph)}
-    if everybody:
+    if all_can_open:
         assert set(waits) == lost
         assert not lost & set(opened)
     else:

@@ -1,9 +1,11 @@
-"""References become ids, or are told as missing."""
+"""References are resolved to ids, or reported as missing."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+
+import xxhash
 
 from crossdock.planning.references import References, found_in, key_hashes
 from crossdock.resources import Reference
@@ -27,38 +29,48 @@ def bind(state: State, scope: Scope, key: str, platform_id: str) -> None:
 
 
 def test_every_reference_is_found_and_resolved(state: State) -> None:
-    """References at any depth get their ids, each in its own namespace; all else stays."""
+    """References at any depth become ids, each in its own namespace; other members stay."""
     bind(state, Scope("platform", "customer", "wms"), "17850", "cus_1")
     bind(state, Scope("platform", "product", "wms"), "A", "prd_1")
     references = References("platform")
+    keys = references.scoped_keys(found_in(MEMBERS), "wms")
     with state.begin() as tx:
-        references.look_up(found_in(MEMBERS), "wms", tx)
-    assert references.missing(found_in(MEMBERS), "wms") == [{"resource": "product", "namespace": "site", "key": "B"}]
+        references.look_up(keys, tx)
+    assert references.missing(keys) == [(Scope("platform", "product", "site"), "B")]
     bind(state, Scope("platform", "product", "site"), "B", "prd_2")
     with state.begin() as tx:
-        references.look_up(found_in(MEMBERS), "wms", tx)
-    assert references.missing(found_in(MEMBERS), "wms") == []
+        references.look_up(keys, tx)
+    assert references.missing(keys) == []
     assert references.resolved(MEMBERS, "wms") == {
         "customerId": "cus_1",
         "items": [{"productId": "prd_1", "quantity": Decimal("1.5")}, {"productId": "prd_2", "quantity": 2}],
     }
 
 
-def test_a_plan_resolves_what_it_would_create_to_a_symbol(state: State) -> None:
-    """What the same plan creates is no missing parent; it is shown by its name."""
+def test_a_plan_resolves_a_planned_record_to_a_placeholder(state: State) -> None:
+    """A record that the same plan creates is not missing: its id is shown as a placeholder."""
     scope = Scope("platform", "customer", "wms")
     references = References("platform", {(scope, key_hashes(["17850"])["17850"])})
     reference = {"customerId": Reference("customer", "17850")}
     with state.begin() as tx:
-        references.look_up(found_in(reference), "wms", tx)
+        references.look_up(references.scoped_keys(found_in(reference), "wms"), tx)
     assert references.resolved(reference, "wms") == {"customerId": "<customer wms:17850>"}
 
 
-def test_times_become_the_text_that_the_state_gives_back() -> None:
-    """A day or an instant compares equal with what was accepted before, so that it is no change."""
+def test_dates_and_times_become_the_text_that_the_state_stores() -> None:
+    """A date or an instant equals the payload that was accepted before, so it is not a change."""
     east = timezone(timedelta(hours=2))
     members = {"expiresOn": date(2026, 3, 29), "placedAt": datetime(2026, 3, 29, 3, tzinfo=east)}
     assert References("platform").resolved(members, "wms") == {
         "expiresOn": "2026-03-29",
         "placedAt": "2026-03-29T01:00:00Z",
     }
+
+
+def test_each_key_is_listed_once_and_hashed_like_a_column() -> None:
+    """Repeated references count once; no keys give no hashes."""
+    references = References("platform")
+    twice = [Reference("product", "A"), Reference("product", "A", "wms"), Reference("product", "B")]
+    assert [key for _, key in references.scoped_keys(twice, "wms")] == ["A", "B"]
+    assert key_hashes([]) == {}
+    assert key_hashes(["A"]) == {"A": xxhash.xxh3_128_intdigest(b"A")}

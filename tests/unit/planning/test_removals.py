@@ -1,8 +1,9 @@
-"""Records that go from a snapshot, against a model of plain sets: nights of every kind, approvals and kills."""
+"""Removals against a model of plain sets: snapshots of every kind, approvals and kills."""
 
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,29 +17,27 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
+from tests.hashes import HASHES
 
-from crossdock import registry
-from crossdock.connector import Connector, Context, GoneLimits, Mode, OnGone, Settings, Stream
+from crossdock.connector import Context, GoneLimits, OnGone, Settings, Stream
 from crossdock.delivery.operations import Operation
-from crossdock.errors import ConfigError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.planning.completeness import Completeness
-from crossdock.planning.planner import PlannedChunk, Planner
+from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
+from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.profile import Profile
 from crossdock.progress import Silent
-from crossdock.project import project
 from crossdock.project.project import BoundStream
 from crossdock.records import LINE, Proof, RawBatch, Record
-from crossdock.resources import ResourceName
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.sources.file_source import _is_cut
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
-from crossdock.tally import Tally
+from crossdock.tally import Tally, Term
 from crossdock.testing.manual_clock import ManualClock
 
 SCOPE = Scope("platform", "product", "w")
@@ -49,15 +48,15 @@ KEYS = "abcdefgh"
 
 @dataclass(frozen=True)
 class ScheduledRun:
-    """What a source lists, and what befalls the run.
+    """What a source lists, and what happens to the run.
 
     Attributes:
         rows: Value by key.
-        counted: The source tells how many rows there are.
+        counted: The source has a row count.
         keyless: One more row has no key.
-        filtered: Keys of further rows, which a filter leaves out.
-        approved: A person approves whatever the run stops at.
-        killed_after: Operations that each run delivers before it is killed; then one is left alone.
+        filtered: Keys of further rows, which a filter excludes.
+        approved: Removals that the run stops at are approved.
+        killed_after: Operations that each run delivers before it is killed; a run after 0 is not killed.
     """
 
     rows: dict[str, str]
@@ -76,7 +75,7 @@ class ScheduledRun:
         return len(self.rows) + len(self.skipped) + self.keyless
 
 
-NIGHT = st.builds(
+RUN = st.builds(
     ScheduledRun,
     rows=st.dictionaries(st.sampled_from(KEYS), st.sampled_from("xy"), min_size=3),
     counted=st.booleans(),
@@ -88,7 +87,7 @@ NIGHT = st.builds(
 
 
 class Listing(Stream[Any]):
-    """A snapshot of products that is told night by night."""
+    """A snapshot of products; its content is set for each run."""
 
     name, resource, mode, key = "things", "product", "snapshot", ("K",)
     uses, gone = ("V",), LIMITS
@@ -96,22 +95,22 @@ class Listing(Stream[Any]):
 
     def __init__(self, on_gone: OnGone) -> None:
         self.on_gone = on_gone
-        self.content, self.night = "", ScheduledRun({}, True, False, frozenset(), False, None)
+        self.content, self.run = "", ScheduledRun({}, True, False, frozenset(), False, None)
 
     def pull(self, ctx: Context[Any], since: str | None) -> Iterator[RawBatch]:
-        night = self.night
-        rows = [(key, value, "") for key, value in night.rows.items()] + [("", "x", "")] * night.keyless
-        rows += [(key, "x", "out") for key in night.skipped]
+        run = self.run
+        rows = [(key, value, "") for key, value in run.rows.items()] + [("", "x", "")] * run.keyless
+        rows += [(key, "x", "out") for key in run.skipped]
         frame = pl.DataFrame(rows, schema=dict.fromkeys("KVS", pl.String), orient="row")
         numbered = frame.with_row_index(LINE, offset=2).cast({LINE: pl.UInt64})
-        yield RawBatch("night", numbered, proof=Proof(lambda: self.content, counted=night.counted))
+        yield RawBatch("run", numbered, proof=Proof(lambda: self.content, counted=run.counted))
 
     def to_resource(self, record: Record) -> dict[str, Any]:
         return {"sku": record.row["K"], "name": record.row["V"]}
 
 
 class Warehouse:
-    """Runs nights against a state; what is decided is delivered at once."""
+    """Executes runs on a state; operations are delivered as soon as they are planned."""
 
     def __init__(self, folder: Path, state: State, on_gone: OnGone) -> None:
         self._state, self._clock, self._stream, self._contents = state, ManualClock(), Listing(on_gone), count(1)
@@ -121,30 +120,30 @@ class Warehouse:
         facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth}
         self._target = PlatformTarget(Profile.model_validate(facts, context={"folder": folder}))
 
-    def runs(self, night: ScheduledRun) -> None:
-        """Run a night until it has ended, or waits for an approval that nobody gives."""
+    def runs(self, run: ScheduledRun) -> None:
+        """Repeat a run until it ends, or waits for an approval that it does not get."""
         self._clock.advance(86_400)
-        self._stream.night, self._stream.content = night, f"{next(self._contents):064}"
-        held = self._to_its_end(night.killed_after)
-        if held and night.approved:
+        self._stream.run, self._stream.content = run, f"{next(self._contents):064}"
+        held = self._to_its_end(run.killed_after)
+        if held and run.approved:
             with self._state.begin() as tx:
                 waits = tx.snapshots.get(STREAM)
                 assert waits is not None
                 assert waits.number == held
                 tx.snapshots.approve(waits, at=self._clock.now())
-            assert not self._to_its_end(night.killed_after), "what was approved is not asked for again"
+            assert not self._to_its_end(run.killed_after), "an approval is requested once"
 
     def _to_its_end(self, killed_after: int | None) -> int:
-        """How many records wait for approval."""
+        """The number of records that wait for approval."""
         budget = killed_after
         while True:
             ended, held = self._run(budget)
             if ended:
                 return held
-            budget = None if budget == 0 else budget  # one that never gets on would be killed for ever
+            budget = None if budget == 0 else budget  # else it would be killed forever
 
     def _run(self, budget: int | None) -> tuple[bool, int]:
-        """Run; False if it was killed after *budget* operations, and then how many records wait for approval."""
+        """Run once; False if killed after *budget* operations, and the number of records that wait for approval."""
         tally = Tally()
         with self._state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=self._clock.now())
@@ -190,7 +189,7 @@ class Warehouse:
             tally.count("created" if operation.binding is None else "updated")
 
     def active(self) -> dict[str, str]:
-        """Value by key of every record that is there and not archived."""
+        """Value by key of every record at the target that is not archived."""
         keys = [row[0] for row in self._state.known(SCOPE).rows()]
         with self._state.begin() as tx:
             held = tx.bindings.get(SCOPE, keys)
@@ -205,46 +204,23 @@ class Model:
         self._rows: list[int] = []
         self._present: int | None = None
 
-    def runs(self, night: ScheduledRun) -> None:
-        gone = self.active.keys() - night.rows.keys() - night.skipped
-        self.active |= night.rows
+    def runs(self, run: ScheduledRun) -> None:
+        gone = self.active.keys() - run.rows.keys() - run.skipped
+        self.active |= run.rows
         over = len(gone) > LIMITS.at_most or len(gone) * 100 > LIMITS.at_most_percent * (self._present or 0)
-        if gone and self._is_proved(night):
-            event("approved" if over and night.approved else "stopped" if over else "removed")
-            if over and not night.approved:
-                return  # the night does not end
+        if gone and self._is_proven(run):
+            event("approved" if over and run.approved else "stopped" if over else "removed")
+            if over and not run.approved:
+                return  # the run does not end
             for key in gone:
                 del self.active[key]
-        self._rows, self._present = [night.height, *self._rows][:COMPARED_SNAPSHOTS], len(self.active)
+        self._rows, self._present = [run.height, *self._rows][:COMPARED_SNAPSHOTS], len(self.active)
 
-    def _is_proved(self, night: ScheduledRun) -> bool:
-        if night.keyless or self._present is None:
+    def _is_proven(self, run: ScheduledRun) -> bool:
+        if run.keyless or self._present is None:
             return False
-        usual = all(abs(night.height - rows) * 100 <= LIMITS.rows_within_percent * rows for rows in self._rows)
-        return night.counted or (len(self._rows) == COMPARED_SNAPSHOTS and usual)
-
-
-def batch(proof: Proof | None) -> RawBatch:
-    return RawBatch("a", pl.DataFrame(), proof=proof)
-
-
-def seen(*proofs: Proof | None) -> tuple[bool, bool, str | None]:
-    completeness = Completeness()
-    assert len(list(completeness.watched(batch(proof) for proof in proofs))) == len(proofs)
-    return completeness.counted, completeness.cut, completeness.content()
-
-
-def test_a_snapshot_is_as_good_as_its_worst_part() -> None:
-    """It is counted if all of it is, cut if any of it is, and has the name of its content if it is of one piece."""
-    good, cut = Proof(lambda: "a", counted=True), Proof(lambda: "b", cut=True)
-    assert seen() == (False, False, None)
-    assert seen(good, good) == (True, False, "a")
-    assert seen(good, Proof(lambda: "c", counted=True)) == (True, False, None)
-    assert seen(good, Proof(lambda: "a", counted=True)) == (True, False, "a")
-    assert seen(good, None) == (False, False, None)
-    assert seen(None) == (False, False, None)
-    assert seen(cut) == (False, True, "b")
-    assert seen(cut, good) == (False, True, None)
+        usual = all(abs(run.height - rows) * 100 <= LIMITS.rows_within_percent * rows for rows in self._rows)
+        return run.counted or (len(self._rows) == COMPARED_SNAPSHOTS and usual)
 
 
 @pytest.mark.parametrize(
@@ -261,59 +237,20 @@ def test_a_snapshot_is_as_good_as_its_worst_part() -> None:
         pytest.param(gzip.compress(b"A;B\n1;2", mtime=0), False, id="gzip"),
     ],
 )
-def test_a_file_that_ends_in_a_line_looks_cut(tmp_path: Path, content: bytes, is_cut: bool) -> None:
-    """In every encoding; gzip has an end mark of its own."""
+def test_a_file_without_a_final_line_break_may_be_cut(tmp_path: Path, content: bytes, is_cut: bool) -> None:
+    """In every encoding; gzip has its own end mark."""
     path = tmp_path / "file"
     path.write_bytes(content)
     assert _is_cut(path) is is_cut
 
 
-class InCode(Stream[Any]):
-    """A stream that nothing was said of in a config."""
-
-    name, key = "things", ("K",)
-
-    def pull(self, ctx: Context[Any], since: str | None) -> Iterator[RawBatch]:
-        raise AssertionError("nothing is read here")
-
-    def to_resource(self, record: Record) -> dict[str, Any]:
-        raise AssertionError("nothing is mapped here")
-
-
-@pytest.mark.parametrize(
-    ("resource", "mode", "on_gone", "says"),
-    [
-        ("invoice", "snapshot", "delete", "written once"),
-        ("product", "append", "archive", "needs mode: snapshot"),
-        ("product", "incremental", "delete", "needs mode: snapshot"),
-        ("customer", "snapshot", "archive", "customer has no member active"),
-        ("warehouse_bin", "snapshot", "archive", None),
-        ("order", "snapshot", "delete", None),
-        ("invoice", "append", "nothing", None),
-    ],
-)
-def test_streams_in_code_are_held_to_the_same(
-    resource: ResourceName,
-    mode: Mode,
-    on_gone: OnGone,
-    says: str | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What a config may not say, a connector may not either; it is told when the config is loaded."""
-    stream = InCode()
-    stream.resource, stream.mode, stream.on_gone = resource, mode, on_gone
-    connector = Connector("made", "Made", Settings, lambda _settings: [stream])
-    monkeypatch.setattr(registry, "load", lambda _kind: connector)
-    config = tmp_path / "c.yaml"
-    auth = "auth: {kind: api_key, token: env:NOBODY}"
-    platform = f"platform: {{base_url: {PIN.base_url}, tenant: acme, {auth}}}"
-    config.write_text(f"{platform}\nconnections:\n  w: {{kind: made}}\n")
-    if says is None:
-        assert project.load(config).connections[0].streams == (stream,)
-    else:
-        with pytest.raises(ConfigError, match=f"w.things: on_gone .*{says}"):
-            project.load(config)
+@given(keys=st.sets(HASHES, min_size=1), others=st.sets(HASHES))
+def test_without_counts_what_it_leaves_out(keys: set[int], others: set[int]) -> None:
+    """The rest equals a plain set difference, and the other keys are counted."""
+    terms: Counter[Term] = Counter()
+    rest = _without(_keys(keys), _keys(others), terms, "ignored")
+    assert set(rest) == keys - others
+    assert terms["ignored"] == len(keys & others)
 
 
 FULL = ScheduledRun(dict.fromkeys(KEYS, "x"), True, False, frozenset(), False, None)
@@ -322,9 +259,9 @@ HALF = ScheduledRun(dict.fromkeys(KEYS[:3], "x"), True, False, frozenset(), True
 
 @example([FULL, HALF, FULL, HALF], "delete")
 @settings(max_examples=20, deadline=None)
-@given(st.lists(NIGHT, min_size=2, max_size=7), st.sampled_from(["archive", "delete"]))
-def test_nights_remove_what_plain_sets_would(scheduled_runs: list[ScheduledRun], on_gone: OnGone) -> None:
-    """Whatever comes, goes and comes back, and however often a run is killed: those go that may, and no others."""
+@given(st.lists(RUN, min_size=2, max_size=7), st.sampled_from(["archive", "delete"]))
+def test_runs_remove_what_plain_sets_would(scheduled_runs: list[ScheduledRun], on_gone: OnGone) -> None:
+    """Records come, go and come back, runs are killed: exactly the permitted records are removed."""
     model = Model()
     with TemporaryDirectory() as work:
         folder = Path(work)
@@ -332,7 +269,7 @@ def test_nights_remove_what_plain_sets_would(scheduled_runs: list[ScheduledRun],
         create(url, PIN)
         with closing(State(url, PIN)) as state:
             warehouse = Warehouse(folder, state, on_gone)
-            for night in scheduled_runs:
-                warehouse.runs(night)
-                model.runs(night)
+            for run in scheduled_runs:
+                warehouse.runs(run)
+                model.runs(run)
                 assert warehouse.active() == model.active

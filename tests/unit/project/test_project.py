@@ -1,4 +1,4 @@
-"""A config as a whole: secrets, names, zones, formats and patterns are refused where they stand, when it is loaded."""
+"""Loading a config file: invalid secrets, names, zones, formats and patterns are refused with their place."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def edited(folder: Path, old: str, new: str) -> Path:
 
 
 def place(old: str) -> str:
-    """Line and column of the key that *old* begins with."""
+    """Line and column of *old*."""
     before = CONFIG[: CONFIG.index(old)]
     return f"c.yaml:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}: "
 
 
-def test_the_config_is_right(tmp_path: Path) -> None:
-    """What the other tests spoil is taken as it is."""
+def test_the_config_is_valid(tmp_path: Path) -> None:
+    """The config of the other tests loads without their changes."""
     assert project.load(edited(tmp_path, "acme.db", "acme.db")).connections
 
 
@@ -82,7 +82,7 @@ def test_the_config_is_right(tmp_path: Path) -> None:
     ],
 )
 def test_a_literal_secret_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    """Wherever an address or a header stands, a secret in it is refused with its place and never repeated."""
+    """A secret in an address or a header is refused with its place and never repeated."""
     with pytest.raises(ConfigError) as refused:
         project.load(edited(tmp_path, old, new))
     assert place(old) in str(refused.value)
@@ -93,7 +93,7 @@ def test_a_literal_secret_is_refused(tmp_path: Path, old: str, new: str, message
 @pytest.mark.parametrize("query", ["token", "KEY", "sig", "api%5Fkey", "pass%2577ord"])
 @pytest.mark.parametrize("command", [["check"], ["config", "show"]])
 def test_a_literal_secret_of_a_webhook_is_refused(tmp_path: Path, query: str, command: list[str]) -> None:
-    """Commands that look at a config look at its section notify too, and repeat nothing of a secret address."""
+    """Commands that read a config check its section notify too, and repeat nothing of a secret address."""
     path = edited(tmp_path, "chat.example.com/hook", f"chat.example.com/hook?{query}={CANARY}")
     shown = io.StringIO()
     with redirect_stdout(shown), redirect_stderr(shown), pytest.raises(SystemExit) as ended:
@@ -104,8 +104,8 @@ def test_a_literal_secret_of_a_webhook_is_refused(tmp_path: Path, query: str, co
 
 
 @pytest.mark.parametrize("zone", ["localtime", "posixrules", "Factory", "../etc/passwd", "/etc/localtime", "posix/UTC"])
-def test_what_is_no_zone_is_refused(tmp_path: Path, zone: str) -> None:
-    """The machine's own setting, a path and what stands for no place would read the same file differently elsewhere."""
+def test_an_invalid_time_zone_is_refused(tmp_path: Path, zone: str) -> None:
+    """The machine's own zone, a path and placeholder zones would give other results on another machine."""
     with pytest.raises(ConfigError, match="is not an IANA time zone") as refused:
         project.load(edited(tmp_path, "timezone: Europe/Berlin", f"timezone: {zone}"))
     assert place("timezone:") in str(refused.value)
@@ -113,7 +113,7 @@ def test_what_is_no_zone_is_refused(tmp_path: Path, zone: str) -> None:
 
 @pytest.mark.parametrize("layout", ["%Y%Y", "%Y %d %Y", "%Y%", "%G%V", "%Q", "%-d", "%d" * 51, "%9999999999d"])
 def test_a_date_format_that_cannot_be_read_is_refused(tmp_path: Path, layout: str) -> None:
-    """Whatever strptime raises, at a part that stands twice or that it does not know, is a finding."""
+    """Every exception of strptime, for repeated or unknown directives, is a finding."""
     with pytest.raises(ConfigError) as refused:
         project.load(edited(tmp_path, '"%Y%m%d"', f'"{layout}"'))
     assert place("format:") in str(refused.value)
@@ -130,23 +130,23 @@ def test_a_date_format_that_cannot_be_read_is_refused(tmp_path: Path, layout: st
         ("namespace: shop", 'namespace: ""'),
     ],
 )
-def test_names_have_a_form(tmp_path: Path, old: str, new: str) -> None:
-    """Streams, connections and namespaces are letters, digits, _ and -: they stand in paths, arguments and ids."""
+def test_names_have_a_fixed_form(tmp_path: Path, old: str, new: str) -> None:
+    """Names of streams, connections and namespaces are used in paths, arguments and ids: letters, digits, _ and -."""
     with pytest.raises(ConfigError, match="a name has 1 to 63 letters") as refused:
         project.load(edited(tmp_path, old, new))
     assert place(old) in str(refused.value)
 
 
 @pytest.mark.parametrize("files", ["out/", "", "o*t/x", "a\\x01b", "a\\nb"])
-def test_a_pattern_that_names_no_files_is_refused(tmp_path: Path, files: str) -> None:
-    """It is told when the config is loaded, with its place, and not when the files are read."""
+def test_a_pattern_that_matches_no_file_name_is_refused(tmp_path: Path, files: str) -> None:
+    """It is refused when the config is loaded, not when the files are read."""
     with pytest.raises(ConfigError, match=r"names no files|has wildcards") as refused:
         project.load(edited(tmp_path, '"out/ORD_*"', f'"{files}"'))
     assert place("files:") in str(refused.value)
 
 
 def test_a_kind_is_text(tmp_path: Path) -> None:
-    """A section in its place is a finding, which does not print what stands in it."""
+    """A section instead of a name is a finding that does not print its content."""
     with pytest.raises(ConfigError, match="kind: must be text") as refused:
         project.load(edited(tmp_path, "kind: sftp_warehouse", f"kind: {{password: {CANARY}}}"))
     assert CANARY not in str(refused.value)
@@ -162,14 +162,14 @@ def test_a_kind_is_text(tmp_path: Path) -> None:
         ("    user: export", "    user: export\n    settle_s: 99999999"),
     ],
 )
-def test_a_time_that_no_clock_can_count_is_refused(tmp_path: Path, old: str, new: str) -> None:
-    """Sockets and clocks raise errors of their own at larger numbers, in the middle of a run."""
+def test_a_duration_has_an_upper_bound(tmp_path: Path, old: str, new: str) -> None:
+    """Larger numbers would make sockets and clocks fail in the middle of a run."""
     with pytest.raises(ConfigError, match="less than or equal to"):
         project.load(edited(tmp_path, old, new))
 
 
-def test_a_stream_in_code_has_a_name_of_that_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a connector calls its streams is checked like what a config does, since the state keeps it."""
+def test_the_name_of_a_stream_in_code_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that a connector declares have the same form as those of a config: the state stores them."""
     facts = tmp_path / "odd_shop-1.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-shop\nVersion: 1\n")
@@ -185,5 +185,5 @@ def test_a_stream_in_code_has_a_name_of_that_form(tmp_path: Path, monkeypatch: p
     monkeypatch.syspath_prepend(str(tmp_path))
     head, _, _ = CONFIG.partition("connections:")
     (tmp_path / "c.yaml").write_text(head + "connections: {shop: {kind: odd_shop}}")
-    with pytest.raises(ConfigError, match=r"c.yaml:9:15: shop: 'or/ders' is not a stream name; a name has 1 to 63"):
+    with pytest.raises(ConfigError, match=r"c.yaml:9:15: shop.or/ders: not a valid stream name; a name has 1 to 63"):
         project.load(tmp_path / "c.yaml")

@@ -1,0 +1,120 @@
+"""Records of one stream that wait for records of their own kind, which the same run may deliver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock.delta.scan import KeyedRecord
+from crossdock.planning import cycles
+from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
+from crossdock.project.connections import BoundStream
+from crossdock.resources import RESOURCES
+from crossdock.state import State, Transaction
+
+
+@dataclass(slots=True)
+class HeldRecord:
+    """A record that waits for records of its own kind.
+
+    Attributes:
+        members: Of its draft, with references.
+        missing: What it refers to and is not delivered yet.
+        can_open: It can be created without the missing references, to break a cycle.
+        opened: That create was planned; the record is not decided about again until its binding exists.
+    """
+
+    read: KeyedRecord
+    members: dict[str, Any]
+    missing: list[ScopedKey]
+    can_open: bool
+    opened: bool = False
+
+
+class HeldRecords:
+    """The held records of one stream, by key hash."""
+
+    def __init__(self, bound: BoundStream, state: State, references: References) -> None:
+        self._bound, self._state, self._references = bound, state, references
+        self._held: dict[int, HeldRecord] = {}
+
+    def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
+        """Hold a record until the next round; False if it waits for no record of its own kind.
+
+        Args:
+            is_bound: The target has it already, so it cannot be created to break a cycle.
+        """
+        scope = self._bound.scope
+        if all(other != scope for other, _ in missing):
+            return False
+        fields = RESOURCES[scope.resource].draft.model_fields.items()
+        required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
+        can_open = not is_bound and not any(self._has_missing(value) for value in required)
+        self._held[read.identity.key_hash] = HeldRecord(read, members, missing, can_open)
+        return True
+
+    def ready(self) -> list[int]:
+        """The records whose references are all delivered now; `take` removes them."""
+        if not self._held:
+            return []
+        with self._state.look() as tx:
+            self._references.look_up((key for held in self._held.values() for key in held.missing), tx)
+            self._drop_rejected(tx)
+            opened = self._opened()
+            bound = set(tx.bindings.ids(self._bound.scope, opened))
+        bound |= {each for each in opened if self._references.planned_binding(self._bound.scope, each)}
+        return [
+            key_hash
+            for key_hash, held in self._held.items()
+            if (not held.opened or key_hash in bound) and not self._references.missing(held.missing)
+        ]
+
+    def take(self, key_hash: int) -> KeyedRecord:
+        return self._held.pop(key_hash).read
+
+    def cycle_breakers(self) -> list[int]:
+        """One record of each cycle, to be created without its missing references; see `open`."""
+        return cycles.cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
+
+    def open(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
+        """Mark a record as opened; the record stays held.
+
+        Returns:
+            The record, and its members without those that have a missing reference.
+        """
+        held = self._held[key_hash]
+        held.can_open, held.opened = False, True
+        return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
+
+    def release(self) -> int:
+        """Forget all records; returns how many still wait."""
+        if not self._held:
+            return 0
+        with self._state.look() as tx:
+            self._drop_rejected(tx)
+        number = len(self._held)
+        self._held.clear()
+        return number
+
+    def _opened(self) -> list[int]:
+        return [key_hash for key_hash, held in self._held.items() if held.opened]
+
+    def _drop_rejected(self, tx: Transaction) -> None:
+        """Drop opened records whose first step was rejected: they are dead letters now."""
+        if self._references.plans:
+            return  # a plan sends nothing, so a dead letter is from an earlier run
+        for key_hash in tx.dead_letters.among(self._bound.name, self._opened()):
+            del self._held[key_hash]
+
+    def _has_missing(self, value: Any) -> bool:
+        keys = self._references.scoped_keys(found_in(value), self._bound.namespace)
+        return bool(self._references.missing(keys))
+
+    def _waits_for(self) -> dict[int, list[int]]:
+        """The key hashes that each held record waits for; 0 stands for any record of another scope."""
+        hashes = key_hashes(sorted({key for held in self._held.values() for _, key in held.missing}))
+        own = self._bound.scope
+        return {
+            key_hash: [hashes[key] if scope == own else 0 for scope, key in self._references.missing(held.missing)]
+            for key_hash, held in self._held.items()
+        }

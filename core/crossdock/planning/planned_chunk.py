@@ -1,0 +1,46 @@
+"""The decisions about a chunk of records, and what they change in the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crossdock.delivery.operations import Operation
+from crossdock.project.connections import BoundStream
+from crossdock.state import Binding, DeadLetter, Transaction, WaitingRecord
+
+
+@dataclass(slots=True)
+class PlannedChunk:
+    """Decisions about some records of one stream.
+
+    Attributes:
+        waits: Records with a reference that is not delivered yet.
+        suppressed: Bindings of records whose mapped payload the target already has, as they are to be stored.
+    """
+
+    bound: BoundStream
+    run_id: int
+    at: datetime
+    operations: list[Operation] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+    waits: list[WaitingRecord] = field(default_factory=list)
+    suppressed: list[Binding] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """The number of records decided about."""
+        return len(self.operations) + len(self.dead_letters) + len(self.waits) + len(self.suppressed)
+
+    def write(self, tx: Transaction) -> None:
+        """Store every decision except the operations, which are stored as intents."""
+        stream = self.bound.name
+        tx.dead_letters.put(self.dead_letters, run_id=self.run_id, at=self.at)
+        tx.waiting_records.put(self.waits, run_id=self.run_id, at=self.at)
+        tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)
+        suppressed = [binding.key_hash for binding in self.suppressed]
+        waiting = [record.identity.key_hash for record in self.waits]
+        rejected = [dead_letter.identity.key_hash for dead_letter in self.dead_letters]
+        sent = [operation.identity.key_hash for operation in self.operations if operation.step != "open"]
+        tx.dead_letters.clear(stream, [*suppressed, *waiting])
+        tx.waiting_records.clear(stream, [*suppressed, *rejected, *sent])

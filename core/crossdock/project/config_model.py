@@ -1,0 +1,54 @@
+"""What a config file may contain, as a pydantic model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from crossdock.config_file import ConfigModel, ConfigPath, Name
+from crossdock.platform.profile import Profile
+from crossdock.scheduling.job_config import JobConfig, ordered
+from crossdock.scheduling.times_and_durations import is_duration, span
+from crossdock.state.upkeep.expiry import MAX_AGE
+
+KEPT = "90d"
+_LEAST_KEPT = timedelta(days=7)
+
+
+def _retention(value: Any) -> str:
+    if value is False or value == "off":  # YAML 1.1 reads off as false
+        return "off"
+    if not is_duration(value, "d") or not _LEAST_KEPT <= span(value) <= MAX_AGE:
+        raise ValueError(f"must be a number of days from 7d to {MAX_AGE.days}d, or off; not {str(value)!r}")
+    return str(value)
+
+
+_RETENTION_SCHEMA = {"anyOf": [{"type": "string", "pattern": "^([1-9][0-9]{0,4})d$"}, {"enum": ["off", False]}]}
+Retention = Annotated[str, BeforeValidator(_retention), WithJsonSchema(_RETENTION_SCHEMA)]
+
+
+class ConfigFile(ConfigModel):
+    """All sections of a config file."""
+
+    platform: Profile
+    state: str = "sqlite:///crossdock.db"
+    """``sqlite:///FILE``, relative to this file, or ``postgresql://user@host/database``."""
+    spool: ConfigPath | None = None
+    """Folder for files that are being processed; default: next to a SQLite state."""
+    connections: Annotated[Mapping[Name, Mapping[str, Any]], Field(min_length=1)]
+    retention: Retention = KEPT
+    """How long the state keeps what nothing depends on any more, 7d to 36525d: settled operations, the data of dead
+    letters, and facts about runs, scheduled runs, files and snapshots. ``crossdock schedule`` deletes it; ``off`` keeps
+    everything."""
+    jobs: Mapping[Name, JobConfig] = {}
+    """What ``crossdock schedule`` runs, and when."""
+    notify: Mapping[str, Any] | None = None
+    """Who is notified of the runs of ``crossdock schedule``: ``when``, ``webhook``, ``email``."""
+
+    @model_validator(mode="after")
+    def _jobs_have_an_order(self) -> Self:
+        ordered(self.jobs)
+        return self

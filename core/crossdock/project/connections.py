@@ -1,0 +1,100 @@
+"""Configured connections, and their streams: as configured and as bound to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock import config_file, registry
+from crossdock.config_file import NAME_FORM, Document
+from crossdock.connector import Connector, Context, Settings, Stream, no_removal
+from crossdock.errors import ConfigError
+from crossdock.resources import RESOURCES
+from crossdock.state import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One configured instance of a connector."""
+
+    name: str
+    connector: Connector[Any]
+    settings: Settings
+    streams: tuple[Stream[Any], ...]
+
+    @property
+    def namespace(self) -> str:
+        return self.settings.namespace or self.name
+
+    def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
+        """Each stream with its full name, ``CONNECTION.STREAM``."""
+        return ((f"{self.name}.{stream.name}", stream) for stream in self.streams)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStream:
+    """A stream of a connection, in a run.
+
+    Attributes:
+        name: ``CONNECTION.STREAM``.
+    """
+
+    name: str
+    namespace: str
+    stream: Stream[Any]
+    scope: Scope
+    context: Context[Any]
+
+
+def load_connections(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> tuple[Connection, ...]:
+    """The connections of a config file.
+
+    Raises:
+        ConfigError: If a connector, its settings or its streams are invalid, or two streams write the same records.
+    """
+    connections = tuple(_connection(document, name, data) for name, data in sections.items())
+    writers: dict[tuple[str, str], str] = {}
+    for connection in connections:
+        where = document.where(("connections", connection.name))
+        for name, stream in connection.named_streams():
+            _check(name, stream, where)
+            written = (stream.resource, connection.namespace)
+            if (other := writers.setdefault(written, name)) != name:
+                raise ConfigError(
+                    f"{name} and {other} both write {stream.resource} in namespace {connection.namespace!r}",
+                    where=where,
+                    hint="give one of the connections a different namespace, or merge the streams",
+                )
+    return connections
+
+
+def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Connection:
+    section, kind = ("connections", name), ("connections", name, "kind")
+    if "kind" not in data:
+        installed = ", ".join(sorted(registry.available()))
+        message = f"connections.{name}: kind is missing; installed: {installed}"
+        raise ConfigError(message, where=document.where(section))
+    if not isinstance(data["kind"], str):
+        raise ConfigError(f"connections.{name}.kind: must be text", where=document.where(kind))
+    try:
+        connector = registry.load(data["kind"])
+    except ConfigError as error:
+        raise ConfigError(error.message, where=document.where(kind), hint=error.hint) from error
+    settings = document.check(connector.settings, data, section)
+    try:
+        streams = tuple(connector.streams(settings))
+    except ConfigError as error:
+        raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
+    return Connection(name, connector, settings, streams)
+
+
+def _check(name: str, stream: Stream[Any], where: str) -> None:
+    """Check what a stream's class declares; streams of a config file are checked by their model."""
+    if not config_file.is_name(stream.name):
+        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", where=where)
+    if stream.resource not in RESOURCES:
+        advice = config_file.unknown(stream.resource, list(RESOURCES)).removeprefix("unknown key; ")
+        raise ConfigError(f"{name}: unknown resource {stream.resource!r}; {advice}", where=where)
+    if reason := no_removal(stream.resource, stream.mode, stream.on_gone):
+        raise ConfigError(f"{name}: on_gone {reason}", where=where)

@@ -1,0 +1,60 @@
+"""A stream of ledger accounts, which refer to each other, for tests of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import PIN
+
+from crossdock.connector import Context, Settings, Stream
+from crossdock.delta.scan import KeyedRecord
+from crossdock.errors import RecordError
+from crossdock.planning.references import key_hashes
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.platform.profile import Profile
+from crossdock.progress import Silent
+from crossdock.project.connections import BoundStream
+from crossdock.records import RawBatch, Record
+from crossdock.resources import Reference
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import RecordIdentity, Scope
+from crossdock.testing.manual_clock import ManualClock
+
+HERE = Path()
+
+
+class Accounts(Stream[Any]):
+    """Accounts with columns K, NAME and PARENT; the mapping rejects the name ``bad``."""
+
+    name, resource, key = "accounts", "ledger_account", ("K",)
+
+    def pull(self, ctx: Context[Any], since: str | None) -> Iterator[RawBatch]:
+        raise AssertionError("the tests pass records")
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        row = record.row
+        if row["NAME"] == "bad":
+            raise RecordError("bad_value", "bad name", pointer="NAME")
+        parent = Reference("ledger_account", row["PARENT"]) if row["PARENT"] else None
+        return {"code": record.key, "name": row["NAME"], "type": "asset", "parentId": parent}
+
+
+def bound_accounts(namespace: str = "w") -> BoundStream:
+    place = SourceContext(ManualClock(), Silent(), NoIntake(), HERE, HERE, HERE)
+    context: Context[Any] = Context(Settings(kind="none"), namespace, place)
+    scope = Scope("platform", "ledger_account", namespace)
+    return BoundStream(f"{namespace}.accounts", namespace, Accounts(), scope, context)
+
+
+def account(bound: BoundStream, key: str, parent: str | None = None, name: str = "x") -> KeyedRecord:
+    record = Record(key, ({"K": key, "NAME": name, "PARENT": parent},), "a.csv", (2,))
+    return KeyedRecord(record, RecordIdentity(bound.name, key, key_hashes([key])[key], 7, None, "a.csv", 2))
+
+
+def platform_target() -> PlatformTarget:
+    auth = {"kind": "api_key", "token": "env:NOBODY"}
+    facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth}
+    return PlatformTarget(Profile.model_validate(facts, context={"folder": HERE}))

@@ -1,0 +1,83 @@
+"""Bindings as CSV: what is exported can be imported, and a bad file binds nothing."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.planning.binding_import import COLUMNS, export, import_bindings
+from crossdock.planning.references import key_hashes
+from crossdock.state import Scope, State
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+HEADER = ",".join(COLUMNS)
+ROWS = ["product,wms,P1,prd_1", "product,wms,P2,prd_2", 'customer,shop,"a,b",cus_1']
+
+
+def write(folder: Path, *rows: str, header: str = HEADER) -> Path:
+    path = folder / "b.csv"
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def imported(state: State, path: Path) -> int:
+    with state.begin() as tx:
+        return import_bindings(tx, path, at=AT)
+
+
+def exported(state: State) -> list[str]:
+    out = io.StringIO()
+    with state.look() as tx:
+        number = export(tx, out)
+    header, *rows = out.getvalue().splitlines()
+    assert (header, number) == (HEADER, len(rows))
+    return sorted(rows)
+
+
+def test_an_import_is_exported_again(state: State, tmp_path: Path) -> None:
+    """A second import of the same file binds nothing; the payload is unknown until the next sync."""
+    path = write(tmp_path, *ROWS)
+    assert (imported(state, path), imported(state, path)) == (3, 0)
+    assert exported(state) == sorted(ROWS)
+    with state.look() as tx:
+        (binding,) = tx.bindings.get(Scope("platform", "product", "wms"), [key_hashes(["P1"])["P1"]]).values()
+    assert (binding.platform_id, binding.step, binding.payload, binding.counter) == ("prd_1", "import", {}, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "line", "message"),
+    [
+        pytest.param(["product,wms,P3"], 2, "has 3 cells; expected 4", id="short"),
+        pytest.param(["product,wms,,x"], 2, "needs a value in each of", id="empty"),
+        pytest.param(["shoe,wms,P3,x"], 2, "unknown resource 'shoe'", id="resource"),
+        pytest.param(["product,wms,P3,.."], 2, "platform_id must be 1 to", id="id"),
+        pytest.param(["product,wms,P3,a\u202eb"], 2, "not printable", id="not printable"),
+        pytest.param(["product,wms,P3,x", "product,wms,P3,y"], 3, "duplicate of P3 in line 2", id="duplicate"),
+        pytest.param(["product,wms,P3,x", "product,wms,P4,x"], 3, "x is already bound to wms:P3", id="shared id"),
+        pytest.param(["product,wms,P3,x", "product,wms,P1,y"], 3, "P1 is already bound to prd_1", id="other id"),
+        pytest.param(["product,new,P1,prd_1"], 2, "prd_1 is already bound to wms:P1", id="id of another"),
+    ],
+)
+def test_a_bad_row_refuses_the_file(state: State, tmp_path: Path, rows: list[str], line: int, message: str) -> None:
+    """The message has the line, and no row of the file is bound."""
+    imported(state, write(tmp_path, *ROWS))
+    with pytest.raises(RefusedError) as refused:
+        imported(state, write(tmp_path, *rows))
+    assert str(refused.value).startswith(f"{tmp_path / 'b.csv'}:{line}: ")
+    assert message in refused.value.message
+    assert exported(state) == sorted(ROWS)
+
+
+def test_the_file_must_be_there_and_csv(state: State, tmp_path: Path) -> None:
+    """A missing file is an error of the command, other content a refusal."""
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        imported(state, tmp_path / "none.csv")
+    with pytest.raises(RefusedError, match="the first line must be resource,namespace,key,platform_id"):
+        imported(state, write(tmp_path, header="key,platform_id"))
+    (tmp_path / "b.csv").write_bytes(b"\xff")
+    with pytest.raises(RefusedError, match="is not CSV in UTF-8"):
+        imported(state, tmp_path / "b.csv")

@@ -1,0 +1,116 @@
+"""What keeps a snapshot from removing records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.unit.delta.things import Things, batch
+from tests.unit.planning.accounts import bound_accounts
+
+from crossdock.connector import GoneLimits
+from crossdock.delta.scan import Scan
+from crossdock.planning.completeness import Blocker, Completeness, SnapshotFacts, blocker
+from crossdock.project.connections import BoundStream
+from crossdock.records import Proof, RawBatch
+from crossdock.state import PastSnapshot, State
+from crossdock.tally import Tally
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+BOUND = bound_accounts()
+COUNTED = Proof(lambda: "new", counted=True)
+
+
+def collected(*proofs: Proof | None) -> Completeness:
+    completeness = Completeness()
+    batches = [RawBatch("a", pl.DataFrame(), proof=proof) for proof in proofs]
+    assert list(completeness.watched(batches)) == batches
+    return completeness
+
+
+def seen(*proofs: Proof | None) -> tuple[bool, bool, str | None]:
+    completeness = collected(*proofs)
+    return completeness.counted, completeness.cut, completeness.content()
+
+
+def test_a_snapshot_is_as_complete_as_its_worst_part() -> None:
+    """It is counted if all parts are, cut if any part is, and has a content name if all parts have the same."""
+    good, cut = Proof(lambda: "a", counted=True), Proof(lambda: "b", cut=True)
+    assert seen() == (False, False, None)
+    assert seen(good, good) == (True, False, "a")
+    assert seen(good, Proof(lambda: "c", counted=True)) == (True, False, None)
+    assert seen(good, Proof(lambda: "a", counted=True)) == (True, False, "a")
+    assert seen(good, None) == (False, False, None)
+    assert seen(None) == (False, False, None)
+    assert seen(cut) == (False, True, "b")
+    assert seen(cut, good) == (False, True, None)
+
+
+def found(
+    folder: Path, proof: Proof | None, rows: int = 10, *, keyless: int = 0, bound: BoundStream = BOUND
+) -> SnapshotFacts:
+    listed = [{"K": f"{number}"} for number in range(rows)] + [{"K": ""}] * keyless
+    scan, tally = Scan(Things(), bound.name, folder), Tally()
+    batches = [batch(listed)] if listed else []
+    scan.take(batches, tally, lambda _rows: None)
+    return SnapshotFacts(scan, collected(proof), tally, [], [])
+
+
+def reason(
+    state: State, facts: SnapshotFacts, past: Sequence[int | None] = (10, 10, 10), *, filtered: int = 0
+) -> Blocker | None:
+    """The blocker after *past* snapshots of so many rows, latest first; None for one that counted no records."""
+    with state.begin() as tx:
+        for age, rows in enumerate(past):
+            snapshot = PastSnapshot(rows or 10, rows)
+            tx.snapshots.remember(BOUND.name, f"old-{age}", snapshot, at=AT - timedelta(days=age))
+        return blocker(tx, BOUND, facts, filtered)
+
+
+def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None:
+    """One earlier snapshot is enough if the source counts its rows."""
+    assert reason(state, found(tmp_path, COUNTED, rows=1), [10]) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "keyless", "filtered", "proof", "past", "message", "is_grave"),
+    [
+        pytest.param(0, 0, 0, COUNTED, [10], "the snapshot lists no records", True, id="empty"),
+        pytest.param(3, 1, 0, COUNTED, [10], "1 row has no key", True, id="no key"),
+        pytest.param(3, 1, 1, COUNTED, [10], "2 rows have no key", True, id="no key, filtered"),
+        pytest.param(3, 0, 0, Proof(lambda: "old-0"), [10], "identical to one that was processed", True, id="repeated"),
+        pytest.param(3, 0, 0, COUNTED, [], "the first snapshot", False, id="first"),
+        pytest.param(3, 0, 0, COUNTED, [None], "the first snapshot", False, id="first with on_gone"),
+        pytest.param(10, 0, 0, Proof(lambda: "x", cut=True), [10] * 3, "no line break", True, id="cut"),
+        pytest.param(10, 0, 0, None, [10, 10], "3 earlier snapshots are needed", False, id="two without a count"),
+        pytest.param(7, 0, 0, None, [10, 10, 10], "7 rows; the previous ones had 10, 10, 10", True, id="short"),
+        pytest.param(10, 0, 0, None, [10, 10, 20], "had 10, 10, 20", True, id="differs from one"),
+    ],
+)
+def test_blockers(
+    state: State,
+    tmp_path: Path,
+    rows: int,
+    keyless: int,
+    filtered: int,
+    proof: Proof | None,
+    past: Sequence[int | None],
+    message: str,
+    is_grave: bool,
+) -> None:
+    """Each has a message; one that later snapshots resolve is not grave."""
+    facts = found(tmp_path, proof, rows, keyless=keyless)
+    blocked = reason(state, facts, past, filtered=filtered)
+    assert blocked is not None
+    assert message in blocked.message
+    assert blocked.is_grave is is_grave
+
+
+def test_without_a_count_the_usual_size_is_required(state: State, tmp_path: Path) -> None:
+    """A deviation within gone.rows_within_percent is accepted."""
+    limits = GoneLimits(rows_within_percent=20)
+    assert BOUND.stream.gone.rows_within_percent == limits.rows_within_percent
+    assert reason(state, found(tmp_path, None, rows=8)) is None

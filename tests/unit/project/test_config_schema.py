@@ -1,0 +1,69 @@
+"""The JSON Schema of a config file."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import jsonschema_rs
+import pytest
+
+from crossdock.connector import Settings
+from crossdock.declared import StreamConfig
+from crossdock.project.config_schema import DIALECT, config_schema
+
+PLATFORM = {"base_url": "https://h", "tenant": "acme", "auth": {"kind": "api_key", "token": "env:KEY"}}
+
+
+class Declared(Settings):
+    """One shop."""
+
+    kind: Literal["declared"]
+    page_size: int = 250
+    """Records per page."""
+    stream: StreamConfig
+
+
+SCHEMA = config_schema({"declared": Declared})
+STREAM = {"mode": "append", "key": ["K"], "resource": "customer", "map": {"name": "NAME"}}
+
+
+def errors(stream: dict[str, Any], **settings: object) -> list[str]:
+    config = {"platform": PLATFORM, "connections": {"w": {"kind": "declared", "stream": stream, **settings}}}
+    found = jsonschema_rs.Draft202012Validator(SCHEMA).iter_errors(config)
+    return [".".join(map(str, error.instance_path)) for error in found]
+
+
+def test_it_is_a_schema_without_unused_parts() -> None:
+    """A validator accepts it, and every definition is used."""
+    jsonschema_rs.meta.validate(SCHEMA)
+    assert SCHEMA["$schema"] == DIALECT
+    assert all(f"#/$defs/{name}" in str(SCHEMA) for name in SCHEMA["$defs"])
+
+
+def test_docstrings_become_descriptions() -> None:
+    """An editor shows the docstring below a setting, and no generated title."""
+    page_size = SCHEMA["$defs"]["Declared"]["properties"]["page_size"]
+    assert page_size["description"] == "Records per page."
+    assert "title" not in page_size
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({}, None),
+        ({"map": {"name": "NAME", "nmae": "X"}}, "connections.w.stream.map"),
+        ({"map": {"email": "MAIL"}}, "connections.w.stream.map"),
+        ({"resource": "client"}, "connections.w.stream.resource"),
+    ],
+)
+def test_the_map_fits_the_resource(changes: dict[str, Any], place: str | None) -> None:
+    """Members that the resource does not have, and missing ones, are errors where they are."""
+    found = errors(STREAM | changes)
+    assert bool(found) is (place is not None)
+    assert all(path.startswith(place or "") for path in found)
+
+
+def test_only_given_kinds_are_valid() -> None:
+    """A connection needs one of the kinds."""
+    assert SCHEMA["properties"]["connections"]["additionalProperties"]["properties"]["kind"] == {"enum": ["declared"]}
+    assert errors(STREAM, kind="other") == ["connections.w.kind"]

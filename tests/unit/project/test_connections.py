@@ -1,0 +1,104 @@
+"""Connections of a config file: connectors, settings and the streams of code are checked when it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import PIN
+
+from crossdock import registry
+from crossdock.connector import Connector, Context, Mode, OnGone, Settings, Stream
+from crossdock.errors import ConfigError
+from crossdock.project.project import Project, load
+from crossdock.records import RawBatch, Record
+from crossdock.resources import ResourceName
+
+Load = Callable[[Sequence[Stream[Any]], str], Project]
+
+
+class InCode(Stream[Any]):
+    """A stream whose facts are declared in code."""
+
+    name, key = "things", ("K",)
+    resource: ResourceName = "product"
+
+    def pull(self, ctx: Context[Any], since: str | None) -> Iterator[RawBatch]:
+        raise AssertionError("the tests read nothing")
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        raise AssertionError("the tests map nothing")
+
+
+@pytest.fixture
+def load_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Loads a config whose connections have the given streams."""
+
+    def load_config(streams: Sequence[Stream[Any]], connections: str = "w: {kind: made}") -> Project:
+        connector = Connector("made", "Made", Settings, lambda _settings: streams)
+        monkeypatch.setattr(registry, "load", lambda _kind: connector)
+        config = tmp_path / "c.yaml"
+        platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
+        config.write_text(f"platform: {platform}\nconnections: {{{connections}}}\n")
+        return load(config)
+
+    return load_config
+
+
+@pytest.mark.parametrize(
+    ("resource", "mode", "on_gone", "message"),
+    [
+        ("invoice", "snapshot", "delete", "invoice"),
+        ("product", "append", "archive", "mode: snapshot"),
+        ("product", "incremental", "delete", "mode: snapshot"),
+        ("customer", "snapshot", "archive", "customer has no member active"),
+        ("warehouse_bin", "snapshot", "archive", None),
+        ("order", "snapshot", "delete", None),
+        ("invoice", "append", "nothing", None),
+    ],
+)
+def test_removals_of_streams_in_code_are_checked(
+    resource: ResourceName, mode: Mode, on_gone: OnGone, message: str | None, load_with: Load
+) -> None:
+    """What a config cannot declare, a connector cannot either; the config does not load."""
+    stream = InCode()
+    stream.resource, stream.mode, stream.on_gone = resource, mode, on_gone
+    if message is None:
+        assert load_with([stream], "w: {kind: made}").connections[0].streams == (stream,)
+    else:
+        with pytest.raises(ConfigError, match=f"w.things: on_gone .*{message}"):
+            load_with([stream], "w: {kind: made}")
+
+
+def test_an_unknown_resource_is_refused(load_with: Load) -> None:
+    """The message has the stream, its place and the nearest resource."""
+    stream = InCode()
+    stream.resource = "produkt"  # type: ignore[assignment]
+    with pytest.raises(ConfigError, match=r"c.yaml:2:15: w.things: unknown resource 'produkt'; did you mean 'product'"):
+        load_with([stream], "w: {kind: made}")
+
+
+def test_one_stream_creates_the_records_of_a_namespace(load_with: Load) -> None:
+    """Two connections with the same namespace and resource need different namespaces."""
+    with pytest.raises(ConfigError, match="b.things and a.things both write product in namespace 'n'") as refused:
+        load_with([InCode()], "a: {kind: made, namespace: n}, b: {kind: made, namespace: n}")
+    assert "a different namespace" in str(refused.value)
+    project = load_with([InCode()], "a: {kind: made}, b: {kind: made}")
+    assert [connection.namespace for connection in project.connections] == ["a", "b"]
+
+
+def test_streams_have_full_names(load_with: Load) -> None:
+    """``CONNECTION.STREAM`` names a stream in a selection; an unknown name is refused with the nearest one."""
+    project = load_with([InCode()], "a: {kind: made}, b: {kind: made}")
+    assert project.selected([]) == {"a.things", "b.things"}
+    assert project.selected(["a"]) == project.selected(["a.things"]) == {"a.things"}
+    with pytest.raises(ConfigError, match="no stream or connection is called 'a.thing'; did you mean 'a.things'"):
+        project.selected(["a.thing"])
+
+
+def test_kind_is_required(load_with: Load) -> None:
+    """The message lists the installed connectors."""
+    with pytest.raises(ConfigError, match=r"c.yaml:2:15: connections.w: kind is missing; installed: .*sftp_warehouse"):
+        load_with([InCode()], "w: {namespace: n}")

@@ -1,0 +1,69 @@
+"""The effective config: defaults, references for secrets, and no personal constants."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from crossdock.errors import ConfigError
+from crossdock.project.effective_config import PERSONAL, effective
+
+CONFIG = """\
+platform: {base_url: https://api.example.com, tenant: acme, auth: {kind: api_key, token: env:KEY}}
+state: sqlite:///data/acme.db
+connections:
+  wms:
+    kind: folder_warehouse
+    path: in
+    streams:
+      customers:
+        files: "C_*.csv"
+        mode: append
+        key: [NR]
+        resource: customer
+        skip: {tests: {field: NAME, starts_with: Ada}, closed: {field: KIND, equals: X}}
+        map: {name: NAME, email: {const: ada@example.com}, currency: {const: EUR}}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_paths_are_absolute_and_secrets_are_references(config: Path) -> None:
+    """State, spool and folders do not depend on the working folder; no secret is read."""
+    shown = effective(config)
+    assert shown["state"] == f"sqlite:///{config.parent / 'data' / 'acme.db'}"
+    assert shown["spool"] == str(config.parent / "data" / "acme.db.spool")
+    assert shown["connections"]["wms"]["path"] == str(config.parent / "in")
+    assert shown["platform"]["auth"]["token"] == "env:KEY"
+    assert (shown["retention"], "notify" in shown) == ("90d", False)
+
+
+def test_personal_constants_are_masked(config: Path) -> None:
+    """Constants of personal members, and values that filters compare personal columns with, are not shown."""
+    stream = effective(config)["connections"]["wms"]["streams"]["customers"]
+    assert stream["map"] == {"name": "NAME", "email": {"const": PERSONAL}, "currency": {"const": "EUR"}}
+    assert stream["skip"] == {
+        "tests": {"field": "NAME", "starts_with": PERSONAL},
+        "closed": {"field": "KIND", "equals": "X"},
+    }
+    assert "ada@" not in str(effective(config))
+
+
+def test_numbers_are_exact(config: Path) -> None:
+    """A float setting is shown as it was written."""
+    config.write_text(CONFIG.replace("tenant: acme,", "tenant: acme, http: {read_timeout_s: 0.1},"))
+    assert effective(config)["platform"]["http"]["read_timeout_s"] == Decimal("0.1")
+
+
+def test_an_invalid_config_is_not_shown(config: Path) -> None:
+    """The error is the loader's."""
+    config.write_text(CONFIG.replace("tenant: acme, ", ""))
+    with pytest.raises(ConfigError, match="tenant"):
+        effective(config)

@@ -95,7 +95,7 @@ class Outputs:
 
 
 _WORDS = {
-    "runs": ("error", "tally", "timings", "owner"),
+    "runs": ("error", "tally", "timings"),
     "attempts": ("outcome", "message"),
     "dead_letters": ("stream", "key", "code", "pointer", "message", "source"),
     "waiting_records": ("stream", "key", "waits_for", "source"),

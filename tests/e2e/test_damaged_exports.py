@@ -104,7 +104,10 @@ class Exports:
             yield Damage("cut at a line", self.file(rows), 4, TOO_MANY)
             rows = self.rows[: self._random.randint(1, 46)]
             yield Damage(
-                "cut short at a line", self.file(rows), 4, rf"not removed: it has {len(rows)} rows, and the latest"
+                "cut short at a line",
+                self.file(rows),
+                4,
+                rf"not removed: the snapshot has {len(rows)} rows; the previous ones had",
             )
         for _ in range(13):
             cut = self._random.choice(

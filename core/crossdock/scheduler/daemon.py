@@ -55,8 +55,11 @@ class Daemon:
             # One call runs and one waits. The second sees all that has changed, so that a third is not needed.
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 2},
         )
-        self.executor: Executor = _RunExecutor(self._timer, self._wake)
+        # Only the main thread and the service's thread add jobs: APScheduler's shutdown waits for its threads while it
+        # holds the lock that adding a job takes.
+        self._news = threading.Event()  # a run has ended, or the daemon is to stop
         self._stopped = threading.Event()
+        self.executor: Executor = _RunExecutor(self._timer, self._news.set)
         self._error: BaseException | None = None
 
     def run(self, service: Service, interrupt: threading.Event, reloaded: Callable[[], Project | None]) -> None:
@@ -71,7 +74,11 @@ class Daemon:
         offset_s = _clock_offset_s()
         try:
             # The timeout is needed: a signal that another thread receives does not end the wait.
-            while not self._stopped.wait(SIGNAL_S):
+            while True:
+                has_news = self._news.wait(SIGNAL_S)
+                self._news.clear()
+                if self._stopped.is_set():
+                    break
                 fresh = reloaded()
                 if fresh is not None:
                     self._add(partial(self._reload, fresh), _NOW, "reload")
@@ -79,7 +86,7 @@ class Daemon:
                 if abs(_clock_offset_s() - offset_s) > CLOCK_SET_S:
                     offset_s = _clock_offset_s()
                     self._add(self._schedule, _NOW, "schedule")
-                elif interrupt.is_set():
+                elif has_news or interrupt.is_set():
                     self._wake()
         finally:
             self._timer.shutdown(wait=self._stopped.is_set() and self._error is None)
@@ -111,7 +118,7 @@ class Daemon:
             call()
         except BaseException as error:  # noqa: BLE001  `run` raises it in the main thread
             self._error = error
-            self._stopped.set()
+            self._stop()
 
     def _reload(self, project: Project) -> None:
         self._service.reload(project)
@@ -122,18 +129,22 @@ class Daemon:
         if self._service.project is not self._project:
             self._schedule()
         if self._interrupt.is_set() and not self._service.busy:
-            self._stopped.set()
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        self._news.set()
 
 
 class _RunExecutor(Executor):
-    """Executes functions in the pool for runs, and wakes the service when one has ended."""
+    """Executes functions in the pool for runs, and calls *ended* after each."""
 
-    def __init__(self, timer: BackgroundScheduler, wake: Callable[[], None]) -> None:
-        self._timer, self._wake = timer, wake
+    def __init__(self, timer: BackgroundScheduler, ended: Callable[[], None]) -> None:
+        self._timer, self._ended = timer, ended
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()
-        future.add_done_callback(lambda _: self._wake())
+        future.add_done_callback(lambda _: self._ended())
 
         def execute() -> None:
             try:

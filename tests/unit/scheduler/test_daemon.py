@@ -129,6 +129,17 @@ def test_it_looks_when_a_run_has_ended() -> None:
             go_on.set()
 
 
+def test_a_run_may_end_while_the_daemon_shuts_down() -> None:
+    """The end of a run does not wait for a lock that the shutdown holds, in any order of the two."""
+    for _ in range(50):
+        go_on = threading.Event()
+        with running(FakeService(Jobs({"a": YEARLY}))) as one:
+            runs = [one.daemon.executor.submit(go_on.wait, WITHIN_S) for _ in range(2)]
+            one.interrupt.set()
+            go_on.set()
+        assert all(run.done() for run in runs)
+
+
 def test_no_call_that_comes_while_another_is_running_is_lost() -> None:
     """Many at once are merged into one that begins later."""
     go_on, begun = threading.Event(), threading.Event()

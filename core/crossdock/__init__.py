@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossdock.config_file import ConfigModel, SecretRef
     from crossdock.connector import Connector, Context, FailureLimits, Finding, GoneLimits, Settings, Stream
-    from crossdock.declared import DeclaredStream, StreamConfig
+    from crossdock.declared_streams import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
     from crossdock.mapping.repairs_and_filters import Filter, Repair

@@ -68,7 +68,7 @@ Columns = Annotated[_Texts, Field(min_length=1)]
 class StreamFacts:
     """What is declared about a stream: attributes of a class in code, keys of a section in a config file.
 
-    The facts of `Stream`, `crossdock.declared.StreamConfig` and `crossdock.declared.DeclaredStream`, declared once.
+    The facts of `Stream`, `StreamConfig` and `DeclaredStream`, declared once.
     """
 
     resource: ResourceName

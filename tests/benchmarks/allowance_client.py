@@ -27,8 +27,8 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.pacing.allowance import Allowance, Priority
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.platform.profile import Profile
 from crossdock.project.project import Project
 from crossdock.state import parse_url
 

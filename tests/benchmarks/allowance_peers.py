@@ -20,7 +20,7 @@ from tests.benchmarks.allowance_server import Server, Size
 from tests.benchmarks.bench_delivery import operation
 
 from crossdock import exact_json
-from crossdock.platform.profile import PATHS
+from crossdock.platform.platform_config import PATHS
 
 if TYPE_CHECKING:
     import httpx

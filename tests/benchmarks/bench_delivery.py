@@ -25,8 +25,8 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.platform.profile import Profile
 from crossdock.records import Record
 from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
 

@@ -22,7 +22,7 @@ from tests.chaos.scripted import Scripted
 
 from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig, registry
 from crossdock.connector import FailureLimits
-from crossdock.delta.keyed_rows import MAX_KEY_BYTES
+from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
 from crossdock.planning import planner as planning
 from crossdock.progress import Silent

@@ -33,11 +33,11 @@ from crossdock.project.project import Project
 from crossdock.runs import dry_run, runner
 from crossdock.runs.dry_run import PlanListener
 from crossdock.sandbox import SandboxServer
-from crossdock.scheduler.service import Service
+from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
-from crossdock.state.upkeep import purge
-from crossdock.state.upkeep.expiry import Ages
+from crossdock.state.upkeep import full_purge
+from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.testing.manual_clock import ManualClock
 
 BEGIN = datetime(2026, 1, 1, 1, tzinfo=UTC)
@@ -171,7 +171,7 @@ class Site:
         """Remove all that has ended, however young, as far as the platform's keys allow; how many rows that was."""
         now = self.clock.now()
         with self.loaded.alone() as state:
-            purged, is_whole = purge.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
+            purged, is_whole = full_purge.work(state, Ages.at(now, timedelta(), keys_kept_s=3600), batches=10_000)
         assert is_whole
         return sum(getattr(purged, name) for name in purged.__slots__)
 

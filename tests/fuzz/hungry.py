@@ -21,7 +21,7 @@ from crossdock import exact_json
 from crossdock.errors import UnavailableError
 from crossdock.platform import error_answers
 from crossdock.sources.link_header import next_target
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpcore_client import HttpClient
 
 ROOT = Path(__file__).parents[2]
 BYTES = 8 * 1024 * 1024  # what is read of an answer at most

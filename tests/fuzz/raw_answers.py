@@ -15,7 +15,7 @@ from tests.servers import served
 from crossdock.errors import UnavailableError
 from crossdock.pacing import rate_headers
 from crossdock.transport.http_answers import Answer
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpcore_client import HttpClient
 
 CANARY = b"canary-4711"
 MAX_BYTES = 64 * 1024

@@ -15,7 +15,7 @@ from crossdock import Context, RawBatch, Record, RecordError, Stream
 from crossdock.connector import GoneLimits, OnGone
 from crossdock.errors import InternalError, StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.planning.drafts import drafted
+from crossdock.planning.draft_records import drafted
 from crossdock.project import project
 from crossdock.records import LINE, Proof
 from crossdock.state import Scope, StateUrl, parse_url

@@ -46,7 +46,8 @@ def test_money_never_meets_a_float() -> None:
     )  # fmt: skip
     durations = {  # modules whose floats are seconds
         "runner.py", "engine.py", "store.py", "run_lease.py", "retry_budget.py", "dispatcher.py", "outcomes.py",
-        "effective_config.py", "senders.py", "policy.py", "retries.py", "turn_writer.py", "outbox.py",
+        "effective_config.py", "senders.py", "outcome_policy.py", "undecided_requests.py", "turn_writer.py",
+        "send_queue.py",
         "circuit_breaker.py", "buckets.py",
         "run_report.py", "scheduled_runs.py",
     }  # fmt: skip

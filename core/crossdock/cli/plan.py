@@ -14,7 +14,7 @@ from crossdock.cli.shared_options import MOST, common_options, counted, example,
 from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
-    from crossdock.delivery.masking import Masks
+    from crossdock.delivery.answer_masking import Masks
     from crossdock.delivery.operations import Operation
     from crossdock.pacing.forecast import Forecast
     from crossdock.state import DeadLetter, Intent, WaitingRecord

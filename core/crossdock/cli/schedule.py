@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from crossdock.notifications.notifier import Notifier
     from crossdock.project.project import Project
     from crossdock.runs.timings import Timings
-    from crossdock.scheduler.run_log import LogFormat
+    from crossdock.scheduler.stderr_log import LogFormat
     from crossdock.state import DueRun
 
 
@@ -127,7 +127,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
     from crossdock.platform.access_check import check_clock
-    from crossdock.scheduler import run_log
+    from crossdock.scheduler import stderr_log
     from crossdock.scheduling.due_times import due
     from crossdock.state import DueRun
 
@@ -141,7 +141,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     check_clock(loaded.platform, clock)
     now, codes = clock.now(), [0]
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    with run_log.logging_to_stderr(log_format), traced(run_log.warn) as trace:
+    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
         for name in [job] if job else loaded.jobs:
             found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
             for one in (each for each in found if each.business_date == day):
@@ -157,9 +157,9 @@ def _run_once(
     from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
     from crossdock.errors import CrossdockError
-    from crossdock.runs import runner, session
+    from crossdock.runs import runner, state_session
     from crossdock.runs.timings import Timings
-    from crossdock.scheduler.run_log import RunLog
+    from crossdock.scheduler.stderr_log import RunLog
 
     clock, logged = SystemClock(), log_format == "json"
     log = RunLog(due_run.job, due_run.business_date)
@@ -170,7 +170,7 @@ def _run_once(
             timings = Timings(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
         interrupt = stack.enter_context(_interruptible(log_format))
         try:
-            with session.open_session(loaded, clock) as opened:
+            with state_session.open_session(loaded, clock) as opened:
                 report = runner.run_scheduled(opened, due_run, progress=timings, interrupt=interrupt)
             _apply_retention(loaded, clock, interrupt)
         except CrossdockError as error:
@@ -224,19 +224,19 @@ def _serve(
     from crossdock.clock import SystemClock
     from crossdock.observability.health import serve
     from crossdock.observability.metrics import Metrics
-    from crossdock.scheduler import run_log
+    from crossdock.scheduler import stderr_log
     from crossdock.scheduler.daemon import Daemon
-    from crossdock.scheduler.service import Service
+    from crossdock.scheduler.monitored_scheduler import Service
 
     clock, daemon = SystemClock(), Daemon(at_once)
     metrics, notifier = Metrics(clock), _notifier(config)
-    with run_log.logging_to_stderr(log_format), traced(run_log.warn) as trace, ExitStack() as stack:
+    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(_interruptible(log_format))
         if health is not None:
             base_url = stack.enter_context(serve(metrics, port=health, allowed_hosts=allowed_hosts))
-            run_log.LOGGER.info("serving %s", base_url)
+            stderr_log.LOGGER.info("serving %s", base_url)
         reloaded = stack.enter_context(_hangups(config))
-        run_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
+        stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
         service = Service(
             loaded, clock, interrupt, metrics, notifier=notifier, trace=trace, executor=daemon.executor, at_once=at_once
         )
@@ -249,7 +249,7 @@ def _serve(
 
 def _interruptible(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
     """Like `interruptible`, for a process whose threads log."""
-    from crossdock.scheduler.run_log import LOGGER, print_notice
+    from crossdock.scheduler.stderr_log import LOGGER, print_notice
 
     return interruptible(LOGGER.info if log_format == "json" else print_notice)
 
@@ -268,7 +268,7 @@ def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
     """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
     from crossdock.errors import ConfigError
     from crossdock.project import project
-    from crossdock.scheduler.run_log import LOGGER
+    from crossdock.scheduler.stderr_log import LOGGER
 
     asked = threading.Event()
 

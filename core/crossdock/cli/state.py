@@ -30,7 +30,7 @@ _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1)}
 def _age(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> timedelta | None:
     if value is None:
         return None
-    from crossdock.state.upkeep.expiry import MAX_AGE
+    from crossdock.state.upkeep.removable_rows import MAX_AGE
 
     found = re.fullmatch(r"([0-9]{1,6})([dh])", value)
     age = int(found[1]) * _UNITS[found[2]] if found else None
@@ -65,7 +65,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     """
     from crossdock.project import project
     from crossdock.scheduling.times_and_durations import span
-    from crossdock.state.upkeep.purge import purge as purge_state
+    from crossdock.state.upkeep.full_purge import purge as purge_state
 
     loaded = load(config)
     older_than = (loaded.retention or span(project.KEPT)) if older_than is None else older_than

@@ -1,7 +1,7 @@
 """The coordinator's loop: intents into the state, bytes to the senders, outcomes back into the state.
 
-`crossdock.delivery.policy` decides what an outcome means for its intent; `crossdock.delivery.turn_writer` writes what a
-turn decided, before its requests are sent.
+What an outcome means for its intent is decided in `crossdock.delivery.outcome_policy`. What a turn decided is written by
+`crossdock.delivery.turn_writer`, before its requests are sent.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from crossdock.clock import Clock
-from crossdock.delivery.decisions import Decisions
-from crossdock.delivery.delivery_run import DeliveryRun
+from crossdock.delivery.delivery_context import DeliveryRun
+from crossdock.delivery.outcome_policy import Policy
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.policy import Policy
-from crossdock.delivery.retries import PostponedError
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
+from crossdock.delivery.turn_decisions import Decisions
 from crossdock.delivery.turn_writer import Chunk, TurnWriter
+from crossdock.delivery.undecided_requests import PostponedError
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.platform_target import PlatformTarget

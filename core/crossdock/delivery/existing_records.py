@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import replace
 
 from crossdock.delivery import in_doubt_rules
-from crossdock.delivery.decisions import Decisions
-from crossdock.delivery.delivery_run import DeliveryRun
+from crossdock.delivery.delivery_context import DeliveryRun
 from crossdock.delivery.operations import decided_again
 from crossdock.delivery.outcomes import Outcome
-from crossdock.delivery.retries import Retries
 from crossdock.delivery.senders import SendTask
+from crossdock.delivery.turn_decisions import Decisions
+from crossdock.delivery.undecided_requests import Retries
 
 NAME_POINTER = "/externalId"
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from crossdock.delivery.outcomes import Outcome
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
-from crossdock.platform.profile import Profile, Rule
+from crossdock.platform.platform_config import Profile, Rule
 from crossdock.state import Intent
 
 MARGIN_S = 300  # a key is not used this long before the platform forgets it

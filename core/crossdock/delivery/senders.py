@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from uuid import uuid4
 
 from crossdock.delivery import outcomes
-from crossdock.delivery.masking import Masks
+from crossdock.delivery.answer_masking import Masks
 from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Token
@@ -25,7 +25,7 @@ from crossdock.state import Intent
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
 
 if TYPE_CHECKING:
-    from crossdock.transport.http_client import HttpClient
+    from crossdock.transport.httpcore_client import HttpClient
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from crossdock.clock import Clock
 from crossdock.delivery import settlement
-from crossdock.delivery.decisions import Decisions
 from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.senders import SendTask
+from crossdock.delivery.turn_decisions import Decisions
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.state import Intent, Scope, State, Transaction

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from crossdock.delta import fingerprint
-from crossdock.delta.keyed_rows import FP, KEY_HASH, POSITION, SAME, among, in_parts, where
+from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta.keyed_rows import FP, MAX_KEY_BYTES, OURS
+from crossdock.delta.row_preparation import FP, MAX_KEY_BYTES, OURS
 from crossdock.errors import RefusedError
 from crossdock.records import LINE, Record
 from crossdock.state import DeadLetter, RecordIdentity

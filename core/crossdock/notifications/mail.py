@@ -22,8 +22,8 @@ from crossdock.addresses import HostName, is_loopback, mailbox
 from crossdock.config_file import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
-from crossdock.transport.connection_errors import network_reason
-from crossdock.transport.http_client import trust
+from crossdock.transport.failure_sentences import network_reason
+from crossdock.transport.httpcore_client import trust
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

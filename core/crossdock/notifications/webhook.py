@@ -20,7 +20,7 @@ from crossdock.addresses import asks_with_secret, web_address
 from crossdock.config_file import ConfigModel, Secret, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpcore_client import HttpClient
 
 _TEMPORARY = {408, 425, 429}
 _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"

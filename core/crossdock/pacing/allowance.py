@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crossdock.clock import Clock
+from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, BucketStore
-from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.in_flight_limit import InFlightLimit
 from crossdock.pacing.level_tracker import LevelTracker
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner
-from crossdock.pacing.rate_estimator import RateEstimator
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.samples import AnsweredRequest
-from crossdock.pacing.unexpected_429s import Unexpected429s
+from crossdock.pacing.unreported_rate import RateEstimator
+from crossdock.pacing.verify_429s import Unexpected429s
 
 Priority = Literal["batch", "live"]
 RESERVE: Mapping[Priority, int] = {"batch": 100, "live": 400}  # burst divided by the reserve

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.pacing.bucket_view import BucketView
-from crossdock.pacing.burst_estimator import BurstEstimator
 from crossdock.pacing.limit_estimate import UNSURE, LimitEstimate
-from crossdock.pacing.rate_estimator import SURE, RateEstimator, RateProbe
 from crossdock.pacing.rate_headers import MAX_WAIT_S, RateHeaders
 from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.unreported_burst import BurstEstimator
+from crossdock.pacing.unreported_rate import SURE, RateEstimator, RateProbe
 
 MEASURING_S = 0.5  # an unknown bucket fills for this long, so that its rate can be measured
 FIRST_IN_FLIGHT, SEARCH_IN_FLIGHT = 8, 63  # with an unknown limit: once the bucket is empty all of them are refused

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from crossdock.delta.scan import Scan
-from crossdock.project.connections import BoundStream
+from crossdock.delta.latest_records import Scan
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, Transaction, WaitingRecord
-from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
+from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.tally import Tally
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.delta.scan import KeyedRecord
+from crossdock.delta.latest_records import KeyedRecord
 from crossdock.planning import cycles
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
-from crossdock.project.connections import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.resources import RESOURCES
 from crossdock.state import State, Transaction
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crossdock.delivery.operations import Operation
-from crossdock.project.connections import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, DeadLetter, Transaction, WaitingRecord
 
 

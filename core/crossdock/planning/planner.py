@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from crossdock.delivery.operations import Kind, Operation
+from crossdock.delta.latest_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
-from crossdock.delta.scan import KeyedRecord
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.planning.drafts import drafted
+from crossdock.planning.draft_records import drafted
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
 from crossdock.platform.platform_target import PlatformTarget, difference
-from crossdock.project.connections import BoundStream
-from crossdock.project.connector_errors import FailureCount
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.connector_instances import BoundStream
 from crossdock.resources import RESOURCES
 from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
 from crossdock.tally import Tally

@@ -15,13 +15,13 @@ import polars as pl
 
 from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
-from crossdock.delta.keyed_rows import KEY_HASH
+from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
-from crossdock.project.connections import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, PendingRemoval, RecordIdentity, State, Transaction
-from crossdock.state.tables.snapshot_history import packed
+from crossdock.state.tables.removal_evidence import packed
 from crossdock.tally import Term
 
 LISTED = 5  # keys in a message

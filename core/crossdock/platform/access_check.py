@@ -9,8 +9,8 @@ from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_headers import http_date
 from crossdock.platform import error_answers
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.platform.profile import Profile
 from crossdock.platform.token_endpoint import GrantedToken
 
 CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does not answer

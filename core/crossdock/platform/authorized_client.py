@@ -9,10 +9,10 @@ from typing import Any
 
 from crossdock import exact_json
 from crossdock.errors import UnavailableError
-from crossdock.platform.credentials import Credential
+from crossdock.platform.request_authorization import Credential
 from crossdock.redaction import redacted
 from crossdock.transport.http_answers import Answer, NotSentError
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpcore_client import HttpClient
 
 
 class AuthorizedClient(HttpClient):

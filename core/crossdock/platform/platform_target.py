@@ -9,13 +9,13 @@ from urllib.parse import quote, urlencode
 
 from crossdock import exact_json
 from crossdock.clock import Clock, SystemClock
-from crossdock.platform import credentials
-from crossdock.platform.profile import Profile
+from crossdock.platform import request_authorization
+from crossdock.platform.platform_config import Profile
 from crossdock.resources import RESOURCES, ResourceName
 from crossdock.transport.http_answers import Answer
 
 if TYPE_CHECKING:
-    from crossdock.transport.http_client import HttpClient
+    from crossdock.transport.httpcore_client import HttpClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class PlatformTarget:
 
     def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
         self.profile = profile
-        self.credential = credentials.credential(profile, clock or SystemClock())
+        self.credential = request_authorization.credential(profile, clock or SystemClock())
 
     def payload(self, resource: ResourceName, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         """The members to send: those of a draft, with an ``externalId`` where the resource has one."""
@@ -111,7 +111,7 @@ class PlatformTarget:
             ConfigError: If the credential cannot be read.
         """
         from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
-        from crossdock.transport.http_client import trust  # noqa: PLC0415
+        from crossdock.transport.httpcore_client import trust  # noqa: PLC0415
 
         profile = self.profile
         self.credential.prepare()

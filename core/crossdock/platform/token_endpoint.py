@@ -18,7 +18,7 @@ from urllib.parse import quote_plus, urlencode
 from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.platform.profile import ClientCredentials, Profile
+from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.transport.http_answers import Answer
 
 ATTEMPTS = 3
@@ -82,7 +82,7 @@ class TokenEndpoint:
             UnauthorizedError: If the server refuses; asking again is pointless.
             UnavailableError: If there is no token for another reason.
         """
-        from crossdock.transport.http_client import HttpClient, trust  # noqa: PLC0415  most commands need no token
+        from crossdock.transport.httpcore_client import HttpClient, trust  # noqa: PLC0415  most commands need no token
 
         body, headers = self._form()
         http, reason = self._profile.http, ""

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config_file import ConfigModel, ConfigPath, Name
-from crossdock.platform.profile import Profile
+from crossdock.platform.platform_config import Profile
 from crossdock.scheduling.job_config import JobConfig, ordered
 from crossdock.scheduling.times_and_durations import is_duration, span
-from crossdock.state.upkeep.expiry import MAX_AGE
+from crossdock.state.upkeep.removable_rows import MAX_AGE
 
 KEPT = "90d"
 _LEAST_KEPT = timedelta(days=7)

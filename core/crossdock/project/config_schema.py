@@ -10,8 +10,8 @@ from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_sc
 from pydantic_core import core_schema
 
 from crossdock.connector import Settings
-from crossdock.declared import StreamConfig
-from crossdock.json_schema import DocumentedModel, field_docstrings
+from crossdock.declared_streams import StreamConfig
+from crossdock.docstring_schemas import DocumentedModel, field_docstrings
 from crossdock.project.config_model import ConfigFile
 from crossdock.resources import RESOURCES, ResourceType
 

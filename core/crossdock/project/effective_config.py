@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from crossdock import config_file
 from crossdock.config_file import Secret
-from crossdock.declared import StreamConfig
+from crossdock.declared_streams import StreamConfig
 from crossdock.mapping.declarative import Const, Each, Nested, Template
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.notifications.notifier import notify_config

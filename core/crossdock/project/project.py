@@ -15,18 +15,18 @@ from crossdock import config_file
 from crossdock.clock import Clock
 from crossdock.config_file import Document
 from crossdock.connector import Context, Stream
-from crossdock.delivery.masking import Masks
+from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
-from crossdock.platform.profile import Profile
+from crossdock.platform.platform_config import Profile
 from crossdock.project.config_model import KEPT, ConfigFile
-from crossdock.project.connections import BoundStream, Connection, load_connections
+from crossdock.project.connector_instances import BoundStream, Connection, load_connections
 from crossdock.resources import RESOURCES
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
-from crossdock.state.upkeep.expiry import Ages
+from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.yaml_reader import Place
 
 __all__ = ["KEPT", "BoundStream", "Connection", "Project", "load", "this_process"]

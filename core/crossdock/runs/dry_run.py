@@ -20,11 +20,11 @@ from crossdock.planning.references import References
 from crossdock.planning.removals import Removals, verb
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
-from crossdock.project.connector_errors import FailureCount
+from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.project import BoundStream, Project
 from crossdock.runs.intake_logs import PlanIntake
-from crossdock.runs.run_folder import run_folder
 from crossdock.runs.stream_input import StreamInput
+from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
 from crossdock.tally import Tally, Term

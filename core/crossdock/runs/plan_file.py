@@ -24,7 +24,7 @@ from crossdock.runs import dry_run
 from crossdock.runs.dry_run import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.runs.runner import Run
-from crossdock.runs.session import open_session
+from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, WaitingRecord
 from crossdock.tally import Tally

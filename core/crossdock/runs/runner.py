@@ -16,16 +16,16 @@ from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.project import BoundStream, Project
 from crossdock.resources import RESOURCES
+from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.intake_logs import StateIntake
-from crossdock.runs.record_source import SourceFactory
-from crossdock.runs.replay import Replay
-from crossdock.runs.run_folder import run_folder
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Session, open_session
 from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.source_or_replay import SourceFactory
+from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_order import StreamOrder
 from crossdock.runs.stream_runner import StreamRunner
+from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
 from crossdock.sources.source_context import Patience, SourceContext

@@ -11,15 +11,15 @@ from itertools import chain
 import polars as pl
 
 from crossdock.delta import compare
-from crossdock.delta.keyed_rows import FP, KEY_HASH
-from crossdock.delta.scan import KeyedRecord, Scan
+from crossdock.delta.latest_records import KeyedRecord, Scan
+from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.errors import CrossdockError
 from crossdock.planning.completeness import Completeness, SnapshotFacts
 from crossdock.planning.removals import Removals, decide
-from crossdock.project.connector_errors import FailureCount, connector_code
+from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.project import BoundStream
 from crossdock.records import Record
-from crossdock.runs.pull import pulled
+from crossdock.runs.pull_checks import pulled
 from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally

@@ -14,8 +14,8 @@ from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.project import BoundStream
-from crossdock.runs.record_source import RecordSource
 from crossdock.runs.run_report import Report
+from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
 from crossdock.state import State

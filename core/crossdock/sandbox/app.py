@@ -24,27 +24,27 @@ from crossdock.sandbox import (
     api_keys,
     database,
     effects_log,
+    fault_and_clock_controls,
     openapi_document,
-    openapi_endpoints,
+    openapi_serving,
     read_operations,
-    runtime_controls,
     write_operations,
 )
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_call import Call, media_type, read_body
 from crossdock.sandbox.api_keys import TENANT, Keyring
+from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
 from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.rate_limiter import RateLimiter
 from crossdock.sandbox.request_log import RequestLog
 from crossdock.sandbox.resource_paths import Route, find_route
-from crossdock.sandbox.runtime_controls import AdjustableClock, RuntimeControls
 from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
 
-_OWN_PREFIXES = (*openapi_endpoints.PREFIXES, "/_sandbox/")
+_OWN_PREFIXES = (*openapi_serving.PREFIXES, "/_sandbox/")
 _MAX_OWN_BODY_BYTES = 64 << 10
 _JSON = "application/json"
 _MEDIA_TYPES = {"POST": (_JSON,), "PATCH": ("application/merge-patch+json", _JSON)}
@@ -148,13 +148,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             if refusal := self._names.refusal(request.scope):
                 raise ProblemError(403, refusal)
             if not path.startswith("/_sandbox/"):
-                return openapi_endpoints.answer(request)
+                return openapi_serving.answer(request)
             if peer is None or not is_loopback(peer.host):
                 raise ProblemError(403, "/_sandbox answers only requests from this machine.")
             body = await _read_own_body(request)
             if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
                 return await api_keys.answer(self._keyring, request, body)
-            if path in runtime_controls.PATHS:
+            if path in fault_and_clock_controls.PATHS:
                 return await self._controls.answer(request, body)
             return self._answer_log(request)
         except ProblemError as problem:

@@ -22,9 +22,9 @@ from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from crossdock.project.project import Project
+from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger
+from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.scheduler import CLOCK_SET_S
-from crossdock.scheduler.service import Service
-from crossdock.scheduler.trigger import ScheduleTrigger
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError
 from crossdock.project.project import Project
-from crossdock.scheduler.run_log import LOGGER
-from crossdock.state.upkeep import purge
+from crossdock.scheduler.stderr_log import LOGGER
+from crossdock.state.upkeep import full_purge
 
 EVERY = timedelta(days=1)  # for all schedulers of a state together
 RETRY_AFTER = timedelta(hours=1)
@@ -50,7 +50,7 @@ class RetentionTask:
         assert project.retention is not None
         ages = project.ages(project.retention, now)
         with project.alone() as state:
-            purged, is_whole = purge.work(state, ages, batches=BATCHES)
+            purged, is_whole = full_purge.work(state, ages, batches=BATCHES)
             if is_whole:
                 state.apply(lambda tx: tx.retention.applied(now))
                 self._next = now + EVERY

@@ -12,9 +12,9 @@ from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.access_check import check_clock
 from crossdock.project.project import Project, this_process
-from crossdock.runs import session
+from crossdock.runs import state_session
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Session
+from crossdock.runs.state_session import Session
 from crossdock.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, State, Transaction
@@ -230,7 +230,7 @@ class Scheduler:
     def _open_session(self) -> Session:
         if self._session is None:
             self._session = self._resources.enter_context(
-                session.open_session(self._project, self._clock, width=self._width)
+                state_session.open_session(self._project, self._clock, width=self._width)
             )
         return self._session
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from crossdock.scheduling.schedule_config import Schedule
 
 if TYPE_CHECKING:
-    from crossdock.scheduler.trigger import ScheduleTrigger
+    from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger
 
 __all__ = ["Schedule", "ScheduleTrigger"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "ScheduleTrigger":  # imported on demand: only `crossdock.scheduler` depends on APScheduler
-        from crossdock.scheduler.trigger import ScheduleTrigger  # noqa: PLC0415
+        from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger  # noqa: PLC0415
 
         return ScheduleTrigger
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

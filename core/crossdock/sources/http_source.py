@@ -14,8 +14,8 @@ from crossdock.errors import ConfigError, RefusedError, RemoteError, Unauthorize
 from crossdock.redaction import redacted
 from crossdock.sources.link_header import next_target
 from crossdock.sources.source_context import SourceContext
-from crossdock.transport.http_client import UNQUOTED
-from crossdock.transport.httpx_client import httpx_client, unavailable_errors
+from crossdock.transport.connector_http_client import httpx_client, unavailable_errors
+from crossdock.transport.httpcore_client import UNQUOTED
 
 if TYPE_CHECKING:
     import httpx

@@ -5,15 +5,15 @@ from crossdock.state.db.engine import Pin, StateUrl, create
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
-from crossdock.state.tables.content_digests import Digests
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.state.tables.intents import Attempt, Intent
-from crossdock.state.tables.record_identity import RecordIdentity, Step
+from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.record_version import RecordIdentity, Step
+from crossdock.state.tables.removal_evidence import PastSnapshot, PendingRemoval
+from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
-from crossdock.state.tables.scopes import Scope
-from crossdock.state.tables.snapshot_history import PastSnapshot, PendingRemoval
 from crossdock.state.tables.waiting_records import WaitingRecord
 
 __all__ = [

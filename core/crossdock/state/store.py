@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
 from crossdock.state.db.engine import Pin, identity, open_engine, reading
-from crossdock.state.db.read_ahead import read_ahead
+from crossdock.state.db.sqlite_preload import read_ahead
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
@@ -28,11 +28,11 @@ from crossdock.state.tables.buckets import Buckets
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
 from crossdock.state.tables.intents import Intents
-from crossdock.state.tables.key_stamps import Stamps, stamp_of
+from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
+from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.removal_evidence import SnapshotHistory
 from crossdock.state.tables.run_history import Cursors, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.tables.scopes import Scope
-from crossdock.state.tables.snapshot_history import SnapshotHistory
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
 
@@ -191,7 +191,7 @@ class State:
         return from_bindings(connection, scope) if frame is None else frame
 
     def read_ahead(self, rows: int) -> None:
-        """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.read_ahead`."""
+        """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.sqlite_preload`."""
         read_ahead(self._url, rows)
 
     def publish(self, scope: Scope, order: pl.Series | None = None) -> None:

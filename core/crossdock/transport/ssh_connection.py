@@ -20,7 +20,7 @@ import paramiko
 
 from crossdock.clock import Clock
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
-from crossdock.transport.connection_errors import network_reason
+from crossdock.transport.failure_sentences import network_reason
 from crossdock.transport.sftp_protocol import ProtocolError
 
 _MAX_PACKET = 64 * 1024  # holds an answer of 32 KiB in one piece

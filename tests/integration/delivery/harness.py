@@ -21,13 +21,13 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget, Request, difference
-from crossdock.platform.profile import Profile
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
 from crossdock.state.tables.intents import Status
 from crossdock.transport.http_answers import Answer as HttpAnswer
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpcore_client import HttpClient
 
 SCOPE = Scope("platform", "product", "wms")
 PRODUCTS = "/api/v1/catalog/products"

@@ -17,7 +17,7 @@ from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.run_lease import LEASE_S
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.http_answers import AmbiguousError, ExpiredError
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpcore_client import HttpClient
 
 DAY_S = 86_400.0
 

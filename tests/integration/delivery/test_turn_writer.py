@@ -16,8 +16,8 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.platform.profile import Profile
 from crossdock.state import State
 
 IN_FLIGHT, RECORDS = 10, 60

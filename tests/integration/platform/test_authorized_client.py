@@ -18,8 +18,8 @@ from tests.integration.platform.token_server import (
 )
 from tests.waiting import eventually
 
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.platform.profile import Profile
 from crossdock.transport.http_answers import Answer
 
 

@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget, Request
-from crossdock.platform.profile import Profile
 from crossdock.transport.http_answers import Answer
 
 PATH = "/api/v1/catalog/products"

@@ -21,10 +21,10 @@ from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
 from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Session
+from crossdock.runs.state_session import Session
 from crossdock.sandbox import SandboxServer
+from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
-from crossdock.scheduler.service import Service
 from crossdock.state import DueRun, Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 

@@ -17,9 +17,9 @@ from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, 
 from crossdock.observability.metrics import Metrics
 from crossdock.project.project import Project
 from crossdock.scheduler import retention_task
+from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.retention_task import RetentionTask
-from crossdock.scheduler.run_log import LOGGER
-from crossdock.scheduler.service import Service
+from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.state import StateUrl, create
 from crossdock.state.upkeep import retention
 from crossdock.testing.manual_clock import ManualClock

@@ -14,7 +14,7 @@ from tests.waiting import eventually
 
 from crossdock.errors import ConfigError, StateError
 from crossdock.observability.metrics import Metrics
-from crossdock.scheduler.service import Service
+from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.state import DueRun, StateUrl
 
 NO_CATCH_UP = {"catch_up": "none"}

@@ -16,7 +16,7 @@ from tests.waiting import eventually
 from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
-from crossdock.runs.session import Session, open_session
+from crossdock.runs.state_session import Session, open_session
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from crossdock import exact_json
 from crossdock.delivery import outcomes
-from crossdock.delivery.masking import Masks
+from crossdock.delivery.answer_masking import Masks
 from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.platform import error_answers
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
-from crossdock.transport.http_client import HttpClient
+from crossdock.transport.httpcore_client import HttpClient
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
 FAMILIES = {"NetworkError", "ProtocolError", "TimeoutException"}  # raised only as one of their members

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 
-from crossdock.delta import compare, keyed_rows
+from crossdock.delta import compare, row_preparation
 from crossdock.delta.fingerprint import HASH
-from crossdock.delta.key_order import KeyOrder
-from crossdock.delta.keyed_rows import FP, KEY_HASH, SAME
-from crossdock.delta.scan import UNIT, Scan
+from crossdock.delta.latest_records import UNIT, Scan
+from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
+from crossdock.delta.unchanged_rows import KeyOrder
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
@@ -69,7 +69,7 @@ def test_every_key_is_in_the_right_group(
     assume(len({key ^ fp for key, fp in pairs}) == len(pairs))  # a collision, which real hashes have with 2**-128
     frame = known_as(known)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keyed_rows, "_AT_ONCE", parts)
+        patch.setattr(row_preparation, "_AT_ONCE", parts)
         found = compare.compare(
             latest(read, frame if aligned else None),
             frame,

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
 from crossdock.delta import rows_without_key
-from crossdock.delta.scan import Scan
+from crossdock.delta.latest_records import Scan
 from crossdock.errors import RefusedError
 from crossdock.tally import Tally
 

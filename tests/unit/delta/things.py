@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from crossdock.connector import Context, Stream
-from crossdock.delta.keyed_rows import FP, KEY_HASH
-from crossdock.delta.scan import Scan
+from crossdock.delta.latest_records import Scan
+from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
 from crossdock.tally import Tally

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
+from crossdock.docstring_schemas import DocumentedModel
 from crossdock.errors import RefusedError
 from crossdock.formats import delimited_files, polars_parser, text_decoding
 from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_lines, read_rows
 from crossdock.formats.polars_parser import PolarsParser
 from crossdock.formats.strict_parser import MAX_COLUMNS
-from crossdock.json_schema import DocumentedModel
 
 
 @pytest.fixture

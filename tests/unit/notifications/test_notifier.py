@@ -12,8 +12,8 @@ import yaml
 
 from crossdock import config_file
 from crossdock.config_file import ConfigModel
+from crossdock.docstring_schemas import DocumentedModel
 from crossdock.errors import ConfigError
-from crossdock.json_schema import DocumentedModel
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.testing.manual_clock import ManualClock
 

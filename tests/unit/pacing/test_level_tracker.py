@@ -7,14 +7,14 @@ import math
 import pytest
 from tests.allowances import configured
 
+from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.level_tracker import LevelTracker
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner
-from crossdock.pacing.rate_estimator import RateEstimator
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.samples import AnsweredRequest, Sample
+from crossdock.pacing.unreported_rate import RateEstimator
 from crossdock.testing.manual_clock import ManualClock
 
 LATENCY_S = 0.2

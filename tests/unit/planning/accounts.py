@@ -9,13 +9,13 @@ from typing import Any
 from tests.conftest import PIN
 
 from crossdock.connector import Context, Settings, Stream
-from crossdock.delta.scan import KeyedRecord
+from crossdock.delta.latest_records import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.platform.profile import Profile
 from crossdock.progress import Silent
-from crossdock.project.connections import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.runs.intake_logs import NoIntake

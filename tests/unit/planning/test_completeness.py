@@ -12,9 +12,9 @@ from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
 
 from crossdock.connector import GoneLimits
-from crossdock.delta.scan import Scan
+from crossdock.delta.latest_records import Scan
 from crossdock.planning.completeness import Blocker, Completeness, SnapshotFacts, blocker
-from crossdock.project.connections import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
 from crossdock.tally import Tally

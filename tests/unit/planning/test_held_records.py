@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from tests.unit.planning.accounts import account, bound_accounts
 
-from crossdock.planning.drafts import drafted
+from crossdock.planning.draft_records import drafted
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.references import References, ScopedKey, key_hashes
 from crossdock.state import Binding, DeadLetter, Scope, State

@@ -16,14 +16,14 @@ from tests.unit.planning.accounts import account, bound_accounts, platform_targe
 
 from crossdock.connector import FailureLimits
 from crossdock.delivery.operations import Operation
-from crossdock.delta.scan import KeyedRecord
+from crossdock.delta.latest_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References, key_hashes
 from crossdock.planning.removals import Removals
-from crossdock.project.connections import BoundStream
-from crossdock.project.connector_errors import FailureCount
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.tally import Tally

@@ -26,8 +26,8 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import _keys, _without
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.platform.profile import Profile
 from crossdock.progress import Silent
 from crossdock.project.project import BoundStream
 from crossdock.records import LINE, Proof, RawBatch, Record
@@ -36,7 +36,7 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.sources.file_source import _is_cut
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Scope, State, create, parse_url
-from crossdock.state.tables.snapshot_history import COMPARED_SNAPSHOTS
+from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.tally import Tally, Term
 from crossdock.testing.manual_clock import ManualClock
 

@@ -16,7 +16,7 @@ from tests.servers import served
 
 from crossdock.errors import ClockError
 from crossdock.platform.access_check import check_clock
-from crossdock.platform.profile import Profile
+from crossdock.platform.platform_config import Profile
 from crossdock.testing.manual_clock import ManualClock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget, Request, difference, external_id, patched
-from crossdock.platform.profile import Profile
 
 VALUES = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=3),

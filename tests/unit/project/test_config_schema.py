@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from crossdock.connector import Settings
-from crossdock.declared import StreamConfig
+from crossdock.declared_streams import StreamConfig
 from crossdock.project.config_schema import DIALECT, config_schema
 
 PLATFORM = {"base_url": "https://h", "tenant": "acme", "auth": {"kind": "api_key", "token": "env:KEY"}}

@@ -24,8 +24,8 @@ from sqlalchemy import Connection, select
 from crossdock.local_files import create_private, replace_file
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
-from crossdock.state.tables.key_stamps import Change, Touched
-from crossdock.state.tables.scopes import Scope, within
+from crossdock.state.tables.key_index_stamps import Change, Touched
+from crossdock.state.tables.key_scope import Scope, within
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128

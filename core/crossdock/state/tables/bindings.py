@@ -13,9 +13,9 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from crossdock import exact_json
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
-from crossdock.state.tables.key_stamps import Change, Stamps
-from crossdock.state.tables.record_identity import Step
-from crossdock.state.tables.scopes import Scope, within_given
+from crossdock.state.tables.key_index_stamps import Change, Stamps
+from crossdock.state.tables.key_scope import Scope, within_given
+from crossdock.state.tables.record_version import Step
 
 
 @dataclass(slots=True)  # creating a frozen one takes ten times as long, and a run creates one per change

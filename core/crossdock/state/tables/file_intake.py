@@ -9,8 +9,8 @@ from sqlalchemy import ColumnElement, Connection, bindparam, func, select, updat
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import taken_files as table
-from crossdock.state.tables import content_digests
-from crossdock.state.tables.content_digests import Digests
+from crossdock.state.tables import removed_input_digests
+from crossdock.state.tables.removed_input_digests import Digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Intake:
 
     def forgotten(self, stream: str, version: str) -> Digests:
         """Files that *stream* finished under *version*, of which retention kept only the digests."""
-        return content_digests.of(self._connection, "file", stream, version)
+        return removed_input_digests.of(self._connection, "file", stream, version)
 
     def seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
         """Record that the source still lists these finished files."""

@@ -14,9 +14,9 @@ from crossdock.resources import ResourceName
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts
 from crossdock.state.db.schema import intents as table
-from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
-from crossdock.state.tables.record_identity import RecordIdentity, Step
-from crossdock.state.tables.scopes import Scope, within, within_given
+from crossdock.state.tables.key_scope import Scope, within, within_given
+from crossdock.state.tables.record_version import COLUMNS as IDENTITY
+from crossdock.state.tables.record_version import RecordIdentity, Step
 
 Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
 UNSETTLED: tuple[Status, ...] = ("pending", "sending", "in_doubt")

@@ -17,23 +17,26 @@ from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, t
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
-from crossdock.state.tables import content_digests
+from crossdock.state.tables import removed_input_digests
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.upkeep import expiry
-from crossdock.state.upkeep.expiry import Ages
+from crossdock.state.upkeep import removable_rows
+from crossdock.state.upkeep.removable_rows import Ages
 
 BATCH = 1_000  # rows in one transaction
 _APPLIED = "retention_applied_at"
 _EXPIRED: Mapping[str, tuple[Table, Callable[[Connection, Ages], ColumnElement[bool]]]] = {
-    "operations_removed": (intents, expiry.removable_operations),
-    "operations_emptied": (intents, expiry.operations_to_empty),
-    "dead_letters_emptied": (dead_letters, expiry.dead_letters_to_empty),
-    "nights_removed": (scheduled_runs, expiry.removable_scheduled_runs),
-    "files_removed": (taken_files, expiry.removable_files),
-    "snapshots_removed": (snapshots, expiry.removable_snapshots),
-    "runs_removed": (runs, expiry.removable_runs),
+    "operations_removed": (intents, removable_rows.removable_operations),
+    "operations_emptied": (intents, removable_rows.operations_to_empty),
+    "dead_letters_emptied": (dead_letters, removable_rows.dead_letters_to_empty),
+    "nights_removed": (scheduled_runs, removable_rows.removable_scheduled_runs),
+    "files_removed": (taken_files, removable_rows.removable_files),
+    "snapshots_removed": (snapshots, removable_rows.removable_snapshots),
+    "runs_removed": (runs, removable_rows.removable_runs),
 }
-_EMPTIED = {"operations_emptied": expiry.NO_INTENT_DATA, "dead_letters_emptied": expiry.NO_DEAD_LETTER_DATA}
+_EMPTIED = {
+    "operations_emptied": removable_rows.NO_INTENT_DATA,
+    "dead_letters_emptied": removable_rows.NO_DEAD_LETTER_DATA,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,13 @@ class Retention:
         for job, due in latest.items():
             ScheduledRuns(self._connection).end_until(job, due)
 
-    def _keep_digests(self, kind: content_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
+    def _keep_digests(self, kind: removed_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
         """Keep the digests of contents by stream and version."""
         contents = defaultdict(list)
         for stream, version, content in removed:
             contents[stream, version].append(content)
         for (stream, version), found in contents.items():
-            content_digests.add(self._connection, kind, stream, version, found)
+            removed_input_digests.add(self._connection, kind, stream, version, found)
 
     def _overwriting(self) -> Connection:
         """The connection, made to overwrite removed data with zeros, since the file keeps its size."""

@@ -1,0 +1,52 @@
+"""What the parts of one delivery share."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from crossdock.clock import Clock
+from crossdock.delivery.circuit_breaker import CircuitBreaker
+from crossdock.delivery.send_queue import Outbox
+from crossdock.delivery.senders import SendTask
+from crossdock.platform.platform_target import PlatformTarget
+
+
+@dataclass(slots=True)
+class DeliveryRun:
+    """One delivery: its target, its settings, and why it must end, once it must.
+
+    Attributes:
+        adopting: Streams that take over records which the platform already has under our name for them.
+        state_restored: The state is a restored backup, so what looks new may have been delivered before.
+        resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
+        stop: The first reason to end.
+    """
+
+    target: PlatformTarget
+    clock: Clock
+    adopting: frozenset[str] = frozenset()
+    state_restored: bool = False
+    resuming: bool = False
+    stop: BaseException | None = None
+    rng: random.Random = field(default_factory=random.Random)
+    outbox: Outbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.outbox = Outbox(self.clock, self.target.profile.in_flight, self.rng)
+
+    def stop_with(self, error: BaseException) -> None:
+        self.stop = self.stop or error
+
+    def reset(self) -> None:
+        """Continue after a stop, with a closed circuit breaker."""
+        self.stop = None
+        self.outbox.circuit_breaker = CircuitBreaker(self.target.profile.in_flight, self.rng)
+
+    def leave(self, task: SendTask) -> None:
+        """Leave an intent to the next run: in doubt if it may have been carried out, else pending."""
+        intent = task.intent
+        if task.retry_state.ambiguous:
+            intent.status = "in_doubt"
+        else:
+            intent.status, intent.first_sent_at = "pending", None

@@ -1,0 +1,164 @@
+"""What an outcome means for its intent: settled, sent again, looked up, left in doubt, or the end of the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from crossdock.delivery import in_doubt_rules
+from crossdock.delivery.delivery_context import DeliveryRun
+from crossdock.delivery.existing_records import ExistingRecords
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.senders import RetryState, SendTask
+from crossdock.delivery.turn_decisions import Decisions
+from crossdock.delivery.undecided_requests import Retries
+from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.state import Intent
+
+THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
+
+
+class Policy:
+    """Decides about intents and fills the outbox; writes nothing."""
+
+    def __init__(self, run: DeliveryRun) -> None:
+        self._run, self._profile, self._clock = run, run.target.profile, run.clock
+        self._retries = Retries(run)
+        self._existing = ExistingRecords(run, self._retries)
+        self._accepted: set[str] = set()  # resources of which something was delivered
+        self._throttled_since: float | None = None
+
+    # ---- what is to be sent
+
+    def admit(self, intent: Intent, decisions: Decisions) -> None:
+        """Take a new intent; with a restored state, a create may have been delivered before."""
+        if not self._run.state_restored or intent.operation != "create":
+            self._run.outbox.put(SendTask(intent))
+        elif self._profile.can_verify(intent.resource, intent.operation):
+            self._run.outbox.put(SendTask(intent, "look_up"))  # what is found may be older than ours
+        else:
+            intent.first_sent_at = self._clock.now()  # from now on it counts as sent
+            decisions.settle(
+                "in_doubt", intent, Outcome("in_doubt", "may have been delivered before the state was restored")
+            )
+
+    def resume(self, intent: Intent, decisions: Decisions) -> None:
+        """Decide about an intent that an earlier run left, by its operation and the age of its key."""
+        if intent.first_sent_at is None:
+            self._resume_unsent(intent, decisions)
+            return
+        rule = in_doubt_rules.rule_for(intent, self._profile, self._clock.now())
+        task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
+        match rule:
+            case "resend":
+                self._run.outbox.put(task)
+            case "verify":
+                age_s = max(0.0, (self._clock.now() - intent.first_sent_at).total_seconds())
+                self._run.outbox.delay(task, self._profile.lookup.settle_s - age_s, free=True)
+            case "park":
+                outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
+                decisions.settle("in_doubt", intent, outcome)
+
+    def _resume_unsent(self, intent: Intent, decisions: Decisions) -> None:
+        """An unsent create goes to the path of today's config: the path may have been the mistake.
+
+        A record that is written once is held back: other records may show first that the state is an old one, which
+        has forgotten what was sent.
+        """
+        if intent.operation == "create":
+            intent.path = self._profile.path(intent.resource)
+        if self._run.state_restored or self._profile.can_verify(intent.resource, intent.operation):
+            self.admit(intent, decisions)
+        else:
+            self._run.outbox.hold(SendTask(intent))
+
+    def may_leave(self, task: SendTask, decisions: Decisions) -> bool:
+        """True if *task* may be sent now; if its key expired while it waited, it is decided on again."""
+        if task.purpose != "send" or not task.retry_state.ambiguous:
+            return True
+        if in_doubt_rules.rule_for(task.intent, self._profile, self._clock.now()) == "resend":
+            return True
+        outcome = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
+        self._retries.delay(task, 0.0, outcome, decisions, free=True)
+        return False
+
+    def give_back(self) -> list[Intent]:
+        """Everything that was not sent, as the next run will find it."""
+        left = self._run.outbox.clear()
+        for task in left:
+            self._run.leave(task)
+        return [task.intent for task in left]
+
+    # ---- what came back
+
+    def failed(self, task: SendTask, error: Exception) -> None:
+        """An exception ends the run; an unexpected one does not show whether the request was sent."""
+        task.retry_state.ambiguous |= task.purpose == "send" and not isinstance(error, CrossdockError)
+        self._run.stop_with(error)
+        self._run.outbox.put(task)
+
+    def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Decide what *outcome* means for the intent of *task*."""
+        if task.purpose == "ping" and outcome.kind != "throttled":
+            self._retries.pinged(task, outcome, decisions)
+            return
+        if outcome.kind == "expired":
+            self._retries.delay(task, 0.0, outcome, decisions, free=True)
+            return
+        decisions.note(task, outcome, at=self._clock.now())
+        if outcome.kind == "throttled":
+            self._throttled(task)
+            return
+        conflict = task.retry_state.conflict
+        if conflict is not None and outcome.status in {403, 404, 405} and not self._existing.expected(task):
+            self._existing.not_visible(task, conflict, decisions)
+            return
+        breaker = self._run.outbox.circuit_breaker
+        if outcome.kind in {"unavailable", "in_doubt"}:
+            breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
+            self._retries.again(task, outcome, decisions)
+            return
+        breaker.succeeded()
+        self._throttled_since = None
+        self._answered(task, outcome, decisions)
+
+    def _throttled(self, task: SendTask) -> None:
+        """A 429 is not a failed attempt, but requests are not throttled for an unlimited time."""
+        self._run.outbox.put(task, first=True)
+        now = self._clock.monotonic()
+        self._throttled_since = now if self._throttled_since is None else self._throttled_since
+        if now - self._throttled_since >= THROTTLED_AT_MOST_S:
+            message = f"answered only 429 for {THROTTLED_AT_MOST_S:.0f} s"
+            hint = "check platform.rate"
+            self._run.stop_with(UnavailableError(message, where=self._profile.base_url, hint=hint))
+
+    def _answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        match outcome.kind:
+            case "delivered":
+                self._accepted.add(task.intent.resource)
+                decisions.settle("delivered", task.intent, outcome)
+            case "found":
+                self._existing.found(task, outcome, decisions)
+            case "absent":
+                self._existing.absent(task, outcome, decisions)
+            case "changed":
+                self._run.outbox.put(replace(task, purpose="look_up"))
+            case _:
+                self._refused(task, outcome, decisions)
+
+    def _refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        intent, is_gone = task.intent, outcome.status in {404, 410}
+        if intent.operation == "delete" and is_gone:
+            decisions.settle("delivered", intent, outcome)
+        elif intent.operation == "update" and is_gone:
+            decisions.settle("rejected", intent, replace(outcome, reason="missing"))
+        elif intent.operation != "create" or not self._existing.conflicts(task, outcome, decisions):
+            self._rejected(task, outcome, decisions)
+
+    def _rejected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        concerns_all = in_doubt_rules.concerns_all(task.intent, outcome, self._profile, self._accepted)
+        if concerns_all is None:
+            decisions.settle("rejected", task.intent, outcome)
+            return
+        if not self._run.resuming or outcome.status == 401:  # else its stream may be removed from the config
+            self._run.stop_with(concerns_all)
+        self._retries.leave_out(task, outcome, decisions)

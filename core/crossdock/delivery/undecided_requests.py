@@ -1,0 +1,124 @@
+"""What happens to a request without a decision: sent again, looked up, left in doubt, or the end of the run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from crossdock.delivery import in_doubt_rules, retry_budget
+from crossdock.delivery.delivery_context import DeliveryRun
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.senders import RetryState, SendTask
+from crossdock.delivery.settlement import Settlement
+from crossdock.delivery.turn_decisions import Decisions
+from crossdock.errors import CrossdockError, UnavailableError
+
+FAILING_RECORDS_AT_MOST = 10  # left out while the platform answers pings, before anything was delivered
+
+
+class PostponedError(CrossdockError):
+    """What an earlier run left cannot be delivered now; the rest of the run is worth a try."""
+
+
+class Retries:
+    """Retries of one delivery."""
+
+    def __init__(self, run: DeliveryRun) -> None:
+        self._run, self._profile, self._clock = run, run.target.profile, run.clock
+        self._left_out = 0
+
+    def again(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """After a pause send it again or look it up, unless that could do it twice, or it failed too often."""
+        retry_state, limits = task.retry_state, self._profile.retry
+        settle_s = 0.0
+        if task.purpose == "send" and outcome.kind != "unavailable":
+            retry_state.ambiguous = True
+            rule = self._profile.rule(task.intent.resource, task.intent.operation)
+            if rule == "park":
+                self._stop_if_hopeless(retry_state, outcome)
+                decisions.settle("in_doubt", task.intent, outcome)
+                return
+            if rule == "verify":
+                task, settle_s = replace(task, purpose="look_up"), self._profile.lookup.settle_s
+        retry_state.failed(self._clock.monotonic())
+        if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
+            self.leave_out(task, outcome, decisions)
+            return
+        if retry_state.failures == limits.attempts and outcome.kind == "in_doubt" and not self._is_too_late():
+            retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
+            self._run.outbox.put(replace(task, purpose="ping"), first=True)  # is it the platform, or this one record?
+            return
+        self._stop_if_hopeless(retry_state, outcome)
+        jitter_s = retry_budget.pause_s(
+            retry_state.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng
+        )
+        self.delay(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
+
+    def delay(
+        self, task: SendTask, pause_s: float, outcome: Outcome, decisions: Decisions, *, free: bool = False
+    ) -> None:
+        """Send or look it up after *pause_s*.
+
+        What was certainly not carried out is pending meanwhile. An idempotency key that expires before then is not
+        used again.
+        """
+        intent = task.intent
+        if not task.retry_state.ambiguous:
+            intent.status, intent.first_sent_at = "pending", None
+            decisions.moved.append(intent)
+        elif task.purpose == "send":
+            rule = in_doubt_rules.rule_for(intent, self._profile, self._clock.now() + timedelta(seconds=pause_s))
+            if rule == "park":
+                decisions.settle("in_doubt", intent, outcome)
+                return
+            task = replace(task, purpose="look_up" if rule == "verify" else "send")
+        self._run.outbox.delay(task, pause_s, free=free or task.purpose == "look_up")
+
+    def pinged(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """One record fails repeatedly; the answer to a ping shows whether the platform works."""
+        breaker = self._run.outbox.circuit_breaker
+        may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
+        if outcome.kind == "answered" and may_leave_out and not self._is_too_late():
+            self._left_out += 1
+            self.leave_out(task, Outcome("in_doubt", "fails repeatedly"), decisions)
+            return
+        if outcome.kind != "answered":
+            breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
+        message = outcome.message or "answers, but every request fails"
+        self._stop_if_hopeless(task.retry_state, replace(outcome, message=message))
+        task = replace(task, purpose=task.retry_state.interrupted)
+        settle_s = self._profile.lookup.settle_s if task.purpose == "look_up" else 0.0
+        self.delay(task, max(settle_s, self._profile.retry.base_s), outcome, decisions)
+
+    def leave_out(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Continue the run without this record."""
+        self._run.leave(task)
+        decisions.settled.append(Settlement(task.intent, outcome))
+
+    def _stop_if_hopeless(self, retry_state: RetryState, outcome: Outcome) -> None:
+        if not self._is_hopeless(retry_state):
+            return
+        attempts = max(retry_state.failures, self._run.outbox.circuit_breaker.probes)
+        message = f"{outcome.message} ({attempts} attempts)"
+        if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the platform works
+            self._run.stop_with(PostponedError(message))
+        hint = "nothing was lost; run again when the platform answers"
+        self._run.stop_with(UnavailableError(message, where=self._profile.base_url, hint=hint))
+
+    def _is_outage(self, retry_state: RetryState) -> bool:
+        """True if nothing was answered since this record began to fail."""
+        since = self._run.outbox.circuit_breaker.failing_since
+        return since is not None and retry_state.failing_since is not None and since <= retry_state.failing_since
+
+    def _is_hopeless(self, retry_state: RetryState) -> bool:
+        """True if it is time to give up: early if nothing was ever answered, later in the middle of a good run."""
+        breaker = self._run.outbox.circuit_breaker
+        if breaker.failing_since is None:
+            return False
+        if not breaker.worked:
+            return max(retry_state.failures, breaker.probes) >= self._profile.retry.attempts
+        return self._is_too_late()
+
+    def _is_too_late(self) -> bool:
+        since = self._run.outbox.circuit_breaker.failing_since
+        return since is not None and self._clock.monotonic() - since >= self._profile.retry.give_up_after_s

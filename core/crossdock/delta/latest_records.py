@@ -1,0 +1,311 @@
+"""First pass over a stream's rows: which rows form which record, and which record of a key is the latest.
+
+Hashes, positions and places are held in memory, and rows that may have changed while they are few. The second pass
+reads the rows of changed records: from the source by their lines if it can be read again, else from files on disk.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from crossdock.connector import Stream
+from crossdock.delta import fingerprint
+from crossdock.delta.row_preparation import (
+    FP,
+    KEY,
+    KEY_HASH,
+    OURS,
+    POSITION,
+    SAME,
+    SKIP,
+    TIE,
+    among,
+    in_parts,
+    named,
+    prepare,
+)
+from crossdock.delta.rows_without_key import RowsWithoutKey
+from crossdock.delta.source_unit import SourceUnit
+from crossdock.delta.unchanged_rows import KeyOrder
+from crossdock.errors import InternalError, RefusedError
+from crossdock.local_files import create_private
+from crossdock.records import LINE, RawBatch, Record
+from crossdock.sources.source_context import writing
+from crossdock.state import DeadLetter, RecordIdentity
+from crossdock.tally import Tally
+
+UNIT, ROWS = "_unit", "_rows"
+_HELD_BYTES = 32 << 20  # of rows that may have changed
+_VIEW_BYTES = 16  # of each cell, besides its text
+
+
+@dataclass(slots=True)
+class KeyedRecord:
+    """A record to decide about."""
+
+    record: Record
+    identity: RecordIdentity
+
+
+class Scan:
+    """What one stream read in a run.
+
+    Attributes:
+        latest: One row per record: `KEY_HASH`, `FP`, `SAME` (true if known to be unchanged; false is no proof of a
+            change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
+            ``order_by``; `ROWS` (number of rows) with ``group_by``.
+        cursor: Of the last batch that had one.
+        key_order: Compares rows with the known keys while they are read; None without them or with ``group_by``.
+    """
+
+    def __init__(self, stream: Stream[Any], name: str, work: Path) -> None:
+        self._stream, self._name, self._work = stream, name, work
+        self._units: list[SourceUnit] = []
+        self._parts: list[pl.DataFrame] = []
+        self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
+        self._free_bytes = _HELD_BYTES
+        self._without_key = RowsWithoutKey(stream, name)
+        fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
+        ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
+        grouped = {ROWS: pl.UInt32} if stream.group_by else {}
+        places = {LINE: pl.UInt32, UNIT: pl.UInt32}
+        self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped}
+        self.latest = pl.DataFrame(schema=self._schema)
+        self.cursor: str | None = None
+        self.key_order: KeyOrder | None = None
+
+    # ---- first pass
+
+    def take(
+        self,
+        batches: Iterable[RawBatch],
+        tally: Tally,
+        advance: Callable[[int], None],
+        known: Callable[[], pl.DataFrame | None] | None = None,
+    ) -> None:
+        """Count every row, and find the latest record of each key.
+
+        Args:
+            advance: Called with the number of rows of each batch.
+            known: Returns the known keys and fingerprints, to recognise unchanged rows while they are read; None if
+                that does not pay.
+
+        Raises:
+            RefusedError: If a used column is missing, or a snapshot has contradicting rows without ``order_by``.
+        """
+        for name in self._stream.skip:
+            tally.rows_filtered[name] = 0
+        for number, batch in enumerate(batches):
+            self.cursor = batch.cursor or self.cursor
+            if known and not number and not self._stream.group_by and (frame := known()) is not None:
+                self.key_order = KeyOrder(frame)
+            self._add_to_unit(number, batch)
+            self._add_rows(self._keyed(batch, tally, advance))
+        self._close_group()
+        self._select_latest(tally)
+        tally.count("read", self.latest.height)
+
+    def _add_to_unit(self, number: int, batch: RawBatch) -> None:
+        """Start a unit or continue the last one, and store the rows of *batch* if they cannot be read again."""
+        again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
+        last = self._units[-1] if self._units else None
+        continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
+        if last is None or last.source != batch.source or not continues:
+            self._close_group()
+            last = SourceUnit(batch.source, again, [], held=[] if self.key_order and self._free_bytes > 0 else None)
+            self._units.append(last)
+        if again is None:
+            last.stored.append(self._stored(number, batch.rows))
+
+    def _stored(self, number: int, rows: pl.DataFrame | Path) -> Path:
+        if isinstance(rows, Path):
+            return rows
+        path = self._work / f"{self._name}-{number}.arrow"
+        path.unlink(missing_ok=True)  # of an earlier attempt in this run
+        with writing(self._work), create_private(path) as part:
+            rows.write_ipc(part)
+        return path
+
+    def _keyed(self, batch: RawBatch, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
+        """The rows of *batch* that pass the filters and have a key."""
+        frame = prepare(self._stream, batch.source, batch.load())
+        tally.rows_read += frame.height
+        advance(frame.height)
+        if self._stream.skip:
+            for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
+                tally.rows_filtered[name] += number
+            frame = frame.filter(pl.col(SKIP).is_null())
+        if frame[KEY].null_count():
+            without_key = frame.filter(pl.col(KEY).is_null())
+            tally.rows_rejected += without_key.height
+            self._without_key.take(batch.source, without_key)
+            frame = frame.filter(pl.col(KEY).is_not_null())
+        return frame
+
+    def _add_rows(self, rows: pl.DataFrame) -> None:
+        if self._stream.group_by:
+            columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
+            self._group.append(rows.select(columns))
+        elif self.key_order:
+            same = self.key_order.same(rows)
+            self._parts.append(self._candidates(rows, same))
+            self._hold(self._units[-1], rows, same)
+        else:
+            self._parts.append(self._candidates(rows))
+
+    def _hold(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
+        """Hold the rows that may have changed until they exceed the bound."""
+        if unit.held is None:
+            return
+        few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # copies: the old buffers keep all rows alive
+        unit.held.append(few)
+        self._free_bytes -= int(few.estimated_size()) + _VIEW_BYTES * few.height * few.width
+        if self._free_bytes <= 0:
+            unit.held = None
+
+    def _close_group(self) -> None:
+        """Make records of the current unit's rows: groups never span units."""
+        if self._group:
+            rows = pl.concat(self._group)
+            grouped = fingerprint.of_groups(rows, KEY_HASH, FP, self._stream.fingerprint).rename({"rows": ROWS})
+            self._parts.append(self._candidates(grouped))
+            self._group = []
+
+    def _candidates(self, rows: pl.DataFrame, same: pl.Series | None = None) -> pl.DataFrame:
+        given = {UNIT: pl.lit(len(self._units) - 1), SAME: pl.lit(value=False) if same is None else pl.lit(same)}
+        columns = {name: pl.col(name) for name in self._schema} | given
+        return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
+
+    def _select_latest(self, tally: Tally) -> None:
+        """Keep the last candidate of each key and count the others as superseded."""
+        if not self._parts:
+            return
+        candidates = pl.concat(self._parts, rechunk=False)
+        self._parts = []
+        if _has_unique_keys(candidates, matched_once=self.key_order is not None and self.key_order.once):
+            self.latest = candidates
+        else:
+            duplicated = pl.col(KEY_HASH).is_duplicated()
+            competing = candidates.filter(duplicated)
+            self._refuse_contradictions(competing)
+            order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
+            last = competing.sort(order, maintain_order=True).filter(pl.col(KEY_HASH).is_last_distinct())
+            self.latest = pl.concat([candidates.filter(~duplicated), last], rechunk=False)
+        in_records = self._row_count(self.latest)
+        tally.rows_in_records += in_records
+        tally.rows_superseded += self._row_count(candidates) - in_records
+
+    def _row_count(self, candidates: pl.DataFrame) -> int:
+        return int(candidates[ROWS].sum()) if self._stream.group_by else candidates.height
+
+    def _refuse_contradictions(self, competing: pl.DataFrame) -> None:
+        """A snapshot lists each key once; identical duplicates are accepted."""
+        stream = self._stream
+        if stream.mode != "snapshot" or stream.order_by or stream.group_by or stream.duplicates == "last":
+            return
+        differing = competing.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
+        if differing.height:
+            # with its type: polars infers at most 127 bits for a literal
+            is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
+            places = differing.filter(is_first)[[UNIT, LINE]].rows()
+            first, second = (f"{self._units[unit].source}:{line}" for unit, line in places[:2])
+            raise RefusedError(
+                f"duplicate of the record at {first}, with different content",
+                where=second,
+                hint="set order_by to use the newest row, or duplicates: last to use the last one",
+            )
+
+    # ---- results
+
+    @property
+    def keyless(self) -> list[DeadLetter]:
+        """Rows without a key, as dead letters."""
+        return self._without_key.dead_letters
+
+    @property
+    def sources(self) -> list[str]:
+        """The names of the files or pages that were read."""
+        return list(dict.fromkeys(unit.source for unit in self._units))
+
+    def forget(self) -> None:
+        """Release the hashes once they are compared."""
+        self.latest, self.key_order = self.latest.clear(), None
+
+    def filtered(self, keys: pl.Series) -> tuple[pl.Series, int]:
+        """Which of *keys* (hashes) the filtered rows have, and how many of those rows have no key. Reads all rows."""
+        wanted, found, without_key = keys.to_frame(KEY_HASH), [keys.clear()], 0
+        for unit in self._units:
+            for frame in unit.rows():
+                skipped = prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_not_null())
+                found.append(skipped.join(wanted, on=KEY_HASH, how="semi")[KEY_HASH])
+                without_key += skipped[KEY].null_count()
+        return pl.concat(found), without_key
+
+    # ---- second pass
+
+    def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
+        """The records of *chosen*, which are rows of `latest`, in source order."""
+        read = self._grouped_records if self._stream.group_by else self._single_row_records
+        for (number,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
+            assert isinstance(number, int)
+            yield from read(self._units[number], wanted)
+
+    def _single_row_records(self, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
+        """Records of one row, found by line; by columns, which is faster."""
+        done, message = 0, f"{unit.source} returned different rows when it was read again"
+        for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
+            part = wanted.slice(done, rows.height)
+            done += rows.height
+            found = rows if KEY in rows.columns else named(self._stream, rows)
+            if not found[KEY_HASH].equals(part[KEY_HASH]):
+                raise InternalError(
+                    message, hint="a connector must give each row of a file or page its own line number"
+                )
+            text = [name for name in found.columns if name not in OURS]
+            keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
+            positions = part[POSITION].to_list() if self._stream.order_by else repeat(None)
+            hashes = zip(part[KEY_HASH].to_list(), part[FP].to_list(), positions, strict=False)
+            cells = zip(*(found[name].to_list() for name in text), strict=True)
+            for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
+                record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
+                yield KeyedRecord(record, RecordIdentity(self._name, key, key_hash, fp, position, unit.source, line))
+        if done != wanted.height:
+            raise InternalError(message, hint="RawBatch.again must return the row of every requested line")
+
+    def _grouped_records(self, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
+        """Records of several rows, found by key."""
+        parts = (prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.rows())
+        keys = wanted.select(KEY_HASH)
+        found = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts]).sort(
+            LINE
+        )
+        text = [name for name in found.columns if name not in OURS]
+        groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        for row in found.iter_rows(named=True):
+            groups[row[KEY_HASH]].append(row)
+        facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
+        for key_hash, rows in groups.items():
+            cells = tuple({name: row[name] for name in text} for row in rows)
+            record = Record(rows[0][KEY] or "", cells, unit.source, tuple(row[LINE] for row in rows))
+            place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
+            yield KeyedRecord(record, RecordIdentity(self._name, record.key, key_hash, *place))
+
+
+def _has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
+    """Whether no key occurs twice.
+
+    Args:
+        matched_once: No key is `SAME` twice, so that only the other rows are searched for.
+    """
+    keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
+    others = keys.filter(~candidates[SAME])[KEY_HASH]
+    if matched_once and len(others) < keys.height / 10:
+        return others.n_unique() == among(keys, others).height == len(others)
+    return sum(part[KEY_HASH].n_unique() for (part,) in in_parts(keys)) == keys.height

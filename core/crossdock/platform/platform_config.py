@@ -1,0 +1,231 @@
+"""The platform section of the configuration.
+
+What the specification leaves open is a setting with a public standard as its default; ``crossdock check`` prints these
+`assumptions`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.addresses import endpoint
+from crossdock.config_file import MAX_S, ConfigModel, ConfigPath, SecretRef
+from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.resources import RESOURCES, ResourceName
+
+PATHS: Mapping[ResourceName, str] = {
+    "invoice": "/api/v1/finance/invoices",  # the only one in the specification
+    "ledger_account": "/api/v1/finance/ledger-accounts",
+    "customer": "/api/v1/sales/customers",
+    "order": "/api/v1/sales/orders",
+    "product": "/api/v1/catalog/products",
+    "inventory_lot": "/api/v1/inventory/lots",
+    "warehouse_bin": "/api/v1/warehouse/bins",
+}
+
+Header = Annotated[str, Field(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=100)]
+"""The name of a header field: a token (RFC 9110 section 5.1)."""
+DOCUMENTED_PER_S = 10_000 / 60  # section 8 of the specification
+
+
+def _base_url(url: str) -> str:
+    return endpoint(url).rstrip("/")
+
+
+class ApiKey(ConfigModel):
+    """An API key of this tenant, sent as a bearer token."""
+
+    kind: Literal["api_key"]
+    token: SecretRef
+
+
+class ClientCredentials(ConfigModel):
+    """Access tokens by OAuth 2.0 client credentials (RFC 6749 section 4.4)."""
+
+    kind: Literal["oauth2_client_credentials"]
+    token_url: Annotated[str, AfterValidator(endpoint)] | None = None
+    """Token endpoint, which may be on another host. Default: ``{base_url}/oauth/token``."""
+    client_id: Annotated[str, Field(min_length=1)]
+    client_secret: SecretRef
+    client_auth: Literal["basic", "post"] = "basic"
+    """How the client authenticates: HTTP Basic, or ``client_id`` and ``client_secret`` in the form (``post``)."""
+    scopes: tuple[Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")], ...] = ()
+    """Scopes to request; a token with fewer is an error. Default: none, the server decides."""
+
+    def address(self, base_url: str) -> str:
+        return self.token_url or f"{base_url}/oauth/token"
+
+
+class Rate(ConfigModel):
+    """The rate limit. A configured value is never exceeded; others are taken from the platform's answers."""
+
+    per_minute: Annotated[int, Field(gt=0)] | Literal["learn"] | None = None
+    """Requests per minute; ``learn`` to start without an assumption. Default: the documented 10,000, unless answers
+    show another rate."""
+    burst: Annotated[int, Field(ge=1)] | None = None
+    """Requests that a full token bucket lets through at once. Default: reported by the platform or learned."""
+    shared: str | None = None
+    """Database in which processes or hosts with the same credential share the rate limit: ``sqlite:///FILE`` or
+    ``postgresql://user@host/database``. Default: the runs of this state have it to themselves."""
+
+    def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
+        """The limit before the first answer. Values that *earlier* runs found stay in use."""
+        rate, burst = self.per_minute, self.burst
+        most_per_s = rate / 60 if isinstance(rate, int) else math.inf
+        estimate = LimitEstimate(most_per_s=most_per_s, most_at_once=burst or UNLIMITED)
+        if burst is not None:
+            estimate = estimate.with_burst(burst, "set")
+        if isinstance(rate, int):
+            estimate = estimate.with_rate(most_per_s, "set")
+        elif rate is None:
+            estimate = estimate.with_rate(DOCUMENTED_PER_S, "documented")
+        if earlier is not None and earlier.rate_per_s is not None and earlier.rate_from in {"reported", "learned"}:
+            estimate = estimate.with_rate(earlier.rate_per_s, earlier.rate_from, earlier.agreed)
+        if earlier is not None and earlier.burst is not None and earlier.burst_from in {"reported", "learned"}:
+            estimate = estimate.with_burst(earlier.burst, earlier.burst_from)
+        return estimate
+
+
+class Idempotency(ConfigModel):
+    """The ``Idempotency-Key`` header (IETF httpapi draft 07); ``enabled: false`` for a platform without it."""
+
+    enabled: bool = True
+    header: Header = "Idempotency-Key"
+    quoted: bool = True
+    """Send the key in quotation marks, as the draft requires."""
+    kept_s: Annotated[int, Field(gt=0, le=MAX_S)] = 86_400
+    """Seconds for which the platform remembers a key; a request is not resent after that. Default: one day."""
+
+
+class LookUp(ConfigModel):
+    """Looking up a record by its external id: ``GET {path}?externalId=...``."""
+
+    enabled: bool = True
+    parameter: str = "externalId"
+    settle_s: Annotated[float, Field(ge=0, le=MAX_S)] = 60.0
+    """Seconds after which an unanswered request has either taken effect or never will, so that a look-up is conclusive:
+    the platform's own request timeout."""
+
+
+Rule = Literal["resend", "verify", "park"]
+AfterAmbiguous = Rule | Mapping[ResourceName, Rule] | None
+
+
+class Retry(ConfigModel):
+    """Retries of requests that failed in transit or with a temporary error."""
+
+    attempts: Annotated[int, Field(ge=1, le=20)] = 6
+    """Attempts for one request while others succeed; after that it is left to the next run."""
+    give_up_after_s: Annotated[float, Field(ge=0, le=MAX_S)] = 300.0
+    """Seconds without a successful request after which the run stops."""
+    base_s: Annotated[float, Field(gt=0, le=MAX_S)] = 0.5
+    """Upper bound of the first pause in seconds. It doubles with each attempt; the pause is drawn uniformly below it
+    (full jitter)."""
+    cap_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
+    """Upper bound of every pause, in seconds."""
+
+
+class Http(ConfigModel):
+    """Limits of a single request."""
+
+    connect_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 5.0
+    """Seconds to establish a connection."""
+    read_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 30.0
+    """Seconds to wait for the next bytes of an answer."""
+    total_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
+    """Seconds for the whole request, from connecting to the last byte of the answer."""
+    max_response_bytes: Annotated[int, Field(gt=0)] = 8 * 1024 * 1024
+    """Largest accepted answer, decompressed. Default: 8 MiB."""
+    ca_file: ConfigPath | None = None
+    """PEM file of CA certificates to trust instead of the system's; verification cannot be disabled."""
+
+    def timeouts(self) -> dict[str, Any]:
+        """The time-outs as arguments of `crossdock.transport.httpcore_client.HttpClient`."""
+        return self.model_dump(include={"connect_timeout_s", "read_timeout_s", "total_timeout_s"})
+
+
+class Profile(ConfigModel):
+    """The platform: its address, our credential, and what we assume about it."""
+
+    base_url: Annotated[str, AfterValidator(_base_url)]
+    tenant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+    auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
+    paths: Mapping[ResourceName, Annotated[str, Field(pattern=r"^/[^?#\s]*$")]] = {}
+    """Paths that differ from the defaults, by resource, without a query."""
+    conditional_updates: bool = True
+    """Send ``If-Match`` with updates, so that changes made by others are not overwritten."""
+    tenant_header: Header = "x-tenant-slug"
+    """Name of the header that carries the tenant."""
+    rate: Rate = Rate()
+    max_clock_skew_s: Annotated[float, Field(gt=0, le=31_622_400)] | None = 300.0
+    """A scheduled run does not start while this machine's clock differs from the platform's ``Date`` header (RFC 9110
+    section 6.6.1) by more than this many seconds; ``null`` to disable the check."""
+    in_flight: Annotated[int, Field(ge=1, le=128)] = 100
+    """Most requests in flight, and thus most that can be in doubt after a crash."""
+    idempotency: Idempotency = Idempotency()
+    lookup: LookUp = LookUp()
+    after_ambiguous: AfterAmbiguous = None
+    """What to do if a request may or may not have been carried out: ``resend`` it with the same idempotency key,
+    ``verify`` by a look-up, or ``park`` it until a person decides. One rule for all or a mapping of resources to
+    rules. Default: the first of the three that is possible."""
+    retry: Retry = Retry()
+    http: Http = Http()
+
+    def path(self, resource: ResourceName) -> str:
+        return self.paths.get(resource, PATHS[resource])
+
+    @model_validator(mode="after")
+    def _check_rules(self) -> Self:
+        chosen = self.after_ambiguous
+        for resource, rule in chosen.items() if isinstance(chosen, Mapping) else [(None, chosen)]:
+            if rule == "resend" and not self.idempotency.enabled:
+                raise ValueError("after_ambiguous: resend needs idempotency keys, or requests are carried out twice")
+            if rule == "verify" and not self.lookup.enabled:
+                raise ValueError("after_ambiguous: verify needs the look-up, but lookup.enabled is false")
+            if rule == "verify" and resource and not self.can_look_up(resource):
+                raise ValueError(f"after_ambiguous: verify is impossible for {resource}, which has no external id")
+        return self
+
+    def can_look_up(self, resource: ResourceName) -> bool:
+        return self.lookup.enabled and RESOURCES[resource].has_external_id
+
+    def can_verify(self, resource: ResourceName, operation: str) -> bool:
+        """An update can always be verified by its id, a create only by its external id."""
+        return operation != "create" or self.can_look_up(resource)
+
+    def rule(self, resource: ResourceName, operation: str) -> Rule:
+        """What to do about an operation that may have been carried out."""
+        chosen = self.after_ambiguous
+        chosen = chosen.get(resource) if isinstance(chosen, Mapping) else chosen
+        if chosen == "verify" and not self.can_verify(resource, operation):
+            chosen = None  # one rule for all resources applies where it is possible
+        if chosen is not None:
+            return chosen
+        return "resend" if self.idempotency.enabled else self.rule_without_key(resource, operation)
+
+    def rule_without_key(self, resource: ResourceName, operation: str) -> Rule:
+        """The rule without an idempotency key."""
+        return "verify" if self.can_verify(resource, operation) else "park"
+
+    def assumptions(self) -> Iterator[tuple[str, str]]:
+        """Undocumented properties that are assumed: subject and value."""
+        for name in RESOURCES:
+            if name != "invoice":
+                yield f"path of {name}", self.path(name)
+        yield "external ids", "every resource but the invoice has externalId, unique per tenant and resource"
+        yield "updates", "PATCH {path}/{id} with a JSON merge patch (RFC 7396)"
+        yield "errors", "application/problem+json (RFC 9457) with errors[].pointer"
+        if isinstance(self.auth, ClientCredentials):
+            yield "tokens", f"OAuth 2.0 client credentials at {self.auth.address(self.base_url)}"
+        key = self.idempotency
+        yield "idempotency", f"{key.header}, remembered for {key.kept_s} s" if key.enabled else "none"
+        yield "look-up", f"?{self.lookup.parameter}=" if self.lookup.enabled else "none"
+        rules = {name: self.rule(name, "create") for name in RESOURCES}
+        groups = [
+            f"{rule}: {', '.join(n for n in rules if rules[n] == rule)}" for rule in dict.fromkeys(rules.values())
+        ]
+        yield "after an ambiguous answer", "; ".join(groups) if len(groups) > 1 else rules["invoice"]

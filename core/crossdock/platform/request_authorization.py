@@ -1,0 +1,137 @@
+"""Authorizes requests: by an API key, or by an access token that is renewed in time."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import Protocol
+
+from crossdock.clock import Clock
+from crossdock.config_file import Secret
+from crossdock.errors import UnauthorizedError, UnavailableError
+from crossdock.platform.platform_config import ClientCredentials, Profile
+from crossdock.platform.token_endpoint import GrantedToken, TokenEndpoint
+
+RENEWED_AT = 0.8  # of a token's life
+MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still valid
+
+
+class Credential(Protocol):
+    """Our credential at the platform; shared by the threads of a run."""
+
+    def prepare(self) -> None:
+        """Read the secret; to be called first.
+
+        Raises:
+            ConfigError: If it cannot be read or used.
+        """
+
+    def authorization(self) -> str:
+        """The ``authorization`` header of a request.
+
+        Raises:
+            UnauthorizedError: If no token is granted and asking again is pointless.
+            UnavailableError: If there is no token now.
+        """
+
+    def refused(self, authorization: str) -> bool:
+        """Note that a request with *authorization* was answered 401. True if a retry with a new token makes sense."""
+
+    @property
+    def token(self) -> GrantedToken | None:
+        """The current access token, None without one."""
+
+
+def credential(profile: Profile, clock: Clock) -> Credential:
+    """The credential of *profile*; reads and requests nothing yet."""
+    if isinstance(profile.auth, ClientCredentials):
+        return TokenCredential(TokenEndpoint(profile, profile.auth, clock), clock)
+    return KeyCredential(profile.auth.token)
+
+
+class KeyCredential:
+    """An API key, sent as it is."""
+
+    token = None
+
+    def __init__(self, key: Secret) -> None:
+        self._key = key
+        self._authorization = ""
+
+    def prepare(self) -> None:
+        self._authorization = f"Bearer {self._key.reveal_token()}"
+
+    def authorization(self) -> str:
+        return self._authorization
+
+    def refused(self, authorization: str) -> bool:  # noqa: ARG002  there is no other key
+        return False
+
+
+class TokenCredential:
+    """An access token that one thread requests for all; during a renewal the others use the old one while it is valid.
+
+    A refusal is final: no thread asks again.
+    """
+
+    def __init__(self, endpoint: TokenEndpoint, clock: Clock) -> None:
+        self._endpoint, self._clock, self._lock = endpoint, clock, threading.Lock()
+        self.token: GrantedToken | None = None
+        self._renew_at = 0.0
+        self._pending: Future[GrantedToken] | None = None
+        self._refusal: UnauthorizedError | None = None
+
+    def prepare(self) -> None:
+        self._endpoint.prepare()
+
+    def refused(self, authorization: str) -> bool:
+        with self._lock:
+            if self.token and self.token.authorization == authorization:
+                self.token = None  # otherwise another thread has already replaced it
+        return True
+
+    def authorization(self) -> str:
+        with self._lock:
+            if self._refusal:
+                raise self._refusal
+            token, is_pending = self.token, self._pending is not None
+            usable_until = _expires_at(token) if token and is_pending else self._renew_at
+            if token and self._clock.monotonic() < usable_until:
+                return token.authorization
+            pending = self._pending = self._pending or Future()
+        if not is_pending:
+            self._request_for_all(pending)
+        return pending.result().authorization  # the requesting thread has a deadline, so all that wait have one
+
+    def _request_for_all(self, pending: Future[GrantedToken]) -> None:
+        token: GrantedToken | None = None
+        failure: BaseException | None = None
+        try:
+            token = self._endpoint.request()
+        except BaseException as error:  # noqa: BLE001  whatever it is, the waiting threads must continue
+            failure = error
+        with self._lock:
+            self._pending = None
+            if isinstance(failure, UnauthorizedError):
+                self._refusal = failure
+            if token:
+                self._renew_at = token.requested_at + RENEWED_AT * token.life_s
+            elif isinstance(failure, UnavailableError):
+                token = self._keep_valid()
+            self.token = token
+        if token:
+            pending.set_result(token)
+        else:
+            pending.set_exception(failure)
+
+    def _keep_valid(self) -> GrantedToken | None:
+        """The old token if it is still valid, to be renewed after half of its remaining life."""
+        now, token = self._clock.monotonic(), self.token
+        if token is None or now >= _expires_at(token):
+            return None
+        self._renew_at = min(now + max(MIN_PAUSE_S, (_expires_at(token) - now) / 2), _expires_at(token))
+        return token
+
+
+def _expires_at(token: GrantedToken) -> float:
+    return token.requested_at + token.life_s

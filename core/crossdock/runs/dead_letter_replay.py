@@ -1,0 +1,60 @@
+"""Replays dead letters: maps and delivers rejected records again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from crossdock.delta.latest_records import KeyedRecord
+from crossdock.planning.removals import Removals
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.project import BoundStream
+from crossdock.records import Record
+from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
+from crossdock.tally import Tally
+
+
+class Replay:
+    """The dead letters of one stream. One is removed when its record is delivered, waits, or is rejected again.
+
+    The dead letter of a removal repeats the removal, if the stream still removes records.
+    """
+
+    def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: DeadLetterFilter) -> None:
+        self._bound, self._state, self._tally = bound, state, tally
+        self._choice = replace(choice, stream=bound.name)
+        self._dead_letters: list[DeadLetter] = []
+        self.removals = Removals()
+
+    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        """Take the chosen dead letters, except for records with an unsettled operation."""
+        skipped = {intent.identity.key_hash for intent in unsettled}
+        with self._state.look() as tx:
+            chosen = tx.dead_letters.chosen(self._choice)
+        chosen = [each for each in chosen if each.identity.key_hash not in skipped]
+        self._dead_letters = [each for each in chosen if each.raw]
+        if self._bound.stream.on_gone != "nothing":
+            refused = [each for each in chosen if each.step == "remove"]
+            self.removals = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
+        self._tally.count("carried_over", self.expected)
+        advance(self.expected)
+
+    def abandon(self) -> None:
+        """The dead letters stay."""
+        self._tally.count("carried_on", self.expected)
+
+    @property
+    def expected(self) -> int:
+        return len(self._dead_letters) + len(self.removals.removed)
+
+    def failure_count(self) -> FailureCount:
+        """Any number may fail: the records are dead letters already."""
+        return FailureCount(self._bound, None)
+
+    def records(self) -> Iterator[KeyedRecord]:
+        for dead_letter in self._dead_letters:
+            record = Record.restored(dead_letter.identity.key, dead_letter.identity.source, dead_letter.raw)
+            yield KeyedRecord(record, dead_letter.identity)
+
+    def finish(self) -> None:
+        """Nothing was read from the source, so nothing of it is finished."""

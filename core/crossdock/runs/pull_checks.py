@@ -1,0 +1,85 @@
+"""Checks what a stream's `pull` yields: a defect of a connector ends its own stream, and the error names the place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from crossdock.errors import ConnectorError
+from crossdock.printable import is_storable
+from crossdock.project.connector_exceptions import connector_code
+from crossdock.project.project import BoundStream
+from crossdock.records import Again, RawBatch
+
+
+def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, None]:
+    """The batches of the stream; closing this generator closes the source.
+
+    Raises:
+        ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
+        CrossdockError: If the source failed or was refused.
+    """
+    latest: str | None = None
+    guard = _Guard(bound)
+    with connector_code(bound, "pull", lambda: latest):
+        batches = bound.stream.pull(bound.context, since)
+        try:
+            for batch in batches:
+                _check(bound, batch, latest)
+                latest = batch.source
+                yield guard.around(batch)
+        finally:
+            if isinstance(batches, Generator):
+                batches.close()
+
+
+class _Guard:
+    """Wraps what a batch calls later, so that it raises the errors of `pulled`; equal callables stay equal."""
+
+    def __init__(self, bound: BoundStream) -> None:
+        self._bound = bound
+        self._made: dict[Again | Callable[[], str], Any] = {}
+
+    def around(self, batch: RawBatch) -> RawBatch:
+        again, proof = batch.again, batch.proof
+        if again is not None and again not in self._made:
+            self._made[again] = self._reading(again, batch.source)
+        if proof is not None and proof.content not in self._made:
+            self._made[proof.content] = self._naming(proof.content, batch.source)
+        return replace(
+            batch,
+            again=None if again is None else self._made[again],
+            proof=None if proof is None else replace(proof, content=self._made[proof.content]),
+        )
+
+    def _reading(self, again: Again, source: str) -> Again:
+        def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
+            with connector_code(self._bound, "pull", lambda: source):
+                yield from again(lines)
+
+        return read
+
+    def _naming(self, content: Callable[[], str], source: str) -> Callable[[], str]:
+        def name() -> str:
+            with connector_code(self._bound, "pull", lambda: source):
+                return content()
+
+        return name
+
+
+def _check(bound: BoundStream, batch: object, latest: str | None) -> None:
+    wrong = None
+    source: object = getattr(batch, "source", None)
+    cursor: object = getattr(batch, "cursor", None)
+    if not isinstance(batch, RawBatch):
+        wrong = f"yielded a {type(batch).__name__} instead of a RawBatch"
+    elif not isinstance(source, str) or not is_storable(source):
+        wrong = "yielded a batch whose source is not storable text"
+    elif cursor is not None and not (isinstance(cursor, str) and is_storable(cursor)):
+        wrong = "yielded a batch whose cursor is not storable text"
+    if wrong is not None:
+        read = f" after {latest}" if latest else ""
+        raise ConnectorError(f"pull {wrong}{read}", where=bound.name, hint="fix the connector")

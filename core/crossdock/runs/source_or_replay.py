@@ -1,0 +1,44 @@
+"""Where the records of a stream come from in a run: its source (`StreamInput`) or its dead letters (`Replay`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from crossdock.delta.latest_records import KeyedRecord
+from crossdock.planning.removals import Removals
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.project import BoundStream
+from crossdock.state import Intent
+from crossdock.tally import Tally
+
+
+class RecordSource(Protocol):
+    """What a run asks of either."""
+
+    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        """Read everything; records with an operation in *unsettled* are left alone."""
+
+    def abandon(self) -> None:
+        """The source failed: what waited before continues to wait."""
+
+    @property
+    def expected(self) -> int:
+        """How many records `records` yields, and how many are removed."""
+
+    def records(self) -> Iterator[KeyedRecord]:
+        """The records to decide on."""
+
+    def finish(self) -> None:
+        """Every record is settled, or kept in the state."""
+
+    def failure_count(self) -> FailureCount:
+        """Counts failures of the mapping."""
+
+    @property
+    def removals(self) -> Removals:
+        """Which records are removed, and why others are not."""
+
+
+SourceFactory = Callable[[BoundStream, Tally, int], RecordSource]
+"""Makes the source of a stream, given its tally and the run's id."""

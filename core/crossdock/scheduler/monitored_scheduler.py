@@ -1,0 +1,201 @@
+"""What the scheduler does as a service: it logs, notifies, serves metrics and reloads its config."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from crossdock.clock import Clock
+from crossdock.errors import ClockError, CrossdockError
+from crossdock.notifications.events import RunOverdue, ScheduledRunEnded, Status
+from crossdock.notifications.notifier import Notifier
+from crossdock.observability.metrics import Metrics
+from crossdock.project.project import Project
+from crossdock.runs import runner
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session
+from crossdock.runs.timings import Timings
+from crossdock.scheduler.retention_task import RetentionTask
+from crossdock.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.scheduler.stderr_log import LOGGER, RunLog, first_error
+from crossdock.scheduling.due_times import Due, due
+from crossdock.state import DueRun
+
+
+class Service:
+    """Runs the jobs of a project. Calls must not overlap.
+
+    Args:
+        interrupt: Once it is set, no run starts and those in flight stop early.
+        notifier: None if the config names no recipients.
+        trace: Called with the timings of each run that has ended.
+        executor: Executes runs, in threads of this process.
+        at_once: Maximum number of runs at the same time.
+
+    Attributes:
+        project: The config in effect.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        clock: Clock,
+        interrupt: threading.Event,
+        metrics: Metrics,
+        *,
+        notifier: Notifier | None,
+        trace: Callable[[Timings], None],
+        executor: Executor,
+        at_once: int = 1,
+    ) -> None:
+        self.project, self._clock, self._interrupt = project, clock, interrupt
+        self._metrics, self._notifier, self._trace = metrics, notifier, trace
+        self._scheduler = Scheduler(project, clock, self._run, self._ended, executor, at_once=at_once)
+        self._retention = RetentionTask(clock)
+        self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
+        self._fresh: Project | None = None  # takes effect once no run is in progress
+        self._looked_at = clock.now()
+        self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
+        metrics.found("config")
+
+    @property
+    def busy(self) -> bool:
+        """True while a run is in progress, or its end has not been reported."""
+        return self._scheduler.busy
+
+    def look(self) -> None:
+        """Report the runs that have ended, and start those that are due; a failure is logged and reported."""
+        self._metrics.beat()
+        now = self._clock.now()
+        try:
+            while self._step():
+                self._metrics.beat()
+                self.apply_retention()  # also between the runs of a long backlog
+        except CrossdockError as error:
+            self._metrics.found("clock" if isinstance(error, ClockError) else "state", str(error))
+            LOGGER.error("cannot check which jobs are due: %s", error)
+            self._report_loss(str(error), now)
+        else:
+            self._metrics.found("state")
+            self._metrics.found("clock")
+            self._looked_at, self._reported_lost = now, set()
+        for job, instant in self._scheduler.next_due().items():
+            self._metrics.due(job, instant)
+
+    def apply_retention(self) -> None:
+        """Remove some of what the retention period has passed, unless a run is in progress."""
+        if not self.busy and not self._interrupt.is_set():
+            self._retention.run(self.project)
+
+    def reload(self, project: Project) -> None:
+        """Use another config from the first `look` at which no run is in progress; none starts until then."""
+        self._fresh = project
+
+    def close(self) -> None:
+        """Close the state, unless runs still write to it: they keep the lease until they end."""
+        if not self.busy:
+            self._scheduler.close()
+
+    def _step(self) -> bool:
+        """Do the next thing; False if there is nothing to do."""
+        if self._fresh is not None and not self.busy:
+            for job in self.project.jobs:
+                self._metrics.due(job, None)
+            self.project, self._fresh = self._fresh, None
+            self._scheduler.reload(self.project)
+        return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
+
+    def _report_loss(self, error: str, now: datetime) -> None:
+        """Report the first run of each job that is due while the state cannot be used."""
+        for name, job in self.project.jobs.items():
+            one = next(due(job.schedule, self._looked_at, now), None)
+            if one is not None and name not in self._reported_lost:
+                self._reported_lost.add(name)
+                self._notify(_failed(name, one, error), RunLog(name, one.business_date))
+
+    def _run(self, session: Session, due_run: DueRun) -> Report | None:
+        self._metrics.found("state")
+        bucket = session.bucket.take(0, 0).bucket_state.bucket
+
+        def show(tokens: int | None) -> None:
+            self._metrics.allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
+
+        log = self._logs[due_run.job] = RunLog(due_run.job, due_run.business_date, show)
+        self._warn_if_late(session, due_run, log)
+        self._metrics.began(due_run.job)
+        timings = log.timings(self._clock)
+        try:
+            return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
+        finally:
+            self._trace(timings)
+
+    def _warn_if_late(self, session: Session, due_run: DueRun, log: RunLog) -> None:
+        job = session.project.jobs[due_run.job]
+        done_by = job.deadline(due_run.due)
+        if done_by is None:
+            return
+        with session.state.look() as tx:
+            expected = tx.scheduled_runs.expected(due_run.job)
+        if expected is None:
+            return
+        ends = self._clock.now() + timedelta(seconds=expected[0])
+        if ends > done_by:
+            zone = job.schedule.zone
+            event = RunOverdue(due_run.job, due_run.business_date, ends.astimezone(zone), done_by.astimezone(zone))
+            log.say(f"expected to end after {job.done_by}", logging.WARNING)
+            self._notify(event, log)
+
+    def _ended(self, ended: FinishedRun) -> None:
+        report = ended.report
+        log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
+        event = _failed(ended.job, ended.due, ended.error)
+        if report is not None:
+            event = replace(
+                event,
+                run_id=report.run,
+                status=report.status,
+                degraded=report.exit_code == 1,
+                seconds=report.seconds,
+                requests=report.counters.requests,
+                error=first_error(report),
+            )
+            self._metrics.sent(report.counters.requests, report.counters.throttled)
+            for name, tally in report.tallies.items():
+                self._metrics.counted(name, {str(term): number for term, number in tally.records.items()})
+        self._metrics.ended(ended.job, event.status, event.seconds)
+        log.ended(report, ended.error)
+        self._notify(replace(event, previous=self._previous_status(ended)), log)
+
+    def _previous_status(self, ended: FinishedRun) -> Status | None:
+        """How the previous run of the job ended; None if there was none or the state cannot be read."""
+        try:
+            with self.project.look() as tx:
+                scheduled_runs = tx.scheduled_runs.listed(limit=50, job=ended.job)
+        except CrossdockError:
+            return None
+        statuses = (run.status for run in scheduled_runs if run.due < ended.due.instant)
+        return next((one for one in statuses if one == "done" or one == "incomplete" or one == "failed"), None)  # noqa: PLR1714  the type checker narrows these
+
+    def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
+        for problem in self._notifier.notify(event) if self._notifier else ():
+            LOGGER.error("notification failed: %s", problem, extra=log.facts)
+
+
+def _failed(job: str, one: Due, error: str | None) -> ScheduledRunEnded:
+    """The notification of a due run that could not start."""
+    return ScheduledRunEnded(
+        job=job,
+        business_date=one.business_date,
+        due=one.instant,
+        run_id=None,
+        status="failed",
+        degraded=False,
+        seconds=0.0,
+        requests=0,
+        error=error,
+        previous=None,
+    )

@@ -1,0 +1,68 @@
+"""One random stamp per scope, changed with the scope's bindings: a key index that has the same stamp is current."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import key_stamps as table
+from crossdock.state.tables.key_scope import Scope, within, within_given
+
+
+class Change(NamedTuple):
+    """What a transaction writes for one key; *is_live* is false once the target no longer has the record."""
+
+    key_hash: int
+    fingerprint: int | None
+    position: str | None
+    is_live: bool = True
+
+
+@dataclass(slots=True)
+class Touched:
+    """What one transaction changes in a scope, and the stamps before and after it; 0 if there was none."""
+
+    before: int
+    after: int
+    changes: list[Change] = field(default_factory=list)
+
+
+_RENEW = sql_statements.Bulk(
+    update(table).where(within_given(table), table.c.stamp == bindparam("before")).values(stamp=bindparam("after"))
+)
+
+
+class Stamps:
+    """The stamps in one transaction.
+
+    Args:
+        expected: Returns a scope's stamp after this process changed it last, or 0.
+    """
+
+    def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
+        self._connection, self._expected = connection, expected
+        self.touched: dict[Scope, Touched] = {}
+
+    def changed(self, scope: Scope, changes: list[Change]) -> None:
+        """Record that this transaction changes bindings of *scope*."""
+        if scope not in self.touched:
+            self.touched[scope] = self._renew(scope)
+        self.touched[scope].changes += changes
+
+    def _renew(self, scope: Scope) -> Touched:
+        after, before = secrets.randbits(62) + 1, self._expected(scope)
+        stamps = {"before": [before], "after": [after]}
+        if not before or not _RENEW.run(self._connection, stamps, scope.columns):
+            before = stamp_of(self._connection, scope)
+            sql_statements.upsert(self._connection, table, [{**scope.columns, "stamp": after}])
+        return Touched(before, after)
+
+
+def stamp_of(connection: Connection, scope: Scope) -> int:
+    """The stamp of *scope*, 0 if it never had a binding."""
+    return connection.execute(select(table.c.stamp).where(within(table, scope))).scalar() or 0

@@ -1,0 +1,133 @@
+"""What removals are decided by: past snapshots, the records' bindings, and an operator's approval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, func, select
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import bindings, pending_removals, snapshots
+from crossdock.state.tables import removed_input_digests
+from crossdock.state.tables.key_scope import Scope, within, within_given
+from crossdock.state.tables.record_version import Step
+
+KEY_BYTES = 16
+COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compared with
+
+
+def packed(key_hashes: Iterable[int]) -> bytes:
+    """*key_hashes* as `PendingRemoval.keys`."""
+    return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
+
+
+@dataclass(frozen=True, slots=True)
+class PastSnapshot:
+    """A snapshot that was finished.
+
+    Attributes:
+        rows: Data rows in it.
+        present: Records of its stream at the target afterwards; None if they were not counted.
+    """
+
+    rows: int
+    present: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRemoval:
+    """Records of a stream whose removal waits for approval.
+
+    Attributes:
+        what: The operation and where it applies.
+        keys: Their key hashes, ascending, 16 bytes each: an approval covers exactly these records.
+        since: When a run first stopped at exactly these.
+        approved_at: None until an operator approves.
+    """
+
+    stream: str
+    what: str
+    keys: bytes
+    since: datetime
+    approved_at: datetime | None = None
+
+    @property
+    def number(self) -> int:
+        return len(self.keys) // KEY_BYTES
+
+    @property
+    def key_hashes(self) -> list[int]:
+        starts = range(0, len(self.keys), KEY_BYTES)
+        return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
+
+    def is_same(self, other: PendingRemoval) -> bool:
+        """True if both do the same to the same records."""
+        return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
+
+
+_IS_LIVE = bindings.c.deleted_at.is_(None)
+_STEPS = sql_statements.ByKey(
+    select(bindings.c.key_hash, bindings.c.step).where(within_given(bindings), _IS_LIVE), bindings.c.key_hash
+)
+_FIELDS = tuple(pending_removals.c[name] for name in PendingRemoval.__slots__)
+
+
+class SnapshotHistory:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def remember(self, stream: str, content: str, past: PastSnapshot, *, at: datetime) -> None:
+        """Record that *stream* has finished the snapshot with this *content* digest."""
+        key = {"stream": stream, "content": content}
+        facts = {"row_count": past.rows, "present": past.present, "finished_at": at}
+        sql_statements.upsert(self._connection, snapshots, [key | facts])
+
+    def knows(self, stream: str, content: str) -> bool:
+        """True if *stream* has finished this content before."""
+        query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
+        known = self._connection.execute(query).first() is not None
+        return known or content in removed_input_digests.of(self._connection, "snapshot", stream)
+
+    def latest(self, stream: str, number: int) -> list[PastSnapshot]:
+        """At most *number* snapshots, newest first."""
+        query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
+        latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
+        return [PastSnapshot(rows, present) for rows, present in self._connection.execute(latest)]
+
+    def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+        """Key hash and last accepted step of the live bindings among *key_hashes*."""
+        yield from _STEPS.rows(self._connection, scope.columns, key_hashes)
+
+    def present(self, scope: Scope) -> int:
+        """The number of records of *scope* at the target that no removal has archived."""
+        query = select(func.count()).where(within(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
+        return int(self._connection.execute(query).scalar_one())
+
+    def get(self, stream: str) -> PendingRemoval | None:
+        """The removal that waits for approval, or is approved and not carried out yet."""
+        row = self._connection.execute(select(*_FIELDS).where(pending_removals.c.stream == stream)).first()
+        return None if row is None else PendingRemoval(*row)
+
+    def listed(self) -> list[PendingRemoval]:
+        """As `get`, of all streams."""
+        query = select(*_FIELDS).order_by(pending_removals.c.stream)
+        return [PendingRemoval(*row) for row in self._connection.execute(query)]
+
+    def ask(self, removal: PendingRemoval) -> None:
+        """Store *removal* for approval and replace any other of its stream; the same one stays as it is."""
+        known = self.get(removal.stream)
+        if known is None or not known.is_same(removal):
+            self._put(removal)
+
+    def approve(self, removal: PendingRemoval, *, at: datetime) -> None:
+        self._put(replace(removal, approved_at=at))
+
+    def forget(self, stream: str) -> None:
+        """Delete the removal of *stream* and its approval."""
+        self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
+
+    def _put(self, removal: PendingRemoval) -> None:
+        row = {name: getattr(removal, name) for name in PendingRemoval.__slots__}
+        sql_statements.upsert(self._connection, pending_removals, [row])

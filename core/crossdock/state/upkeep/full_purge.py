@@ -1,0 +1,54 @@
+"""Purging a state: all steps of `crossdock.state.upkeep.retention`, then the remnants in the file."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+from crossdock.errors import StateError
+from crossdock.state.db.database_errors import place_of
+from crossdock.state.db.engine import StateUrl
+from crossdock.state.store import State
+from crossdock.state.upkeep import compact, retention
+from crossdock.state.upkeep.removable_rows import Ages
+from crossdock.state.upkeep.retention import PurgeResult
+
+
+def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
+    """Purge in short transactions; an interrupted purge has done a part and can be repeated.
+
+    Raises:
+        StateError: If another run uses the state, the database fails, or remnants stay in the file because the disk
+            has no room for two more copies of it or another process reads the state.
+    """
+    with state.exclusive("state purge"):
+        done, _ = work(state, ages, batches=sys.maxsize)
+        # runs leave remnants of overwritten rows in the file and its log
+        if url.drivername == "sqlite" and (reason := compact.rewrite(url)):
+            raise StateError(
+                f"the data is purged, but remnants may be left in the file: {reason}",
+                where=place_of(url),
+                hint="purge again, with free disk space of twice the state's size, while no process uses the state",
+            )
+    return done
+
+
+def work(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
+    """Remove or empty at most *batches* batches of rows, each in a transaction, of a state that is held.
+
+    Returns:
+        What was done, and whether nothing is left to do.
+    """
+    with state.look() as tx:
+        names = list(tx.retention.steps)
+    done: Counter[str] = Counter()
+    for name in names:
+        more = True
+        while more:
+            if not batches:
+                return PurgeResult(**done), False
+            with state.begin() as tx:
+                number = tx.retention.steps[name](ages)
+            done[name] += number
+            more, batches = number >= retention.BATCH, batches - 1
+    return PurgeResult(**done), True

@@ -1,0 +1,158 @@
+"""Which old rows a state may lose: those that no later run needs.
+
+Everything else stays: bindings, cursors, removals, waiting records, and dead letters with their reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, false, func, not_, or_, select
+
+from crossdock.state.db.schema import (
+    bindings,
+    dead_letters,
+    intents,
+    metadata,
+    runs,
+    scheduled_runs,
+    snapshots,
+    taken_files,
+)
+from crossdock.state.tables.intents import UNSETTLED
+from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
+from crossdock.state.tables.scheduled_runs import RECENT
+
+MAX_AGE = timedelta(days=36_525)
+NO_INTENT_DATA: dict[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
+NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """Rows that ended before these times may be purged.
+
+    Attributes:
+        operations: For operations: never within the time for which the platform remembers idempotency keys.
+        others: For everything else.
+    """
+
+    operations: datetime
+    others: datetime
+
+    @classmethod
+    def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
+        """What is *older_than* that at *now*; the platform remembers idempotency keys for *keys_kept_s* seconds."""
+        remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
+        return cls(operations=now - max(older_than, remembered), others=now - older_than)
+
+
+def removable_operations(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    return and_(_settled(ages.operations), _has_stored_counter())
+
+
+def operations_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    return and_(_settled(ages.operations), not_(_has_stored_counter()), _has_data(intents, NO_INTENT_DATA))
+
+
+def dead_letters_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    return and_(dead_letters.c.refused_at < ages.others, _has_data(dead_letters, NO_DEAD_LETTER_DATA))
+
+
+def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
+    """Finished files that their source no longer lists.
+
+    The last file of each stream stays: an unchanged snapshot is not read again, and an older one is stale.
+    """
+    later, fresher = taken_files.alias(), taken_files.alias()
+    newer = or_(
+        later.c.accepted_at > taken_files.c.accepted_at,
+        and_(later.c.accepted_at == taken_files.c.accepted_at, later.c.stamp > taken_files.c.stamp),
+    )
+    same = later.c.stream == taken_files.c.stream, later.c.version == taken_files.c.version, later.c.status == "done"
+    return and_(
+        taken_files.c.status == "done",
+        func.coalesce(taken_files.c.seen_at, taken_files.c.accepted_at) < ages.others,
+        exists().where(*same, newer),
+        exists().where(fresher.c.stream == taken_files.c.stream, fresher.c.stamp > taken_files.c.stamp),
+    )
+
+
+def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[bool]:
+    """All but the latest of each stream, which the next one is compared with."""
+    conditions = []
+    for stream in connection.execute(select(snapshots.c.stream).distinct()).scalars():
+        of = snapshots.c.stream == stream
+        latest = select(snapshots.c.finished_at).where(of).order_by(snapshots.c.finished_at.desc())
+        kept = connection.execute(latest.offset(COMPARED_SNAPSHOTS - 1).limit(1)).scalar()
+        if kept is not None:
+            conditions.append(and_(of, snapshots.c.finished_at < min(kept, ages.others)))
+    return or_(false(), *conditions)
+
+
+def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
+    """Finished ones, except the last of each job, which decides what is due, and those that estimate its duration."""
+    table = scheduled_runs
+    conditions = []
+    for job in connection.execute(select(table.c.job).distinct()).scalars():
+        of, is_done = table.c.job == job, table.c.status == "done"
+        last = select(func.max(table.c.due)).where(of, table.c.status != "running").scalar_subquery()
+        done = select(table.c.due).where(of, is_done).order_by(table.c.due.desc())
+        kept = connection.execute(done.offset(RECENT - 1).limit(1)).scalar()
+        measured = is_done if kept is None else and_(is_done, table.c.due >= kept)
+        ended = and_(table.c.status != "running", table.c.finished_at < ages.others)
+        conditions.append(and_(of, ended, table.c.due < last, not_(measured)))
+    return or_(false(), *conditions)
+
+
+def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
+    """Finished runs that no row refers to, except the last of each job."""
+    newer = runs.alias()
+    finished = and_(runs.c.finished_at < ages.others, runs.c.status != "running")
+    same_job = newer.c.job.is_not_distinct_from(runs.c.job)
+    removed = {
+        intents: removable_operations(connection, ages),
+        scheduled_runs: removable_scheduled_runs(connection, ages),
+    }
+    referred = (
+        exists().where(column == runs.c.id, *([not_(removed[table])] if table in removed else []))
+        for table, column in _references()
+    )
+    return and_(finished, exists().where(newer.c.id > runs.c.id, same_job), *(not_(each) for each in referred))
+
+
+def _references() -> Iterator[tuple[Table, Column[Any]]]:
+    """Every column that refers to a run."""
+    for table in metadata.sorted_tables:
+        for column in table.columns:
+            if column.references(runs.c.id):
+                yield table, column
+
+
+def _settled(before: datetime) -> ColumnElement[bool]:
+    settled_at = intents.c.settled_at
+    return and_(intents.c.status.not_in(UNSETTLED), settled_at.is_not(None), settled_at < before)
+
+
+def _has_stored_counter() -> ColumnElement[bool]:
+    """The record's binding, live or deleted, or a later operation has the same or a higher counter.
+
+    `Dispatcher` derives new counters from both; the latest operation is removed only if the binding has its counter.
+    """
+    names, later = (*Scope.__slots__, "key_hash"), intents.alias()
+    bound = [bindings.c[name] == intents.c[name] for name in names]
+    same = [later.c[name] == intents.c[name] for name in names]
+    return or_(
+        exists().where(*bound, bindings.c.counter >= intents.c.counter),
+        exists().where(*same, later.c.counter > intents.c.counter),
+    )
+
+
+def _has_data(table: Table, emptied: dict[str, Any]) -> ColumnElement[bool]:
+    return or_(
+        *(table.c[name].is_not(None) if empty is None else table.c[name] != empty for name, empty in emptied.items())
+    )

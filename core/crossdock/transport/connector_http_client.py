@@ -1,0 +1,113 @@
+"""An `httpx.Client` for connectors with the deadline, size limits and TLS of `HttpClient`. The only door to httpx."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpcore
+import httpx
+
+from crossdock.errors import UnavailableError
+from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
+from crossdock.transport.http_answers import AmbiguousError
+from crossdock.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S, HttpClient, trust
+
+_DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true of the body
+
+
+def httpx_client(
+    base_url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: httpx.Auth | None = None,
+    timeout_s: float = 30.0,
+    total_timeout_s: float = TOTAL_TIMEOUT_S,
+    max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ca_file: Path | None = None,
+    on_request: Callable[[httpx.Request], None] | None = None,
+    transport: httpx.BaseTransport | None = None,
+) -> httpx.Client:
+    """A client that follows no redirects and ignores proxies and credentials of the environment.
+
+    Args:
+        timeout_s: Longest silence of the server.
+        total_timeout_s: Limit from the start of a request to the last byte of its response.
+        max_response_bytes: Limit for a response's body, before and after decompression.
+        ca_file: Trusted certificates instead of the system's.
+        on_request: Called with each request right before it is sent, after *auth*.
+        transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
+
+    Raises:
+        ConfigError: If *ca_file* cannot be used.
+    """
+    limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
+    return httpx.Client(
+        base_url=base_url,
+        headers={"accept-encoding": "gzip", "user-agent": "crossdock", **(headers or {})},
+        auth=auth,
+        timeout=httpx.Timeout(timeout_s, connect=5.0),
+        event_hooks={"request": [on_request] if on_request else []},
+        transport=transport or BoundedTransport(HttpClient("", headers={}, tls=trust(ca_file), **limits)),
+        follow_redirects=False,
+        trust_env=False,
+    )
+
+
+class BoundedTransport(httpx.BaseTransport):
+    """Sends one request at a time through *client*, so its deadline and limits apply.
+
+    Failures are exceptions of httpx with the sentences of `HttpClient`, which never quote the server.
+    """
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client, self._lock = client, threading.Lock()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        content, extensions = request.read(), request.extensions
+        translated = httpcore.Request(
+            request.method, target, headers=request.headers.raw, content=content, extensions=extensions
+        )
+        with _httpx_errors(request), self._lock:
+            status, headers, body = self._client.exchange(translated)
+        kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
+        return httpx.Response(status, headers=kept, content=body, request=request)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@contextmanager
+def _httpx_errors(request: httpx.Request) -> Iterator[None]:
+    try:
+        yield
+    except zlib.error as error:
+        raise httpx.DecodingError(f"{REQUEST_FAILED}{http_reason(error)}", request=request) from None
+    except AmbiguousError as error:
+        raise httpx.RemoteProtocolError(error.message, request=request) from None
+    except (*NOT_SENT, *AMBIGUOUS) as error:
+        prefix = CANNOT_BE_REACHED if isinstance(error, NOT_SENT) else REQUEST_FAILED
+        kind = getattr(httpx, type(error).__name__, httpx.TransportError)  # the names are the same in both libraries
+        raise kind(f"{prefix}{http_reason(error)}", request=request) from None
+
+
+@contextmanager
+def unavailable_errors() -> Iterator[None]:
+    """Raise `UnavailableError` instead of the exceptions of httpx.
+
+    Only the texts of `BoundedTransport` are kept: those of httpx and of other transports may quote the server.
+    """
+    try:
+        yield
+    except httpx.InvalidURL:
+        raise UnavailableError("the address is not valid") from None
+    except httpx.RequestError as error:
+        text = str(error)
+        ours = text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED))
+        raise UnavailableError(text if ours else f"{REQUEST_FAILED}{type(error).__name__}") from None

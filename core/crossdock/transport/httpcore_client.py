@@ -1,0 +1,261 @@
+"""An HTTP client over httpcore that knows for each failure whether the request was not sent or is ambiguous.
+
+There are no redirects, no HTTP/2 and no proxies from the environment: a followed redirect sends a write twice, and
+after a graceful GOAWAY a processed POST looks like an unprocessed one.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpcore
+
+from crossdock.errors import ConfigError
+from crossdock.local_files import open_regular
+from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
+from crossdock.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
+
+UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)
+_GZIP = 16 + zlib.MAX_WBITS
+KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that the client closes idle connections first
+TOTAL_TIMEOUT_S, MAX_RESPONSE_BYTES = 60.0, 8 * 1024 * 1024
+
+
+@cache
+def trust(ca_file: Path | None = None) -> ssl.SSLContext:
+    """A TLS context that verifies servers; cached, since reading all certificates is slow.
+
+    Args:
+        ca_file: Trusted certificates instead of the system's.
+
+    Raises:
+        ConfigError: If *ca_file* cannot be read or contains no certificate.
+    """
+    try:
+        if ca_file:
+            open_regular(ca_file).close()  # opening a pipe would block
+        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"contains no certificates: {error}", where=str(ca_file)) from error
+
+
+class HttpClient:
+    """A client with one connection, for one thread.
+
+    Args:
+        headers: Sent with every request.
+        total_timeout_s: Limit from the start of a request to the last byte of its response.
+        max_response_bytes: Limit for a response's body, before and after decompression.
+        tls: Verifies servers; None for the system's certificates.
+        network: Replaces sockets in tests.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        headers: Mapping[str, str],
+        connect_timeout_s: float = 5.0,
+        read_timeout_s: float = 30.0,
+        total_timeout_s: float = TOTAL_TIMEOUT_S,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        tls: ssl.SSLContext | None = None,
+        network: httpcore.NetworkBackend | None = None,
+    ) -> None:
+        self._base_url = base_url
+        self._headers = _encoded({"accept-encoding": "gzip", "user-agent": "crossdock", **headers})
+        self._total_timeout_s, self._max_response_bytes = total_timeout_s, max_response_bytes
+        self._extensions = {
+            "timeout": {"connect": connect_timeout_s, "read": read_timeout_s, "write": read_timeout_s, "pool": 0.0}
+        }
+        self._network = _Bounded(network or httpcore.SyncBackend())
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=tls or (trust() if base_url.startswith("https:") else None),
+            max_connections=1,
+            keepalive_expiry=KEEPALIVE_S,
+            http2=False,
+            network_backend=self._network,
+        )
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
+    ) -> Answer:
+        """Send one request and read its whole response.
+
+        Args:
+            path: Below the base address, or a whole address.
+            may_leave: Called before each write of the request; once it returns False, nothing more is written.
+
+        Raises:
+            NotSentError: If it was not sent; `ExpiredError` if *may_leave* returned False before the first byte.
+            AmbiguousError: If it may have been processed.
+        """
+        with self._translated():
+            request = self._request(method, path, body, headers or {}, params or {})
+            status, lines, content = self.exchange(request, may_leave)
+        received: dict[str, list[str]] = {}
+        for name, value in lines:
+            received.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        return Answer(status, {name: ", ".join(values) for name, values in received.items()}, content)
+
+    def exchange(
+        self, request: httpcore.Request, may_leave: Callable[[], bool] = lambda: True
+    ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Send *request* and read the status, header lines and decompressed body of its response.
+
+        Raises:
+            ExpiredError: As `send`.
+            AmbiguousError: As `send`; for other failures, the exceptions of `NOT_SENT` and `AMBIGUOUS` are raised.
+        """
+        self._network.begin(time.monotonic() + self._total_timeout_s, may_leave)
+        with closing(self._pool.handle_request(request)) as response:
+            encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
+            return response.status, response.headers, self._body(response, b", ".join(encodings).decode("latin-1"))
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
+    ) -> httpcore.Request:
+        address = path if path.startswith(("http:", "https:")) else self._base_url + path
+        try:
+            query = f"?{urlencode(params)}" if params else ""
+            url = httpcore.URL(quote(address + query, safe=UNQUOTED))
+        except ValueError:  # its text quotes the address, which may contain a secret
+            raise NotSentError("the address is not valid", where=self._base_url) from None
+        host = url.host if url.port is None else url.host + b":%d" % url.port
+        given = [(b"host", host), *self._headers, *_encoded(headers)]
+        if body is not None:
+            given.append((b"content-length", b"%d" % len(body)))
+        return httpcore.Request(method, url, headers=given, content=body, extensions=self._extensions)
+
+    def _body(self, response: httpcore.Response, encoding: str) -> bytes:
+        encoding = encoding.lower()  # RFC 9110 section 8.4.1
+        if encoding not in {"", "identity", "gzip"}:
+            raise AmbiguousError(f"{REQUEST_FAILED}the content encoding is not supported", where=self._base_url)
+        gunzip = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+        limit, received, body = self._max_response_bytes, 0, bytearray()
+        for chunk in response.iter_stream():
+            received += len(chunk)  # endless gzip may decompress to nothing
+            body += gunzip.decompress(chunk, limit + 1 - len(body)) if gunzip else chunk
+            if max(received, len(body)) > limit:
+                raise AmbiguousError(f"{REQUEST_FAILED}the response has more than {limit} bytes", where=self._base_url)
+            if gunzip and gunzip.unused_data:
+                raise AmbiguousError(f"{REQUEST_FAILED}data follows the compressed response", where=self._base_url)
+        if gunzip and not gunzip.eof:
+            raise AmbiguousError(f"{REQUEST_FAILED}the compressed response is incomplete", where=self._base_url)
+        return bytes(body)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except NOT_SENT as error:
+            raise NotSentError(f"{CANNOT_BE_REACHED}{http_reason(error)}", where=self._base_url) from None
+        except AMBIGUOUS as error:
+            raise AmbiguousError(f"{REQUEST_FAILED}{http_reason(error)}", where=self._base_url) from None
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Bounded(httpcore.NetworkBackend):
+    """A network whose waits all end at one deadline, however slowly a server sends."""
+
+    def __init__(self, network: httpcore.NetworkBackend) -> None:
+        self._network = network
+        self._deadline = 0.0
+        self._may_leave: Callable[[], bool] = lambda: True
+        self._has_left = False
+
+    def begin(self, deadline: float, may_leave: Callable[[], bool]) -> None:
+        """Start a request that must end by *deadline* of the monotonic clock."""
+        self._deadline, self._may_leave, self._has_left = deadline, may_leave, False
+
+    def leave(self) -> None:
+        """Check that the request may still be sent, before each write.
+
+        A process that was suspended may have been replaced meanwhile, so it must not finish its old requests.
+
+        Raises:
+            ExpiredError: If it may not, and nothing was written.
+            AmbiguousError: If it may not, and a part was written.
+        """
+        if not self._may_leave():
+            if self._has_left:
+                raise AmbiguousError("the time to send the request was over before all of it was sent")
+            raise ExpiredError("the time to send the request was over before it was sent")
+        self._has_left = True
+
+    def seconds_left(self, timeout: float | None, late: type[Exception]) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise late
+        return left if timeout is None else min(timeout, left)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = self.seconds_left(timeout, httpcore.ConnectTimeout)
+        with _checked_host():
+            return _Stream(self._network.connect_tcp(host, port, left, local_address, socket_options), self)
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream, bound: _Bounded) -> None:
+        self._stream, self._bound = stream, bound
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._bound.seconds_left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._bound.leave()
+        self._stream.write(buffer, self._bound.seconds_left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = self._bound.seconds_left(timeout, httpcore.ConnectTimeout)
+        with _checked_host():
+            return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._bound)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Latin-1 if possible, so that text from a response's header is sent back as it was, else UTF-8."""
+    return [
+        (name.encode(), value.encode("latin-1" if max(map(ord, value), default=0) < 256 else "utf-8"))
+        for name, value in headers.items()
+    ]
+
+
+@contextmanager
+def _checked_host() -> Iterator[None]:
+    """Python raises ValueError for an invalid host name, and httpcore does not translate it."""
+    try:
+        yield
+    except ValueError as error:
+        raise httpcore.ConnectError(error) from error

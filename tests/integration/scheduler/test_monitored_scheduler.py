@@ -1,0 +1,185 @@
+"""The service: what it logs, notifies and shows when runs fail."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.conftest import PIN
+from tests.integration.notifications.receivers import Receiver
+from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
+from tests.servers import served
+
+from crossdock import exact_json
+from crossdock.errors import StateBusyError
+from crossdock.notifications.notifier import Notifier, NotifyConfig
+from crossdock.observability.metrics import Metrics
+from crossdock.project.project import Project
+from crossdock.runs import runner
+from crossdock.runs.run_report import Report
+from crossdock.scheduler.monitored_scheduler import Service
+from crossdock.scheduler.stderr_log import LOGGER
+from crossdock.state import create, parse_url
+from crossdock.testing.manual_clock import ManualClock
+
+Before = Callable[[], object]
+
+
+class ServiceCase:
+    """A service with one job that is due every second, on a manual clock."""
+
+    def __init__(
+        self, folder: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, executor: Executor | None = None
+    ) -> None:
+        self.folder, self._caplog = folder, caplog
+        self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # a run starts so soon after it is due
+        self.url = parse_url("sqlite:///state.db", folder)
+        create(self.url, PIN)
+        self.project: Project = project(
+            self.url, folder, {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
+        )
+        self.service_metrics, self._interrupt = Metrics(self.clock), threading.Event()
+        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
+        self.service = Service(
+            self.project,
+            self.clock,
+            self._interrupt,
+            self.service_metrics,
+            notifier=notifier,
+            trace=lambda _: None,
+            executor=executor or Inline(),
+        )
+
+    def looks(self, *before: Before) -> None:
+        """Let it look, and again after each of these was done and a second has passed; then close it."""
+        with closing(self.service):
+            self.service.look()
+            for step in before:
+                step()
+                self.clock.advance(1)
+                self.service.look()
+
+    @property
+    def log(self) -> list[str]:
+        """The logged messages."""
+        return self._caplog.messages
+
+    def lose_state(self) -> None:
+        (self.folder / "state.db").rename(self.folder / "away.db")
+
+    def find_state(self) -> None:
+        (self.folder / "away.db").rename(self.folder / "state.db")
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        families = text_string_to_metric_families(self.service_metrics.exposition()[0].decode())
+        return {sample.name: sample.value for family in families for sample in family.samples if sample.labels}
+
+
+@pytest.fixture
+def receiver() -> Any:
+    with served(Receiver()) as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def case(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> ServiceCase:
+    monkeypatch.setenv("KEY", "k")
+    caplog.set_level(logging.INFO, LOGGER.name)
+    return ServiceCase(tmp_path, receiver, caplog)
+
+
+def notifications(receiver: Receiver) -> list[tuple[str, str]]:
+    """The type and the error of each notification."""
+    notices = [exact_json.loads(post.body) for post in receiver.posts]
+    return [(notice["type"], notice["data"]["error"]) for notice in notices]
+
+
+def nothing() -> None:
+    """Change nothing."""
+
+
+def test_a_scheduler_that_waits_shows_no_run(case: ServiceCase) -> None:
+    """A second scheduler on the state neither logs that a run started, nor counts itself as running."""
+    with closing(case.project.open_state()) as state, state.exclusive("another"):
+        case.looks(nothing, nothing, nothing)
+    assert case.metrics.get("crossdock_running", 0) == 0
+    assert [line for line in case.log if "started" in line] == []
+
+
+def test_a_lost_state_is_reported_once(case: ServiceCase, receiver: Receiver) -> None:
+    """When a run is due and the state cannot be used, one notification is sent."""
+    case.looks(nothing, case.lose_state, nothing, nothing, case.find_state, nothing)
+    assert any("there is no state here" in line for line in case.log)
+    kinds = [kind for kind, _ in notifications(receiver)]
+    assert kinds.count("night.failed") == 1
+
+
+def test_an_unexpected_error_in_a_run_does_not_end_the_service(
+    case: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run fails and is reported, and the next one starts."""
+    original = runner.run_scheduled
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(runner, "run_scheduled", broken)
+    case.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "run_scheduled", original))
+    assert [line for line in case.log if "failed" in line]
+    assert notifications(receiver)[0][0] == "night.failed"
+    assert case.log[-1].endswith("done after 0 s")
+
+
+def test_a_service_with_runs_in_progress_keeps_the_lease(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a second signal no other process may write while a run still does."""
+    monkeypatch.setenv("KEY", "k")
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*_: Any, **__: Any) -> None:
+        begun.set()
+        assert go_on.wait(30)
+
+    def signal() -> None:
+        assert begun.wait(30)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "run_scheduled", slow)
+    with ThreadPoolExecutor(1) as pool:
+        case = ServiceCase(tmp_path, receiver, caplog, pool)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                case.looks(nothing, signal)
+            with (
+                closing(case.project.open_state()) as other,
+                pytest.raises(StateBusyError),
+                other.exclusive("another"),
+            ):
+                pass
+        finally:
+            go_on.set()
+
+
+def test_a_service_whose_state_is_back_is_ready(case: ServiceCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, not only after the backlog, which may take hours."""
+    seen, original = list[tuple[bool, str]](), runner.run_scheduled
+
+    def watched(*arguments: Any, **more: Any) -> Report | None:
+        seen.append(case.service_metrics.ready())
+        return original(*arguments, **more)
+
+    monkeypatch.setattr(runner, "run_scheduled", watched)
+    case.looks(nothing, case.lose_state, case.find_state)
+    assert set(seen) == {(True, "ready")}

@@ -1,0 +1,91 @@
+"""The outbox: order, delays, held tasks and the retry budget."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.state.samples import intent
+
+from crossdock.delivery.retry_budget import RetryBudget
+from crossdock.delivery.send_queue import DELAYED, Outbox
+from crossdock.delivery.senders import SendTask
+from crossdock.testing.manual_clock import ManualClock
+
+LIMIT = 5
+
+
+def outbox(clock: ManualClock) -> Outbox:
+    return Outbox(clock, LIMIT, random.Random(1))
+
+
+def numbers(tasks: list[SendTask]) -> list[int]:
+    return [task.intent.identity.key_hash for task in tasks]
+
+
+def test_tasks_leave_in_the_order_in_which_they_came() -> None:
+    """A task that is put first precedes all others."""
+    box = outbox(ManualClock())
+    for number in (1, 2, 3):
+        box.put(SendTask(intent(number)))
+    box.put(SendTask(intent(4)), first=True)
+    assert box.due() == 4
+    assert numbers(box.take(3)) == [4, 1, 2]
+    assert numbers(box.clear()) == [3]
+    assert not box
+
+
+@given(delays=st.lists(st.floats(0.001, 100.0), min_size=1, max_size=8))
+def test_a_delayed_task_is_ready_after_its_delay(delays: list[float]) -> None:
+    """Each delayed task becomes ready exactly when its delay is over, if it needs no budget."""
+    clock = ManualClock()
+    box, began = outbox(clock), clock.monotonic()
+    for number, delay in enumerate(delays):
+        box.delay(SendTask(intent(number)), delay, free=True)
+    for delay in sorted(delays):
+        clock.advance(max(0.0, began + delay - clock.monotonic()) + 1e-6)
+        assert box.due() == sum(each <= clock.monotonic() - began for each in delays)
+
+
+def test_retries_wait_for_the_budget() -> None:
+    """Retries beyond the budget stay delayed, and free ones do not use it."""
+    clock = ManualClock()
+    box = outbox(clock)
+    for number in range(RetryBudget.FLOOR + 3):
+        box.delay(SendTask(intent(number)), 0.0)
+    assert box.due() == RetryBudget.FLOOR
+    assert box.next_s(clock.monotonic()) == 1.0
+    clock.advance(1.0)
+    assert box.due() == RetryBudget.FLOOR + 3
+
+
+def test_held_tasks_leave_when_they_are_released() -> None:
+    """A release may leave out the tasks of some streams."""
+    box = outbox(ManualClock())
+    box.hold(SendTask(intent(1, stream="wms.a")))
+    box.hold(SendTask(intent(2, stream="wms.b")))
+    assert box.due() == 0
+    box.release(but={"wms.b"})
+    assert numbers(box.take(box.due())) == [1]
+    box.release()
+    assert numbers(box.take(box.due())) == [2]
+
+
+def test_more_is_wanted_while_little_is_ready() -> None:
+    """Many ready tasks, or very many delayed ones, are enough; so is one while the circuit breaker is open."""
+    clock = ManualClock()
+    ready, delayed, broken = outbox(clock), outbox(clock), outbox(clock)
+    for number in range(LIMIT):
+        assert ready.wants_more
+        ready.put(SendTask(intent(number)))
+    assert not ready.wants_more
+    for number in range(DELAYED * LIMIT):
+        assert delayed.wants_more
+        delayed.delay(SendTask(intent(number)), 9.0)
+    assert not delayed.wants_more
+    for _ in range(20):
+        broken.circuit_breaker.failed(clock.monotonic(), None, probe=False)
+    assert broken.wants_more
+    broken.put(SendTask(intent(1)))
+    assert not broken.wants_more

@@ -1,0 +1,41 @@
+"""What one turn decided."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from tests.unit.state.samples import intent
+
+from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.senders import SendTask
+from crossdock.delivery.turn_decisions import Decisions
+from crossdock.state import Attempt
+
+AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+
+
+def test_settling_sets_the_status() -> None:
+    """A settled intent has its new status, and the turn has something to write."""
+    decisions, one = Decisions(), intent(1)
+    assert not decisions
+    decisions.settle("rejected", one, Outcome("rejected", "no"))
+    assert decisions
+    assert [(item.intent.status, item.outcome.message) for item in decisions.settled] == [("rejected", "no")]
+
+
+@pytest.mark.parametrize(
+    ("purpose", "kind", "attempts", "noted"),
+    [
+        pytest.param("send", "delivered", 1, False, id="delivered at once"),
+        pytest.param("send", "delivered", 2, True, id="delivered at the second attempt"),
+        pytest.param("send", "unavailable", 1, True, id="failed"),
+        pytest.param("look_up", "unavailable", 1, False, id="a look-up"),
+    ],
+)
+def test_attempts_are_noted(purpose: str, kind: str, attempts: int, *, noted: bool) -> None:
+    """An attempt is noted unless it delivered the intent at once."""
+    decisions = Decisions()
+    one = intent(1, attempts=attempts, id=7)
+    decisions.note(SendTask(one, purpose), Outcome(kind, "m", 503), at=AT)  # type: ignore[arg-type]  # parametrised literals
+    assert decisions.attempts == ([Attempt(7, attempts, AT, kind, 503, "m")] if noted else [])

@@ -1,0 +1,243 @@
+"""Rows become records: filters, groups, and the latest version of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.delta.things import Rows, Things, batch, known_of, records, rereadable, scanned
+
+from crossdock.delta import compare
+from crossdock.delta import latest_records as scan_module
+from crossdock.delta.latest_records import Scan
+from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
+from crossdock.errors import InternalError, RefusedError
+from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.planning.references import key_hashes
+from crossdock.records import LINE, RawBatch
+from crossdock.state.sidecar_files.key_index import KNOWN_FP
+from crossdock.tally import Tally
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    """Stored rows are found again under a path that polars would expand as a pattern."""
+    work = tmp_path / "run [1]*?"
+    work.mkdir()
+    rows = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
+    path = work / "stored.arrow"
+    rows.load().write_ipc(path)
+    scan, _ = scanned(Things(), [RawBatch("a.csv", path), rows], work)
+    assert [record.row for record in records(scan)] == [{"K": "1", "V": "a"}, {"K": "2", "V": "b"}]
+
+
+def test_the_last_row_of_a_key_wins(tmp_path: Path) -> None:
+    """Without order_by the last file and line win, over all files of a run; the others are superseded."""
+    batches = [
+        batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}, {"K": "1", "V": "c"}]),
+        batch([{"K": "2", "V": "d"}], "b"),
+    ]
+    scan, tally = scanned(Things(), batches, tmp_path)
+    assert {r.key: (r.row["V"], r.source, r.lines) for r in records(scan)} == {
+        "1": ("c", "a.csv", (4,)),
+        "2": ("d", "b", (2,)),
+    }
+    assert (tally.rows_superseded, tally.rows_in_records) == (2, 2)
+
+
+def test_order_by_selects_the_latest_row_in_any_order_of_files(tmp_path: Path) -> None:
+    """The greatest value of the column wins, also in an earlier file; content breaks a tie, not the position."""
+    rows: Rows = [{"K": "1", "T": "3", "V": "new"}, {"K": "1", "T": "1", "V": "old"}, {"K": "1", "T": "3", "V": "tie"}]
+    won = set()
+    for number, order in enumerate(([0, 1, 2], [2, 1, 0], [1, 2, 0])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        batches = [batch([rows[index]], f"{place}.csv") for place, index in enumerate(order)]
+        scan, _ = scanned(Things(order_by=("T",), uses=("V",)), batches, folder)
+        won.add(records(scan)[0].row["V"])
+    assert len(won) == 1
+    assert won < {"new", "tie"}
+
+
+def test_rows_of_one_file_make_one_record(tmp_path: Path) -> None:
+    """Rows of a group need not be adjacent; a group in a later file replaces the whole group."""
+    first = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
+    second = batch([{"K": "1", "V": "c"}], "a.csv", 4)
+    other = batch([{"K": "2", "V": "x"}, {"K": "2", "V": "y"}], "b.csv")
+    scan, tally = scanned(Things(group_by=("K",)), [first, second, other], tmp_path)
+    assert {r.key: ([row["V"] for row in r.rows], r.lines) for r in records(scan)} == {
+        "1": (["a", "c"], (2, 4)),
+        "2": (["x", "y"], (2, 3)),
+    }
+    assert (tally.rows_superseded, tally.rows_in_records) == (1, 4)
+
+
+def test_repairs_come_before_filters_and_keys(tmp_path: Path) -> None:
+    """Filters and keys use the repaired text; a row counts under the first matching filter only."""
+    stream = Things(
+        columns={"K": Repair(strip_suffix=".0")},
+        skip={"seven": Filter(field="K", equals="7"), "empty": Filter(field="V", empty=True)},
+    )
+    rows = [{"K": "7.0", "V": ""}, {"K": "8.0", "V": ""}, {"K": "9.0", "V": "x"}]
+    scan, tally = scanned(stream, [batch(rows)], tmp_path)
+    assert tally.rows_filtered == {"seven": 1, "empty": 1}
+    assert [record.key for record in records(scan)] == ["9"]
+
+
+def test_held_rows_count_with_all_their_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that may have changed are held within a bound in memory, to which empty cells count."""
+    monkeypatch.setattr(scan_module, "_HELD_BYTES", 10_000)
+    wide = batch([{"K": f"{number}", **{f"C{cell}": "" for cell in range(100)}} for number in range(50)])
+    reads: list[Sequence[int] | None] = []
+    scan = Scan(Things(), "w.things", tmp_path)
+    known = pl.DataFrame(schema={KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128})
+    scan.take(rereadable(wide, 5, reads), Tally(), lambda _rows: None, lambda: known)
+    assert len(records(scan)) == 50
+    assert reads, "too large to be held"
+
+
+def _key_of_quarter(quarter: int) -> str:
+    """A key whose hash is in this quarter of the range."""
+    names = [str(number) for number in range(100)]
+    return next(name for name, key_hash in key_hashes(names).items() if key_hash >> 126 == quarter)
+
+
+@pytest.mark.parametrize("quarter", range(4))
+@pytest.mark.parametrize("algorithm", ["xxh3_64", "xxh3_128"])
+def test_contradicting_duplicates_in_a_snapshot_are_refused(tmp_path: Path, quarter: int, algorithm: str) -> None:
+    """The message has both lines, for hashes over the whole range of 128 bits."""
+    key = _key_of_quarter(quarter)
+    rows: Rows = [{"K": "x", "V": "a"}, {"K": key, "V": "b"}, {"K": key, "V": "c"}]
+    with pytest.raises(RefusedError, match=r"^a.csv:4: duplicate of the record at a.csv:3, with different content"):
+        scanned(Things(mode="snapshot", fingerprint=algorithm), [batch(rows)], tmp_path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from("123"), st.sampled_from("abc"), st.sampled_from("xy")), min_size=1, max_size=8
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.booleans(),
+    st.integers(0, 3),
+    st.booleans(),
+)
+def test_the_scan_equals_a_plain_dict(
+    files: list[list[tuple[str, str, str]]], grouped: bool, again: int, one_name: bool
+) -> None:
+    """Latest records, their rows and all counts equal those of a few lines of plain Python."""
+    model: dict[str, list[str]] = {}
+    for rows in files:
+        fresh: dict[str, list[str]] = {}
+        for key, value, flag in rows:
+            if flag == "x":
+                fresh[key] = [*fresh.get(key, []), value] if grouped else [value]
+        model |= fresh
+    one_name = one_name and again > 0 and not grouped  # a file that was replaced under its name
+    named = [(rows, "one" if one_name else str(number)) for number, rows in enumerate(files)]
+    batches = [batch([{"K": k, "V": v, "F": f} for k, v, f in rows], name) for rows, name in named]
+    if again:
+        batches = [part for each in batches for part in rereadable(each, again)]
+    stream = Things(group_by=("K",) if grouped else (), skip={"y": Filter(field="F", equals="y")})
+    with TemporaryDirectory() as work:
+        scan, tally = scanned(stream, batches, Path(work))
+        assert {record.key: [row["V"] for row in record.rows] for record in records(scan)} == model
+        assert any(Path(work).iterdir()) == (grouped or not again)
+    assert tally.rows_filtered["y"] == sum(flag == "y" for rows in files for _, _, flag in rows)
+    assert tally.rows_in_records == sum(len(values) for values in model.values())
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_rows_that_may_have_changed_are_held(tmp_path: Path, again: bool) -> None:
+    """Rows that are not recognised by position are held, repaired once, and not read again."""
+    stream = Things(columns={"V": Repair(strip_prefix="-")})
+    rows = [{"K": str(n), "V": f"--{n}"} for n in range(1_000)]
+    first, _ = scanned(stream, [batch(rows)], tmp_path)
+    rows[10]["V"], rows[700]["V"] = "--new", "--newer"
+    whole = batch([*rows, {"K": "more", "V": "--more"}])
+    reads: list[Sequence[int] | None] = []
+    parts = rereadable(whole, 300, reads) if again else [whole]
+    scan, tally = Scan(stream, "w.things", tmp_path), Tally()
+    scan.take(parts, tally, lambda _rows: None, lambda: known_of(first))
+    assert scan.latest[SAME].sum() == 998
+    found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    assert (found.unchanged, found.changed.height, found.gone.len()) == (998, 3, 0)
+    held = {read.record.key: (read.record.row["V"], read.record.lines) for read in scan.records(found.changed)}
+    assert held == {"10": ("-new", (12,)), "700": ("-newer", (702,)), "more": ("-more", (1002,))}
+    assert not reads
+
+
+def test_rows_beyond_the_bound_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If too many rows have changed they are not held, and are read again by line."""
+    monkeypatch.setattr("crossdock.delta.latest_records._HELD_BYTES", 2_000)
+    first, _ = scanned(Things(), [batch([{"K": str(n), "V": "a"} for n in range(100)])], tmp_path)
+    changed = batch([{"K": str(n), "V": "a" if n < 20 else "b"} for n in range(100)])
+    reads: list[Sequence[int] | None] = []
+    scan, tally = Scan(Things(), "w.things", tmp_path), Tally()
+    scan.take(rereadable(changed, 30, reads), tally, lambda _rows: None, lambda: known_of(first))
+    found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    assert [read.record.row["V"] for read in scan.records(found.changed)] == ["b"] * 80
+    assert reads == [list(range(22, 102))]
+
+
+def test_held_and_other_rows_are_the_same_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With some rows held and others not, in any order of lines, each key has its row, repaired once."""
+    monkeypatch.setattr("crossdock.delta.latest_records._HELD_BYTES", 3_000)
+    stream = Things(columns={"V": Repair(strip_prefix="-")}, order_by=("T",))
+    rows = [[{"K": f"{part}{n}", "V": f"--{n}", "T": f"{n:03}"} for n in range(60)] for part in "abc"]
+    first, _ = scanned(stream, [batch(part, name) for part, name in zip(rows, "abc", strict=True)], tmp_path)
+    for number, part in enumerate(rows):
+        for row in part[5 : 10 + 20 * number]:
+            row["V"] += "!"
+    reversed_part = RawBatch("c", batch(rows[2], "c").load().reverse())
+    parts = [*rereadable(batch(rows[0], "a"), 20), *rereadable(batch(rows[1], "b"), 20), reversed_part]
+    scan, tally = Scan(stream, "w.things", tmp_path), Tally()
+    scan.take(parts, tally, lambda _rows: None, lambda: known_of(first))
+    found = compare.compare(scan.latest, known_of(first), waiting=[], unsettled=[], snapshot=True)
+    expected = {
+        row["K"]: (row["V"][1:], row["T"], row["T"], (number + 2,))
+        for part in rows
+        for number, row in enumerate(part)
+        if row["V"].endswith("!")
+    }
+    reads = list(scan.records(found.changed))
+    assert {
+        read.record.key: (read.record.row["V"], read.record.row["T"], read.identity.position, read.record.lines)
+        for read in reads
+    } == expected
+    fps = dict(scan.latest.select(KEY_HASH, FP).iter_rows())
+    assert {read.identity.key_hash: read.identity.fingerprint for read in reads} == {
+        key_hash: fps[key_hash] for key_hash in key_hashes(list(expected)).values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("again", "message"),
+    [
+        (lambda frame: frame.reverse(), "a.csv returned different rows when it was read again"),
+        (lambda frame: frame.head(1), "every requested line"),
+        (None, "its own line number"),
+    ],
+)
+def test_a_source_that_returns_other_rows_is_a_defect(
+    tmp_path: Path, again: Callable[[pl.DataFrame], pl.DataFrame] | None, message: str
+) -> None:
+    """Different rows, too few rows, or rows with the same line number end the run: no row is mistaken for another."""
+    whole = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
+    frame = whole.load()
+    if again is None:
+        whole = RawBatch("a.csv", frame.with_columns(pl.lit(2, pl.UInt64).alias(LINE)))
+    else:
+        change = again
+        whole = RawBatch("a.csv", frame, again=lambda _lines: iter([change(frame)]))
+    scan, _ = scanned(Things(), [whole], tmp_path)
+    with pytest.raises(InternalError) as caught:
+        records(scan)
+    assert message in f"{caught.value}"

@@ -1,0 +1,95 @@
+"""Records become drafts, or dead letters that say why without quoting data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from tests.unit.planning.accounts import account, bound_accounts
+
+from crossdock.errors import InternalError, RecordError
+from crossdock.planning.draft_records import drafted
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import Record
+from crossdock.resources import Reference
+
+SECRET = "hunter2"
+
+
+class Strict(BaseModel):
+    """A model of a connector's author."""
+
+    price: int
+
+
+def mapped(to_resource: Callable[[Record], Any], key: str = "A") -> tuple[dict[str, Any], list[Reference]]:
+    bound: BoundStream = bound_accounts()
+    bound.stream.to_resource = to_resource  # type: ignore[method-assign, assignment]
+    return drafted(bound, account(bound, key).record)
+
+
+def raising(error: BaseException) -> Callable[[Record], Any]:
+    def to_resource(_record: Record) -> Any:
+        raise error
+
+    return to_resource
+
+
+def test_members_and_references() -> None:
+    """The members have wire names, and the references among them are listed."""
+    bound = bound_accounts()
+    members, references = drafted(bound, account(bound, "A", "P").record)
+    assert references == [Reference("ledger_account", "P")]
+    assert members == {"code": "A", "name": "x", "type": "asset", "parentId": references[0]}
+
+
+@pytest.mark.parametrize(
+    ("to_resource", "code", "pointer", "message"),
+    [
+        pytest.param(raising(RecordError("bad_value", "no", pointer="K")), "bad_value", "K", "no", id="as raised"),
+        pytest.param(
+            raising(RecordError("bad_value", f"a\x1b{'b' * 600}")), "bad_value", None, "a\\x1bb", id="printable"
+        ),
+        pytest.param(
+            raising(RecordError("my_code", SECRET)), "mapping_failed", None, "raised RecordError", id="unknown code"
+        ),
+        pytest.param(raising(KeyError(SECRET)), "mapping_failed", None, "raised KeyError in line", id="exception"),
+        pytest.param(
+            lambda _: Strict.model_validate({"price": SECRET}),
+            "mapping_failed",
+            None,
+            "raised ValidationError",
+            id="an author's model",
+        ),
+        pytest.param(lambda _: {"code": "A"}, "invalid_draft", "/name", "Field required", id="a missing member"),
+        pytest.param(lambda _: {"nmae": "A"}, "invalid_draft", "/", "", id="an unknown member"),
+        pytest.param(lambda _: 17, "invalid_draft", "/", "", id="not a mapping"),
+    ],
+)
+def test_every_failure_is_a_dead_letter(
+    to_resource: Callable[[Record], Any], code: str, pointer: str | None, message: str
+) -> None:
+    """The code is one of the list, and the message quotes neither data nor the text of a foreign exception."""
+    with pytest.raises(RecordError) as caught:
+        mapped(to_resource)
+    error = caught.value
+    assert error.code == code
+    assert (error.pointer or "").startswith(pointer or "")
+    assert message in error.message
+    assert len(error.message) <= 600
+    assert SECRET not in str(error)
+
+
+def test_an_external_id_has_a_limit() -> None:
+    """Namespace and key form the external id, which the platform limits."""
+    with pytest.raises(RecordError, match="namespace and record key together exceed") as caught:
+        mapped(lambda _: {"code": "A", "name": "x", "type": "asset"}, key="a" * 1_000)
+    assert (caught.value.code, caught.value.pointer) == ("invalid_draft", "/externalId")
+
+
+def test_errors_of_the_engine_are_not_dead_letters() -> None:
+    """A broken promise of the engine ends the run."""
+    with pytest.raises(InternalError):
+        mapped(raising(InternalError("x")))

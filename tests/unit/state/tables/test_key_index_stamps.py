@@ -1,0 +1,43 @@
+"""The stamp of a scope changes once in each transaction that changes its bindings."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.state.samples import AT, SCOPE, binding, start
+
+from crossdock.state import Scope, State
+from crossdock.state.tables.key_index_stamps import Change, stamp_of
+
+OTHER = Scope("platform", "product", "other")
+
+
+def stamp(state: State, scope: Scope = SCOPE) -> int:
+    with state.look() as tx:
+        return stamp_of(tx.stamps._connection, scope)
+
+
+def test_each_change_gives_a_new_stamp(state: State) -> None:
+    """Several changes in one transaction share a stamp; reading and other scopes change nothing."""
+    run, stamps = start(state), [stamp(state)]
+    for number in (1, 2):
+        with state.begin() as tx:
+            tx.bindings.put(SCOPE, [binding(number)], run_id=run, at=AT)
+            tx.bindings.bury(SCOPE, [number], at=AT)
+            touched = tx.stamps.touched[SCOPE]
+        stamps.append(stamp(state))
+        assert (touched.before, touched.after) == tuple(stamps[-2:])
+        assert touched.changes == [Change(number, 10 + number, None), Change(number, None, None, is_live=False)]
+    assert stamps[0] == 0
+    assert len(set(stamps)) == 3
+    assert stamp(state, OTHER) == 0
+
+
+def test_a_rollback_keeps_the_stamp(state: State) -> None:
+    """A stamp belongs to committed bindings."""
+    with state.begin() as tx:
+        tx.stamps.changed(SCOPE, [])
+    before = stamp(state)
+    with pytest.raises(ZeroDivisionError), state.begin() as tx:
+        tx.stamps.changed(SCOPE, [])
+        raise ZeroDivisionError
+    assert stamp(state) == before

@@ -1,0 +1,64 @@
+"""What the state keeps of past snapshots and of approvals, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crossdock.state import Binding, PastSnapshot, PendingRemoval, Scope, State, Step
+from crossdock.state.tables.removal_evidence import packed
+
+AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
+SCOPE = Scope("platform", "product", "wms")
+TOP = (1 << 128) - 1
+
+
+def test_the_latest_snapshots_come_newest_first(state: State) -> None:
+    """So many as asked for of one stream; the same content worked through again is one snapshot, of the later day."""
+    with state.begin() as tx:
+        for day, content in enumerate(("a", "b", "c", "a")):
+            tx.snapshots.remember("wms.p", content, PastSnapshot(100 + day, day or None), at=AT + timedelta(days=day))
+        tx.snapshots.remember("wms.q", "d", PastSnapshot(7, 7), at=AT)
+        assert tx.snapshots.latest("wms.p", 2) == [PastSnapshot(103, 3), PastSnapshot(102, 2)]
+        assert tx.snapshots.latest("wms.p", 9) == [PastSnapshot(103, 3), PastSnapshot(102, 2), PastSnapshot(101, 1)]
+        assert tx.snapshots.latest("wms.r", 9) == []
+        assert (tx.snapshots.knows("wms.p", "b"), tx.snapshots.knows("wms.q", "b")) == (True, False)
+
+
+def test_only_live_records_count(state: State) -> None:
+    """What was deleted is nowhere, and what was archived when it went is not present."""
+    with state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        steps: dict[int, Step] = {1: "whole", 2: "remove", 3: "whole", TOP: "import"}
+        made = [Binding(key, f"K{key}", "p", None, None, step, {}, None, 1) for key, step in steps.items()]
+        tx.bindings.put(SCOPE, made, run_id=run, at=AT)
+        tx.bindings.bury(SCOPE, [3], at=AT)
+        assert sorted(tx.snapshots.steps(SCOPE, [1, 2, 3, 4, TOP])) == [(1, "whole"), (2, "remove"), (TOP, "import")]
+        assert tx.snapshots.present(SCOPE) == 2
+        assert tx.snapshots.present(Scope("platform", "product", "other")) == 0
+
+
+def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
+    """Asked for again it keeps its date and its approval; anything else takes its place without one."""
+    asked = PendingRemoval("wms.p", "delete product in wms", packed([TOP, 2, 1]), AT)
+    assert (asked.number, asked.key_hashes) == (3, [1, 2, TOP])
+    with state.begin() as tx:
+        tx.snapshots.ask(asked)
+        tx.snapshots.approve(asked, at=AT)
+        tx.snapshots.ask(PendingRemoval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
+        assert tx.snapshots.listed() == [PendingRemoval("wms.p", asked.what, asked.keys, AT, AT)]
+        other = PendingRemoval("wms.p", "archive product in wms", asked.keys, AT)
+        tx.snapshots.ask(other)
+        assert tx.snapshots.get("wms.p") == other
+        tx.snapshots.forget("wms.p")
+        assert tx.snapshots.get("wms.p") is None
+
+
+@pytest.mark.parametrize("keys", [[], [1], list(range(600))])
+def test_facts_are_found_in_any_number(state: State, keys: list[int]) -> None:
+    """More keys than one statement takes are asked for in several."""
+    with state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        tx.bindings.put(SCOPE, [Binding(k, "K", "p", 9, None, "whole", {}, None, 1) for k in keys], run_id=run, at=AT)
+        assert sorted(tx.snapshots.steps(SCOPE, keys)) == [(key, "whole") for key in keys]

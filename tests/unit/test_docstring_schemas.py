@@ -1,0 +1,42 @@
+"""Descriptions in JSON Schemas are the docstrings below fields."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from crossdock.docstring_schemas import DocumentedModel, field_docstrings
+
+
+class Mixin:
+    shared: int = 1
+    """Of a plain class."""
+
+
+class Base(BaseModel):
+    name: str
+    """Of a base."""
+
+
+class Model(Base, Mixin):
+    size: Annotated[int, Field(alias="howMany")] = 0
+    """Over
+    two lines."""
+    own: Annotated[int, Field(description="Its own.")] = 0
+    """Not used."""
+    bare: int = 0
+
+
+def test_fields_have_their_docstrings() -> None:
+    """Those of bases and of plain classes included; a description in the field wins."""
+    expected = {"shared": "Of a plain class.", "name": "Of a base.", "size": "Over\ntwo lines.", "own": "Not used."}
+    assert field_docstrings(Model) == expected
+    written = Model.model_json_schema(schema_generator=DocumentedModel)["properties"]
+    assert {name: member.get("description") for name, member in written.items()} == {
+        "shared": "Of a plain class.",
+        "name": "Of a base.",
+        "howMany": "Over\ntwo lines.",
+        "own": "Its own.",
+        "bare": None,
+    }

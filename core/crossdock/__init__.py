@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "config_file": "ConfigModel SecretRef",
     "connector": "Connector Context FailureLimits Finding GoneLimits Settings Stream",
-    "declared": "DeclaredStream StreamConfig",
+    "declared_streams": "DeclaredStream StreamConfig",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",
     "mapping.repairs_and_filters": "Filter Repair",

@@ -1,7 +1,7 @@
 """The coordinator's loop: intents into the state, bytes to the senders, outcomes back into the state.
 
-`crossdock.delivery.outcome_policy` decides what an outcome means for its intent. `crossdock.delivery.turn_writer` writes
-what a turn decided, before its requests are sent.
+`crossdock.delivery.outcome_policy` decides what an outcome means. `crossdock.delivery.turn_writer` writes what a turn
+decided, before its requests are sent.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def mailbox(text: str) -> str:
         ValueError: If it is not a mail address, or has a display name.
     """
     if not _MAILBOX.fullmatch(text):
-        raise ValueError("must be a plain mail address such as ops@example.com")
+        raise ValueError("must be a plain email address such as ops@example.com")
     return text
 
 

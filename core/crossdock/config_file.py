@@ -96,7 +96,7 @@ class Secret:
         try:
             path = self.folder / Path(name).expanduser()
         except RuntimeError:
-            raise ConfigError(f"the secret {self.reference} is in the home of an unknown user") from None
+            raise ConfigError(f"the secret {self.reference} is in the home directory of an unknown user") from None
         try:
             with open_regular(path) as file:
                 if os.fstat(file.fileno()).st_mode & 0o077:
@@ -120,7 +120,7 @@ class Secret:
         """
         value = self.reveal()
         if not (value.isascii() and value.isprintable() and " " not in value):
-            raise ConfigError(f"{self.reference} contains blanks or characters that are not allowed in a header")
+            raise ConfigError(f"{self.reference} contains spaces or characters that are not allowed in a header")
         return value
 
 

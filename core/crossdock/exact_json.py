@@ -73,7 +73,7 @@ def time_text(value: date) -> str:
     if not isinstance(value, datetime):
         return value.isoformat()
     if value.tzinfo is None:
-        raise ValueError("a time without time zone is not an instant")
+        raise ValueError("a time without a time zone is not an instant")
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

@@ -30,9 +30,9 @@ def _exact(value: object) -> Decimal:
     significant = "".join(map(str, digits)).rstrip("0")
     exponent += len(digits) - len(significant)
     if significant and -exponent > MAX_DIGITS_AFTER_POINT:
-        raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the point")
+        raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the decimal point")
     if significant and len(significant) + exponent > MAX_DIGITS_BEFORE_POINT:
-        raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the point")
+        raise ValueError(f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the decimal point")
     if not significant:
         return Decimal(0)
     return Decimal((sign, tuple(map(int, significant)), exponent))  # without zeros that could take gigabytes
@@ -78,7 +78,7 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise ValueError("is outside of the years 1 to 9999 in UTC") from None
+        raise ValueError("is outside the years 1 to 9999 in UTC") from None
 
 
 Exact = Annotated[

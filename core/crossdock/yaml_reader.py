@@ -171,7 +171,7 @@ class _Reader:
         if not number.is_finite():
             raise self._refused(node, "a number must be finite digits")
         if not -_MAX_PLACES <= number.adjusted() < _MAX_DIGITS:
-            problem = f"a number has at most {_MAX_DIGITS} digits before the point, {_MAX_PLACES} after"
+            problem = f"a number has at most {_MAX_DIGITS} digits before the decimal point, {_MAX_PLACES} after"
             raise self._refused(node, problem)
         return number
 

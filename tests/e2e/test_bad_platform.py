@@ -71,7 +71,7 @@ def test_wrong_api_key(site: Site) -> None:
     for _ in range(2):
         result = site.sync()
         assert result.code == 3
-        assert f"{site.base_url}: does not accept the credential: " in result.err
+        assert f"{site.base_url}: does not accept the credentials: " in result.err
         assert "HTTP 401" in result.err
         assert "platform.auth" in result.err
         assert result.json["balanced"]

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.argument("number", type=click.IntRange(1, MOST), required=False)
 @common_options
 def approve(stream: str | None, number: int | None, config: Path, *, as_json: bool) -> None:
-    """Permit a removal that exceeds the limits, or list them.
+    """Permit a removal that exceeds the limits, or list such removals.
 
-    The next sync removes the NUMBER of records of STREAM at which the last one stopped. An approval is valid once, for
-    exactly these records: if one of them comes back, or another one goes, the next sync stops again.
+    The next sync removes the NUMBER records of STREAM that made the last sync stop. An approval is valid once, for
+    exactly these records: if one of them reappears, or another one disappears, the next sync stops again.
     """
     if (stream is None) is not (number is None):
         raise ConfigError("name a stream and the number of records; 'crossdock approve' lists both")

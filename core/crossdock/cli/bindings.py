@@ -14,7 +14,7 @@ from crossdock.clock import SystemClock
 
 @click.group(epilog=example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))
 def bindings() -> None:
-    """Export or import which record has which platform id."""
+    """Export or import the bindings between records and platform ids."""
 
 
 @bindings.command("export", epilog=example("crossdock bindings export > bindings.csv"))

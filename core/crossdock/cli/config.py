@@ -37,7 +37,7 @@ def show(config: Path, *, as_json: bool) -> None:
 def schema(kind: str | None, *, as_json: bool) -> None:
     """Print the JSON Schema of a config file, for editors.
 
-    Draft 2020-12. With it, editors complete and check a config file.
+    Draft 2020-12. With it, editors can complete and validate a config file.
     """
     from crossdock import registry
     from crossdock.project.config_schema import config_schema

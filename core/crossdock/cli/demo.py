@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="A new or empty folder for the demo's files.",
 )
-@click.option("--serve", is_flag=True, help="Start both servers of an earlier demo, until Ctrl-C.")
+@click.option("--serve", is_flag=True, help="Run both servers of an earlier demo until Ctrl-C.")
 @as_json
 @click.pass_context
 def demo(ctx: click.Context, folder: Path, *, serve: bool, as_json: bool) -> None:
-    """Sync two days of a made-up warehouse to a sandbox on this machine.
+    """Sync two days of exports from a sample warehouse to a sandbox on this machine.
 
-    It takes a few seconds and leaves a folder with config, state and the exports of a third day to try out.
+    It takes a few seconds and leaves a folder with the config, the state and the exports of a third day for you to
+    try out.
     """
     from crossdock.cli import terminal_output
     from crossdock.demo.demo_folder import keep_open

@@ -27,7 +27,9 @@ _PERSONAL = {"before": "(personal)", "after": "(personal)"}
     epilog=example("crossdock plan", "crossdock plan wms.lots --detailed-exitcode", "crossdock plan -o daily.plan")
 )
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
-@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Save it for 'crossdock apply'.")
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for 'crossdock apply'."
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 if there is something to do.")
 @click.option("--limit", type=click.IntRange(0, MOST), default=50, show_default=True, help="Operations to show.")
 @common_options
@@ -44,8 +46,8 @@ def plan(
 
     Calls nothing on the platform and writes nothing.
 
-    Exit codes: 0 planned; 10 with --detailed-exitcode and something to do; 2 wrong usage or config; 3 a source or the
-    state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals, shown as 'hold'.
+    Exit codes: 0 planned; 10 there is something to do (only with --detailed-exitcode); 2 wrong usage or config;
+    3 a source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals, shown as 'hold'.
     """
     from crossdock.planning import removals
     from crossdock.runs import dry_run

@@ -30,11 +30,15 @@ def records() -> None:
 @records.command("list", epilog=example("crossdock records list --state rejected"))
 @click.option("--state", type=click.Choice(_ALL), help="Only these; default: all but dropped.")
 @click.option(
-    "--limit", type=click.IntRange(1, MOST), default=100, show_default=True, help="Most records of each state."
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=100,
+    show_default=True,
+    help="Maximum number of records for each state.",
 )
 @common_options
 def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None:
-    """List records that were rejected, wait or are in doubt."""
+    """List records that were rejected, are waiting or are in doubt."""
     found = [_public(item) for item in _found(config, state, limit)]
     if as_json:
         terminal_output.print_json(found)
@@ -54,7 +58,7 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
 @click.option("--raw", is_flag=True, help="Include the record's data, which may be personal.")
 @common_options
 def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
-    """Show why a record was not delivered; its data only with --raw."""
+    """Show why a record was not delivered; show its data only with --raw."""
     from crossdock import exact_json
     from crossdock.records import key_text
 
@@ -155,7 +159,7 @@ def resolve_(
 @click.option("--state", type=click.Choice(_OPEN), help="Only these.")
 @common_options
 def drop_(stream: str, key: str | None, reason: str | None, state: str | None, config: Path, *, as_json: bool) -> None:
-    """Give up records; a new version from the source is processed."""
+    """Drop records; a new version from the source will be processed."""
     from crossdock.delivery import operator_actions
 
     selection = _selection(stream, key, reason, None)

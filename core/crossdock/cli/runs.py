@@ -40,7 +40,7 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
     "-o",
     "--out",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
-    help="Write a web page to mail or open, which also lists what was not delivered and why.",
+    help="Write a web page that you can mail or open; it also lists what was not delivered and why.",
 )
 @common_options
 def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:

@@ -60,8 +60,8 @@ def sandbox(
 ) -> None:
     """Serve an emulation of the platform on this machine until interrupted.
 
-    When it is ready it prints one JSON line with base_url, tenant and api_key, which is shown only when it is created.
-    GET / lists the OpenAPI document and the logs.
+    When it is ready, it prints one JSON line with base_url, tenant and api_key. The key is shown only when it is
+    created. GET / lists the OpenAPI document and the logs.
     """
     if ctx.invoked_subcommand:
         return

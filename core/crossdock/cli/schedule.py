@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "--allow-host",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="With --health: another name of this machine that requests may use. Repeatable.",
+    help="With --health: another host name of this machine that requests may use. Repeatable.",
 )
 @click.option(
     "--log-format",
@@ -70,17 +70,19 @@ def schedule(
     log_format: LogFormat,
     as_json: bool,
 ) -> int:
-    """Run the jobs of the config when they are due, until SIGTERM.
+    """Run the jobs in the config when they are due, until SIGTERM is received.
 
-    Each scheduled run is run once, even if several schedulers share one state; if one is killed, another takes over.
-    On SIGTERM, requests in flight are settled before it exits; a second SIGTERM ends it at once. On SIGHUP it reloads
+    Each scheduled run is executed once, even if several schedulers share one state; if one is killed, another takes
+    over. On SIGTERM, requests in flight are settled before it exits; a second SIGTERM ends it at once. On SIGHUP it reloads
     the config, unless the new one is invalid.
     """
     from crossdock.errors import ConfigError
     from crossdock.project import project
 
     if allow_host and health is None:
-        raise ConfigError("--allow-host applies to the health page, which is not served", hint="Add --health PORT.")
+        raise ConfigError(
+            "--allow-host applies to the health endpoints, which are not served", hint="Add --health PORT."
+        )
     loaded = project.load(config)
     if not loaded.jobs:
         raise ConfigError("has no jobs", where=str(config), hint="docs/schedule.md has an example")

@@ -49,7 +49,7 @@ def state() -> None:
     "--older-than",
     callback=_age,
     metavar="AGE",
-    help="Days (90d) or hours (36h); default: 'retention' of the config, or 90d if that is off.",
+    help="Days (90d) or hours (36h); default: 'retention' from the config, or 90d if that is off.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @common_options
@@ -57,7 +57,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     """Remove old data that is no longer needed.
 
     Removes settled operations, the data of rejected records, and old runs, files and snapshots. Keeps unsettled
-    operations, what was last delivered of each record, the reasons of rejections, and what identifies a repeated or
+    operations, what was last delivered for each record, the reasons for rejections, and what identifies a repeated or
     stale file. An operation is kept for as long as the platform remembers its idempotency key.
 
     'crossdock schedule' does the same once a day. This command also rewrites the file of a SQLite state, so that no
@@ -88,8 +88,8 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
 def restored(config: Path, *, as_json: bool) -> None:
     """Declare that the state was restored from a backup.
 
-    Until a complete sync has read something and left nothing open, a record that looks new is looked up on the platform
-    before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
+    Until a complete sync has read something and left nothing unsettled, a record that looks new is looked up on the
+    platform before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
     """
     at = SystemClock().now()
     with load(config).alone(restored=True) as opened:

@@ -35,8 +35,8 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
 
     Reads all streams, or those named.
 
-    Exit codes: 0 all delivered or unchanged; 1 something was rejected, waits or is in doubt; 2 wrong usage or config;
-    3 could not run or finish; 4 refused for safety: a source, a removal, or a mapping that fails too often; 70 the
+    Exit codes: 0 all delivered or unchanged; 1 something was rejected, is waiting or is in doubt; 2 wrong usage or
+    config; 3 could not run or finish; 4 refused for safety: a source, a removal, or a mapping that fails too often; 70 the
     tally does not balance; 130 interrupted.
     """
     from crossdock.cli.trace_export import traced
@@ -67,7 +67,7 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
 @click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
 @common_options
 def apply(plan: Path, config: Path, *, as_json: bool) -> int:
-    """Execute a saved plan exactly, or nothing.
+    """Execute a saved plan exactly, or do nothing.
 
     Exit codes are those of 'crossdock sync'; 4 if a source, the state or the config has changed since the plan.
     """
@@ -89,5 +89,5 @@ def show_report(report: Report, *, as_json: bool) -> int:
         if report.still_refused:
             say(f"still rejected from earlier runs: {counted(report.still_refused, 'record')}", err=True)
         if report.exit_code == 1 or report.still_refused:
-            say("'crossdock records list' shows what was rejected, waits or is in doubt", err=True)
+            say("'crossdock records list' shows what was rejected, is waiting or is in doubt", err=True)
     return report.exit_code

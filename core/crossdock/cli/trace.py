@@ -40,7 +40,7 @@ def trace(name: str, config: Path, *, as_json: bool) -> None:
         terminal_output.print_json(histories)
         return
     if first_line is not None:
-        say(f"nearest known record, which begins in line {first_line}:")
+        say(f"nearest known record, which begins on line {first_line}:")
     for history in histories:
         for line in _lines(history):
             terminal_output.out().print(line, soft_wrap=True)

@@ -89,7 +89,7 @@ class Dispatcher:
             self._outbox.release(but=later)
             self.deliver(iter(()))
         except PostponedError as error:
-            self._warn(f"delivery of what the last run left is postponed: {error.message}")
+            self._warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
             self._run.reset()
         self._run.resuming = False
 
@@ -194,7 +194,7 @@ class Dispatcher:
         if is_unavailable:
             limits = profile.retry
             up_to = f"{limits.give_up_after_s:.0f} s" if breaker.worked else f"{limits.attempts} times"
-            self._warn(f"{profile.base_url} is unavailable; probing, at most {up_to}")
+            self._warn(f"{profile.base_url} is unavailable; probing for at most {up_to}")
         elif self._run.stop is None:
             self._warn(f"{profile.base_url} is available again")
 

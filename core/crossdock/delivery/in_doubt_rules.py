@@ -49,7 +49,7 @@ def concerns_all(intent: Intent, outcome: Outcome, profile: Profile, accepted: A
     answer, where = f"{outcome.message} (HTTP {outcome.status})", profile.base_url
     if outcome.status == 401:
         hint = "check platform.auth, then run again; nothing was lost"
-        return UnauthorizedError(f"does not accept the credential: {answer}", where=where, hint=hint)
+        return UnauthorizedError(f"does not accept the credentials: {answer}", where=where, hint=hint)
     if intent.resource in accepted:
         return None
     if outcome.status == 403:

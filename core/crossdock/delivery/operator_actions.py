@@ -29,7 +29,7 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
     creates = [intent for intent in intents if intent.operation == "create"]
     if creates and (platform_id is None or len(creates) > 1):
         hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
-        raise ConfigError("a create needs the id of its record on the platform, one record at a time", hint=hint)
+        raise ConfigError("to settle a create, give the record's id on the platform, one record at a time", hint=hint)
     if not intents:
         return
     for intent in intents:

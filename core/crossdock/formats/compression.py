@@ -94,7 +94,7 @@ class _Unpacked:
                 return data
             if at_end:  # only now: zlib may return buffered output without input
                 hint = "The file was truncated or is still being written: fetch it again."
-                raise RefusedError("the gzip data ends before its end mark", where=self._name, hint=hint)
+                raise RefusedError("the gzip data ends before its end marker", where=self._name, hint=hint)
             self._pass_over(before - len(self._next))
         return b""
 

@@ -40,7 +40,9 @@ _COUNT = re.compile("[0-9]{1,18}")
 
 def _delimiter(value: str) -> str:
     if not _DELIMITER.fullmatch(value):
-        raise ValueError("must be 1 to 8 characters, no line ends; a control character other than tab only alone")
+        raise ValueError(
+            "must be 1 to 8 characters without line breaks; a control character other than tab is allowed only alone"
+        )
     return value
 
 
@@ -109,7 +111,7 @@ class DelimitedFormat(_Declared):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if not self.header and self.names is None:
-            raise ValueError("a file without header needs names")
+            raise ValueError("a file without a header needs names")
         if self.quote and (self.quote in self.delimiter or (self.trailer and self.quote in self.trailer.prefix)):
             raise ValueError("neither the delimiter nor the prefix of the trailer may contain the quote")
         return self

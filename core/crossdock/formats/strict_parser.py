@@ -48,7 +48,7 @@ class StrictParser:
             cells, end = self._record(text, start, line)
             self._check_characters(text, start, end, line)
             if cells == [""] and text[start:end].strip("\r\n") == "":
-                self.refuse("the line is blank", line, hint="Ask the sender to write no blank lines.")
+                self.refuse("the line is blank", line, hint="Ask the sender not to write blank lines.")
             if crlf is not None and text[end - 1] == "\n" and text.endswith("\r\n", start, end) != crlf:
                 found, before = ("LF", "CRLF") if crlf else ("CRLF", "LF")
                 line += text.count("\n", start, end) - 1

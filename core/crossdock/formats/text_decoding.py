@@ -257,5 +257,5 @@ def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
             return mark
     if encoding == "utf-16" and head:
         hint = "Declare encoding: utf-16-le (what Windows writes) or utf-16-be."
-        raise RefusedError("the byte order mark of utf-16 is missing", where=f"{name}:1", hint=hint)
+        raise RefusedError("the utf-16 byte order mark is missing", where=f"{name}:1", hint=hint)
     return b""

@@ -67,7 +67,7 @@ def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timez
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise RecordError("bad_value", "is outside of the years 1 to 9999 in UTC", pointer=column) from None
+        raise RecordError("bad_value", "is outside the years 1 to 9999 in UTC", pointer=column) from None
 
 
 def boolean(row: Row, column: str, *, true: str, false: str) -> bool:

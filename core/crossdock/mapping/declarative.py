@@ -33,7 +33,9 @@ def _date_format(layout: str) -> str:
     try:
         datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
     except (ValueError, TypeError, LookupError, re.error):  # strptime compiles it to a regular expression
-        raise ValueError(f"{layout!r} is not a date format that can be read; use each part, such as %Y, once") from None
+        raise ValueError(
+            f"{layout!r} is not a valid date format for reading; use each directive, such as %Y, only once"
+        ) from None
     return layout
 
 

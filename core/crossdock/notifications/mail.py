@@ -164,7 +164,7 @@ class _BoundedSmtp(smtplib.SMTP):
             raise UnavailableError(_TIMED_OUT) from error
         self._bytes_left -= count
         if self._bytes_left < 0:
-            raise RemoteError(f"sent replies of more than {MAX_REPLIES_BYTES:,} bytes")
+            raise RemoteError(f"sent responses of more than {MAX_REPLIES_BYTES:,} bytes")
         return count
 
     def _limit_next_wait(self) -> None:

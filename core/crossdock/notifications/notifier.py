@@ -36,7 +36,7 @@ class NotifyConfig(ConfigModel):
     @model_validator(mode="after")
     def _has_channel(self) -> Self:
         if self.webhook is None and self.email is None:
-            raise ValueError("needs a webhook or an email, or leave notify out")
+            raise ValueError("needs a webhook or an email; to send no notifications, leave notify out")
         return self
 
 

@@ -34,7 +34,7 @@ def _url(value: Any, info: ValidationInfo) -> str | Secret:
     if value.startswith(("env:", "file:")) and not value.endswith(":"):
         return Secret(value, info.context["folder"] if info.context else Path())
     if asks_with_secret(value):
-        raise ValueError("must not contain a secret: refer to the whole address by env:NAME or file:PATH")
+        raise ValueError("must not contain a secret: refer to the whole URL with env:NAME or file:PATH")
     return web_address(value)
 
 
@@ -98,9 +98,9 @@ class WebhookChannel:
         with closing(client):
             status = client.send("POST", path, body=body).status
         if status >= 500 or status in _TEMPORARY:
-            raise UnavailableError(f"answered {status}")
+            raise UnavailableError(f"responded with {status}")
         if not 200 <= status < 300:
-            raise RemoteError(f"answered {status}")
+            raise RemoteError(f"responded with {status}")
 
     def _address(self) -> str:
         url = self._webhook.url
@@ -109,7 +109,7 @@ class WebhookChannel:
         try:
             return web_address(url.reveal())
         except ValueError as error:
-            raise ConfigError(f"the address in {url.reference} {error}") from None
+            raise ConfigError(f"the URL in {url.reference} {error}") from None
 
     def _key(self) -> bytes | None:
         secret = self._webhook.secret

@@ -116,4 +116,6 @@ def _listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         hint = "Stop the process that listens there, or use another port."
-        raise ConfigError(f"cannot serve health: {error.strerror}", where=f"{host}:{port}", hint=hint) from error
+        raise ConfigError(
+            f"cannot serve the health endpoints: {error.strerror}", where=f"{host}:{port}", hint=hint
+        ) from error

@@ -92,7 +92,7 @@ def _read(path: Path) -> dict[Scope, list[_Row]]:
             raise RefusedError(message, where=where)
         scope = Scope(PlatformTarget.name, RESOURCES[resource].name, namespace)  # type: ignore[index]  # checked above
         if (first := lines.setdefault((scope, key), line)) != line:
-            raise RefusedError(f"duplicate of {key} in line {first}", where=where)
+            raise RefusedError(f"duplicate of {key} on line {first}", where=where)
         found[scope].append((where, key, platform_id))
     return found
 

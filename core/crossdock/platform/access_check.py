@@ -37,7 +37,7 @@ def reach(profile: Profile) -> str:
             hint="see platform.auth and platform.tenant",
         )
     if answer.status not in {200, 204, 429}:
-        raise UnavailableError(f"answered HTTP {answer.status}", where=profile.base_url)
+        raise UnavailableError(f"responded with HTTP {answer.status}", where=profile.base_url)
     token = target.credential.token
     return f"{profile.base_url} grants access" + (_described(token) if token else "")
 

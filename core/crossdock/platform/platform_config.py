@@ -183,9 +183,11 @@ class Profile(ConfigModel):
         chosen = self.after_ambiguous
         for resource, rule in chosen.items() if isinstance(chosen, Mapping) else [(None, chosen)]:
             if rule == "resend" and not self.idempotency.enabled:
-                raise ValueError("after_ambiguous: resend needs idempotency keys, or requests are carried out twice")
+                raise ValueError(
+                    "after_ambiguous: resend needs idempotency keys; without them, requests are carried out twice"
+                )
             if rule == "verify" and not self.lookup.enabled:
-                raise ValueError("after_ambiguous: verify needs the look-up, but lookup.enabled is false")
+                raise ValueError("after_ambiguous: verify needs lookups, but lookup.enabled is false")
             if rule == "verify" and resource and not self.can_look_up(resource):
                 raise ValueError(f"after_ambiguous: verify is impossible for {resource}, which has no external id")
         return self

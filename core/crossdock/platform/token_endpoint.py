@@ -123,7 +123,7 @@ class TokenEndpoint:
             raise self._rejection(status, members.get("error"))
         token, kind = members.get("access_token"), members.get("token_type", "Bearer")
         if not (isinstance(token, str) and token and token.isascii() and token.isprintable() and " " not in token):
-            raise UnavailableError("the answer has no access_token that fits into a header")
+            raise UnavailableError("the response has no access_token that can be sent in a header")
         if not (isinstance(kind, str) and kind.lower() == "bearer"):
             raise UnavailableError("the token_type is not Bearer")
         scopes, extra = self._scopes(members.get("scope"))
@@ -141,7 +141,7 @@ class TokenEndpoint:
         if scope is None:
             return requested, ()
         if not (isinstance(scope, str) and _SCOPES.fullmatch(scope)):
-            raise UnavailableError("the scopes of the answer are malformed")
+            raise UnavailableError("the scopes in the response are malformed")
         granted = tuple(scope.split())
         if missing := [name for name in requested if name not in granted]:
             raise UnauthorizedError(

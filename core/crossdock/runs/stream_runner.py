@@ -114,7 +114,7 @@ class StreamRunner:
     def _advance(self, rows: int) -> None:
         if self._interrupt.is_set():
             raise StoppedError(
-                "stopped while reading", hint="nothing of this source was imported; run again to continue"
+                "stopped while reading", hint="nothing from this source was imported; run again to continue"
             )
         self._timings.advance(rows)
 

@@ -38,7 +38,7 @@ class BrokenResponse(Response):
             await send({"type": "http.response.body", "body": part, "more_body": True})
         transport = scope.get("state", {}).get(_TRANSPORT)
         if transport is None:
-            raise ConnectionAbortedError("a fault breaks this connection")
+            raise ConnectionAbortedError("an injected fault broke this connection")
         if self._reset:
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
         transport.close()

@@ -46,7 +46,9 @@ class Fault(BaseModel):
         found = _ROUTE.fullmatch(route)
         if not found or not (found["place"].startswith("/") or found["place"] in {"", *_PATHS}):
             places = ", ".join(_PATHS)
-            raise ValueError(f"must be a method, a place, or both; a place is a path that begins with '/', or {places}")
+            raise ValueError(
+                f"must be a method, a location, or both; a location is a path that begins with '/', or {places}"
+            )
         return route
 
     def applies_to(self, method: str, path: str) -> bool:

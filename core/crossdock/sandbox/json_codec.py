@@ -54,7 +54,7 @@ def _inspect(value: Any, room: int) -> None:
     if isinstance(value, str):
         value.encode()
     elif isinstance(value, Decimal) and not value.is_finite():
-        raise ValueError("NaN and infinity are not JSON")
+        raise ValueError("NaN and infinity are not valid JSON")
     elif isinstance(value, dict | list):
         if room == 0:
             raise ValueError("nested too deeply")

@@ -51,7 +51,7 @@ class CronLine:
             expected = _EXPECTED.get(name, "")
             raise ValueError(f"{text!r}: {found!r} is not a valid {name}; expected {expected}") from None
         if next(CronSim(line, _START), None) is None:
-            raise ValueError(f"{text!r} names no date that exists")
+            raise ValueError(f"{text!r} matches no date that exists")
         self.times = tuple(
             time(hour, minute) for hour in sorted(self._fields.hours) for minute in sorted(self._fields.minutes)
         )

@@ -45,7 +45,7 @@ def ordered(jobs: Mapping[str, JobConfig]) -> list[str]:
     for name, job in jobs.items():
         for other in job.after:
             if other not in jobs:
-                raise ValueError(f"job {name!r} comes after {other!r}: {unknown(other, list(jobs))}")
+                raise ValueError(f"job {name!r} is set to run after {other!r}: {unknown(other, list(jobs))}")
     try:
         return list(TopologicalSorter({name: job.after for name, job in jobs.items()}).static_order())
     except CycleError as error:

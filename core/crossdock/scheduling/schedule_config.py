@@ -176,7 +176,7 @@ class Schedule(ConfigModel):
         if [self.at, self.every, self.cron].count(None) != 2:
             raise ValueError("needs exactly one of at, every and cron")
         if self.step and self.step > ONE_DAY:
-            raise ValueError("every is at most 24h; for rarer runs use at and days")
+            raise ValueError("every can be at most 24h; for less frequent runs, use at and days")
         if self.line and self.days != WEEKDAYS:
             raise ValueError("days does not apply to cron, whose last three fields name the days")
         if self.catch_up == "all":

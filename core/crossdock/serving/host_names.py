@@ -36,7 +36,7 @@ class ServerNames:
         for name in self._allowed:
             if not _AUTHORITY.fullmatch(name):
                 hint = "Use HOST or HOST:PORT, for example metrics.example.com:9464."
-                raise ConfigError(f"{name!r} is not a host", where="--allow-host", hint=hint)
+                raise ConfigError(f"{name!r} is not a valid host", where="--allow-host", hint=hint)
 
     def refusal(self, scope: Scope) -> str | None:
         """Why a request must not be answered; None if it is for these names and from no page of another site."""

@@ -64,7 +64,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         try:
             without_user(base_url)
         except ValueError as error:
-            raise ConfigError(f"the base address {error}") from None
+            raise ConfigError(f"the base URL {error}") from None
         self._base_url, self._place = base_url.rstrip("/"), place
         self._credentials = _words(headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
@@ -125,11 +125,11 @@ class HttpSource(AbstractContextManager["HttpSource"]):
                 if response.status_code in {401, 403}:
                     raise UnauthorizedError("refused the credentials", where=shown)
                 if response.status_code != 429 and response.status_code < 500:
-                    raise RemoteError(f"answered {reason}", where=shown)
+                    raise RemoteError(f"responded with {reason}", where=shown)
                 pause_s = max(pause_s, _retry_after_s(response))
             if attempt < ATTEMPTS:
                 self._place.clock.sleep(min(MAX_PAUSE_S, pause_s))
-        raise UnavailableError(f"failed {ATTEMPTS} times, last with: {reason}", where=shown)
+        raise UnavailableError(f"failed {ATTEMPTS} times; last error: {reason}", where=shown)
 
     def _send(self, address: str) -> httpx.Response:
         with unavailable_errors():
@@ -190,4 +190,4 @@ def _joined(page: Page, address: str, following: str) -> str:
     try:
         return urljoin(address, following)
     except ValueError:  # its text would quote the address
-        raise RefusedError("the link to the next page is not an address", where=page.address) from None
+        raise RefusedError("the link to the next page is not a URL", where=page.address) from None

@@ -47,7 +47,7 @@ class Wait(ConfigModel):
     @model_validator(mode="after")
     def _one_end(self) -> Self:
         if (self.until is None) == (self.for_ is None):
-            raise ValueError("needs either until or for, and not both")
+            raise ValueError("needs either until or for, but not both")
         return self
 
     @property
@@ -132,7 +132,7 @@ class LateFileWatch:
             raise self._put_off(f"{self._files}: no new file", left)
         if self._wait.then == "fail":
             hint = "ask the sender; run 'crossdock sync' when it has arrived, or set 'then: without' to do without it"
-            raise UnavailableError(f"no new file until {self._until}", where=self._files, hint=hint)
+            raise UnavailableError(f"no new file arrived by {self._until}", where=self._files, hint=hint)
         self.without = f"no new file {self._files} until {self._until}; continued without it"
         return taken
 

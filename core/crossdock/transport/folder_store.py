@@ -152,11 +152,11 @@ class FolderStore:
         """The path components from the root to *folder*, links resolved."""
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
-            raise ConfigError(f"folder {folder!r} leads out of it", where=self._where, hint=hint)
+            raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint)
         end = Path(os.path.realpath(Path(self._root, folder)))
         if not end.is_relative_to(self._root):
             hint = "move the files into it, or set `path` to the target of the link"
-            raise RefusedError(f"folder {folder!r} leads out of it through a link", where=self._where, hint=hint)
+            raise RefusedError(f"folder {folder!r} leads outside it through a link", where=self._where, hint=hint)
         return end.relative_to(self._root).parts
 
     def _no_file(self, path: str) -> RefusedError:

@@ -196,8 +196,8 @@ class _Bounded(httpcore.NetworkBackend):
         """
         if not self._may_leave():
             if self._has_left:
-                raise AmbiguousError("the time to send the request was over before all of it was sent")
-            raise ExpiredError("the time to send the request was over before it was sent")
+                raise AmbiguousError("the time limit for sending the request expired before all of it was sent")
+            raise ExpiredError("the time limit for sending the request expired before it was sent")
         self._has_left = True
 
     def seconds_left(self, timeout: float | None, late: type[Exception]) -> float:

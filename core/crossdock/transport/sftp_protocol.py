@@ -62,7 +62,7 @@ class Message:
 
     def take(self, count: int) -> bytes:
         if count > len(self._body) - self._at:
-            raise ProtocolError("an answer ends too early")
+            raise ProtocolError("a response ends too early")
         self._at += count
         return self._body[self._at - count : self._at]
 
@@ -104,7 +104,7 @@ class SftpWire:
         self._send(struct.pack(">IBI", 5, INIT, VERSION))
         kind, answer = self._message()
         if kind != SERVER_VERSION:
-            raise ProtocolError(f"message {kind} came instead of the version")
+            raise ProtocolError(f"received message {kind} instead of the version")
         if (version := answer.number()) != VERSION:
             raise ProtocolError(f"the server speaks SFTP version {version}, not {VERSION}")
 
@@ -127,7 +127,7 @@ class SftpWire:
             if answer is None:
                 return self.close(handle)
             if not (count := answer.number()):
-                raise ProtocolError("a part of a listing is empty")
+                raise ProtocolError("part of a listing is empty")
             for _ in range(count):
                 name = answer.text()
                 answer.text()  # the line that ls would print
@@ -163,11 +163,11 @@ class SftpWire:
             data = answer.text() if answer else b""
             answers, received = answers + 1, received + len(data)
             if answers > FREE_ANSWERS + received // LEAST_ANSWER:
-                raise ProtocolError(f"{answers:,} answers brought only {received:,} bytes")
+                raise ProtocolError(f"{answers:,} responses contained only {received:,} bytes")
             if not data:
                 end = min(end, offset)
             elif len(data) > length:
-                raise ProtocolError("an answer is longer than requested")
+                raise ProtocolError("a response is longer than requested")
             elif len(data) < length:
                 self._send(request(offset + len(data), length - len(data)))
             ready[offset] = data
@@ -179,7 +179,7 @@ class SftpWire:
         self._send(self._request(kind, body))
         _, answer = self._answer({self._number}, expected)
         if answer is None:
-            raise ProtocolError("an unexpected end of file came")
+            raise ProtocolError("unexpected end of file")
         return answer
 
     def _request(self, kind: int, body: bytes) -> bytes:
@@ -196,14 +196,14 @@ class SftpWire:
             kind, answer = self._message()
             number = answer.number()
             if number not in self._unanswered:
-                raise ProtocolError("an answer to no request came")
+                raise ProtocolError("a response arrived that matches no request")
             self._unanswered.remove(number)
             if number in wanted:
                 break
         if kind == expected:
             return number, answer
         if kind != STATUS:
-            raise ProtocolError(f"message {kind} came instead of {expected}")
+            raise ProtocolError(f"received message {kind} instead of {expected}")
         if (status := StatusError(answer)).code != END:
             raise status
         return number, None
@@ -211,7 +211,7 @@ class SftpWire:
     def _message(self) -> tuple[int, Message]:
         length = int.from_bytes(self._take(4))
         if not 1 <= length <= MAX_MESSAGE:
-            raise ProtocolError(f"an answer claims to be {length} bytes long")
+            raise ProtocolError(f"a response claims to be {length} bytes long")
         message = self._take(length)
         self._heard()
         return message[0], Message(message[1:])

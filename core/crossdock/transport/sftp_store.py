@@ -124,7 +124,7 @@ class SftpSession:
             return None
         if attributes.size is None or attributes.mtime is None:
             hint = "without them a partial file looks like a whole one"
-            raise RemoteError(f"the server sends no size or no time of {name!r}", where=self._where, hint=hint)
+            raise RemoteError(f"the server does not send a size or a time for {name!r}", where=self._where, hint=hint)
         return RemoteFile(name, attributes.size, attributes.mtime, folder)
 
     @contextmanager

@@ -298,7 +298,7 @@ def trusted_line(login: SftpLogin, clock: Clock) -> Line:
         refused.append(str(line.transport.host_key_type))
     keys = ", ".join(shown.values())
     if not pinned:
-        raise ConfigError(f"no host key is configured; {login.host} shows {keys}", where=login.where, hint=_VERIFY)
+        raise ConfigError(f"no host key is configured; {login.host} presents {keys}", where=login.where, hint=_VERIFY)
     reason = f"host key mismatch: {login.host} shows {keys}, expected {' or '.join(pinned)}"
     hint = f"nothing was sent; the connection may be intercepted, or the server has a new key: {_VERIFY}"
     raise UnauthorizedError(reason, where=login.where, hint=hint)

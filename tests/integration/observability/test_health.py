@@ -141,7 +141,7 @@ def test_a_port_in_use_is_an_error() -> None:
     with serve(metrics) as base_url:
         port = urlsplit(base_url).port or 0
         with (
-            pytest.raises(ConfigError, match=f"127.0.0.1:{port}: cannot serve health: ") as refused,
+            pytest.raises(ConfigError, match=f"127.0.0.1:{port}: cannot serve the health endpoints: ") as refused,
             serve(metrics, port=port),
         ):
             pass

@@ -272,9 +272,9 @@ def test_no_link_leads_out(root: Path) -> None:
     (root / "up").symlink_to("..")
     store = FolderStore(root)
     for out in ("in", "up", "up/secrets", "./in"):
-        with pytest.raises(RefusedError, match="leads out of it through a link"):
+        with pytest.raises(RefusedError, match="leads outside it through a link"):
             store.list(out, "*")
-        with pytest.raises(RefusedError, match="leads out of it through a link"):
+        with pytest.raises(RefusedError, match="leads outside it through a link"):
             store.fetch(f"{out}/a.txt", io.BytesIO())
 
 

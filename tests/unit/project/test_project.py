@@ -70,7 +70,7 @@ def test_the_config_is_valid(tmp_path: Path) -> None:
     [
         ('shared: "sqlite:///rate.db"', f'shared: "postgresql://u:{CANARY}@h/d"', "must not contain a secret"),
         ('shared: "sqlite:///rate.db"', f'shared: "postgresql://h/d?PASSWORD={CANARY}"', "must not contain a secret"),
-        ('shared: "sqlite:///rate.db"', 'shared: "postgresql://u@[::1/d"', "is not a database address"),
+        ('shared: "sqlite:///rate.db"', 'shared: "postgresql://u@[::1/d"', "is not a database URL"),
         ("state: sqlite:///acme.db", f"state: postgresql://h/d?pass%77ord={CANARY}", "must not contain a secret"),
         ("base_url: https://", f"base_url: https://:{CANARY}@", "refer to a secret by env:NAME or file:PATH"),
         ("base_url: https://", f"base_url: https://u:{CANARY}%40", "refer to a secret by env:NAME or file:PATH"),

@@ -22,7 +22,7 @@ def parse_url(text: str, folder: Path, *, where: str = "state") -> URL:
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
-        raise ConfigError("is not a database address", where=where, hint=f"for example {_FORMS}") from error
+        raise ConfigError("is not a database URL", where=where, hint=f"for example {_FORMS}") from error
     if url.password or ":" in (url.username or "") or names_secret(text):
         raise ConfigError("must not contain a secret", where=where, hint="use ~/.pgpass or PGPASSWORD")
     if url.drivername == "sqlite":
@@ -40,7 +40,7 @@ def _sqlite(url: URL, folder: Path, where: str) -> URL:
     try:
         return url.set(database=str(folder / Path(name).expanduser()))
     except RuntimeError:
-        raise ConfigError("starts with ~ and the name of an unknown user", where=where) from None
+        raise ConfigError("begins with ~ and the name of an unknown user", where=where) from None
 
 
 def _postgresql(url: URL, where: str) -> URL:

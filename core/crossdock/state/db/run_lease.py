@@ -64,7 +64,7 @@ class Lease:
             raise StateError(
                 "another run has taken over because this one was suspended for too long",
                 where=place_of(self.url),
-                hint="this run wrote nothing since; 'crossdock runs' shows the other one",
+                hint="this run has written nothing since; 'crossdock runs' shows the other one",
             )
 
 

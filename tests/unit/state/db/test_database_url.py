@@ -17,8 +17,8 @@ CANARY = "hunter2"
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("postgresql://u@[::1/db", "is not a database address"),
-        ("postgresql://u@h:port/db", "is not a database address"),
+        ("postgresql://u@[::1/db", "is not a database URL"),
+        ("postgresql://u@h:port/db", "is not a database URL"),
         ("postgresql:///db?host=a:1&host=b:x", "PostgreSQL does not know"),
         ("sqlite:///~nobody-here/x.db", "of an unknown user"),
         ("sqlite:///x.db?timeout=soon", "no parameters"),

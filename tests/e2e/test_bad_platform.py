@@ -469,7 +469,7 @@ def test_a_person_says_what_became_of_an_invoice_in_doubt(site: Site, front: Fro
     front.fate = lambda _: FORWARD
 
     refused = site.run("records", "resolve", "wms.invoices", "--delivered")
-    assert (refused.code, "needs the id" in refused.err) == (2, True)
+    assert (refused.code, "give the record's id" in refused.err) == (2, True)
     (made,) = [e["id"] for e in site.effects("invoice") if any(i["quantity"] == 100 for i in e["body"]["items"])]
     assert site.run("records", "resolve", "wms.invoices", "3", "--delivered-as", made).code == 0
     assert site.run("records", "resolve", "wms.invoices", "1", "--not-delivered").code == 0

@@ -73,7 +73,7 @@ def test_a_run_fails_without_its_file(site: Site) -> None:
     site.export("PROD_1.csv", PRODUCTS)
     result = site.run("sync", "--wait", "--json")
     assert result.code == 3
-    assert "wms.invoices: out/INV_*: no new file until 2" in result.err
+    assert "wms.invoices: out/INV_*: no new file arrived by 2" in result.err
     assert result.json["streams"]["wms.products"]["records"]["created"] == 2
     site.export("INV_1.csv", INVOICES)
     assert site.run("sync", "--wait").code == 0

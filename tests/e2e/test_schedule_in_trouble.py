@@ -83,7 +83,7 @@ LARGEST = 6 << 20  # bytes; the state's log must fit
         pytest.param(
             f"  a: {{schedule: {NIGHTLY}, after: [nightli]}}\n  nightly: {{schedule: {NIGHTLY}}}",
             "",
-            "job 'a' comes after 'nightli': unknown key; did you mean 'nightly'?",
+            "job 'a' is set to run after 'nightli': unknown key; did you mean 'nightly'?",
             id="after a job that is not there",
         ),
         pytest.param(

@@ -58,7 +58,7 @@ def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None
 @click.option("--raw", is_flag=True, help="Include the record's data, which may be personal.")
 @common_options
 def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
-    """Show why a record was not delivered; show its data only with --raw."""
+    """Show why a record was not delivered; its data only with --raw."""
     from crossdock import exact_json
     from crossdock.records import key_text
 

@@ -73,8 +73,8 @@ def schedule(
     """Run the jobs in the config when they are due, until SIGTERM is received.
 
     Each scheduled run is executed once, even if several schedulers share one state; if one is killed, another takes
-    over. On SIGTERM, requests in flight are settled before it exits; a second SIGTERM ends it at once. On SIGHUP it reloads
-    the config, unless the new one is invalid.
+    over. On SIGTERM, requests in flight are settled before it exits; a second SIGTERM ends it at once. On SIGHUP it
+    reloads the config, unless the new one is invalid.
     """
     from crossdock.errors import ConfigError
     from crossdock.project import project

@@ -89,7 +89,8 @@ def restored(config: Path, *, as_json: bool) -> None:
     """Declare that the state was restored from a backup.
 
     Until a complete sync has read something and left nothing unsettled, a record that looks new is looked up on the
-    platform before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records resolve'.
+    platform before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records
+    resolve'.
     """
     at = SystemClock().now()
     with load(config).alone(restored=True) as opened:

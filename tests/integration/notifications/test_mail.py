@@ -154,7 +154,7 @@ def test_endless_replies_are_cut_off() -> None:
     """After one mebibyte, long before the deadline."""
     with served(Odd(b"220-x\r\n" * 300_000)) as odd:
         reported = notifier(email(odd.port), attempt_s=60).notify(FAILED)
-        assert reported == [f"the mail server 127.0.0.1:{odd.port} sent replies of more than 1,048,576 bytes"]
+        assert reported == [f"the mail server 127.0.0.1:{odd.port} sent responses of more than 1,048,576 bytes"]
         assert odd.clients == 1
 
 

@@ -56,7 +56,7 @@ def test_the_address_may_be_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOOK", f"{receiver.url}/T0/hunter2")
         sender = notifier({"webhook": {"url": "env:HOOK"}})
         assert sender.notify(FAILED) == []
-        assert sender.notify(FAILED) == ["the webhook env:HOOK answered 404"]
+        assert sender.notify(FAILED) == ["the webhook env:HOOK responded with 404"]
         monkeypatch.delenv("HOOK")
         (reported,) = sender.notify(FAILED)
     assert reported == "the webhook env:HOOK cannot be used: the environment variable HOOK is not set"
@@ -80,7 +80,7 @@ def test_a_refusal_is_reported(status: int, posts: int) -> None:
     """Only temporary failures are retried, once; redirects are refusals and are not followed."""
     with served(Receiver()) as elsewhere, served(Receiver(status, location=elsewhere.url)) as receiver:
         reported = notifier({"webhook": {"url": f"{receiver.url}/hunter2"}}).notify(FAILED)
-    assert reported == [f"the webhook {receiver.url.removeprefix('http://')} answered {status}"]
+    assert reported == [f"the webhook {receiver.url.removeprefix('http://')} responded with {status}"]
     assert (len(receiver.posts), elsewhere.posts) == (posts, [])
 
 

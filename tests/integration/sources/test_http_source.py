@@ -219,7 +219,7 @@ def test_retry_after_lengthens_a_pause(retry_after: str, pause_s: float) -> None
     ("answers", "error", "message"),
     [
         pytest.param([(401, {}, b"")], UnauthorizedError, "credentials", id="refused"),
-        pytest.param([(500, {}, b"")] * 5, UnavailableError, "failed 5 times, last with: HTTP 500", id="down"),
+        pytest.param([(500, {}, b"")] * 5, UnavailableError, "failed 5 times; last error: HTTP 500", id="down"),
         pytest.param([(200, {}, b"{")], RefusedError, "cannot be read as JSON", id="cut body"),
         pytest.param(
             [(200, {"link": '<http://127.0.0.2/x>; rel="next"'}, b"{}")],
@@ -229,7 +229,7 @@ def test_retry_after_lengthens_a_pause(retry_after: str, pause_s: float) -> None
         ),
         pytest.param([(200, {"link": '</a>; rel="next"'}, b"{}")] * 3, RefusedError, "pagination loop", id="loop"),
         pytest.param(
-            [(200, {"link": '<http://[::1>; rel="next"'}, b"{}")], RefusedError, "not an address", id="invalid address"
+            [(200, {"link": '<http://[::1>; rel="next"'}, b"{}")], RefusedError, "not a URL", id="invalid address"
         ),
         pytest.param(
             [(200, {"link": "canary"}, b"{}")], RefusedError, "Link header field is malformed", id="malformed link"
@@ -260,7 +260,7 @@ def test_each_failure_has_its_error(
 
 @pytest.mark.parametrize(
     ("following", "message"),
-    [("http://[::1", "not an address"), ("//[canary]/", "not an address"), ("?" + "c" * 8_000, "8,000 characters")],
+    [("http://[::1", "not a URL"), ("//[canary]/", "not a URL"), ("?" + "c" * 8_000, "8,000 characters")],
 )
 def test_addresses_from_bodies_are_checked(shop: Shop, following: str, message: str) -> None:
     """A custom `next_page` returns what the server sent."""
@@ -352,7 +352,7 @@ def test_failures_of_a_transport_are_unavailable_errors() -> None:
     def fail(_: httpx.Request) -> httpx.Response:
         raise httpx.ReadError("canary")
 
-    message = "failed 5 times, last with: request failed: ReadError"
+    message = "failed 5 times; last error: request failed: ReadError"
     with (
         source("http://shop.example", transport=httpx.MockTransport(fail)) as (opened, _),
         pytest.raises(UnavailableError, match=message) as failed,
@@ -364,7 +364,7 @@ def test_failures_of_a_transport_are_unavailable_errors() -> None:
 def test_redirects_are_errors(shop: Shop) -> None:
     """They are not followed."""
     shop.answers = [(302, {"location": "/orders"}, b"")]
-    with source(shop.base_url) as (opened, _), pytest.raises(RemoteError, match="answered HTTP 302"):
+    with source(shop.base_url) as (opened, _), pytest.raises(RemoteError, match="responded with HTTP 302"):
         list(opened.pages("/products", {}))
     assert shop.targets == ["/products"]
 

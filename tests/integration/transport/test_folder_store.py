@@ -260,9 +260,9 @@ def test_times_are_whole_seconds_as_servers_tell_them(root: Path) -> None:
 def test_no_folder_leads_out_by_its_name(root: Path, out: str) -> None:
     """Parents and absolute folders are an error of the configuration, for listing and for fetching."""
     store = FolderStore(root)
-    with pytest.raises(ConfigError, match="leads out of it"):
+    with pytest.raises(ConfigError, match="leads outside it"):
         store.list(out, "*")
-    with pytest.raises(ConfigError, match="leads out of it"):
+    with pytest.raises(ConfigError, match="leads outside it"):
         store.fetch(f"{out.rstrip('/')}/a.txt", io.BytesIO())
 
 

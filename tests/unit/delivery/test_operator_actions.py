@@ -73,7 +73,7 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
     found = unsettled(state, intent(1), intent(2))
     with state.begin() as tx:
         for chosen, given in ((found, "acc_1"), (found[:1], None)):
-            with pytest.raises(ConfigError, match="needs the id"):
+            with pytest.raises(ConfigError, match="give the record's id"):
                 operator_actions.delivered(tx, chosen, given, at=AT)
         assert tx.bindings.count() == {}
         operator_actions.delivered(tx, found[:1], "acc_1", at=AT)

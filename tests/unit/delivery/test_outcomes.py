@@ -386,7 +386,7 @@ def test_an_id_has_a_form(given_id: str, *, located: bool) -> None:
         pytest.param("/v1/things/", b"{}", id="an empty segment"),
         pytest.param("/v1/others/x", b"{}", id="another collection"),
         pytest.param("/v1/things/x/y", b"{}", id="something below a record"),
-        pytest.param("http://[::1/v1/things/x", b"{}", id="not an address"),
+        pytest.param("http://[::1/v1/things/x", b"{}", id="not a URL"),
         pytest.param("/v1/things/..", b"{}", id="a dot segment"),
         pytest.param("/v1/things/x", b'{"id": "y"}', id="body and Location disagree"),
         pytest.param("", b'{"id": "x", "externalId": "wms:2"}', id="the body is of another record"),

@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
     [
         pytest.param({"delimiter": ""}, "1 to 8 characters", id="no delimiter"),
         pytest.param({"delimiter": "123456789"}, "1 to 8 characters", id="long delimiter"),
-        pytest.param({"delimiter": "a\n"}, "no line ends", id="line end in delimiter"),
+        pytest.param({"delimiter": "a\n"}, "without line breaks", id="line end in delimiter"),
         pytest.param({"delimiter": "\x00"}, "control character", id="NUL delimiter"),
         pytest.param({"delimiter": "\x01|"}, "control character", id="control character not alone"),
         pytest.param({"delimiter": '"'}, "may contain the quote", id="quote as delimiter"),

@@ -59,12 +59,14 @@ def load(tmp_path: Path, text: str) -> NotifyConfig:
         pytest.param(f"email: {{{MAIL}, to: []}}", "notify.email.to", "name at least one", id="to nobody"),
         pytest.param(f"email: {{{MAIL}}}", "notify.email.to", "is missing", id="no to"),
         pytest.param(f"email: {{{MAIL}, to: ops@example.com}}", "notify.email.to", "must be a list", id="one to"),
-        pytest.param(f"email: {{{MAIL}, to: [hunter2]}}", "notify.email.to.0", "a plain mail address", id="no mailbox"),
         pytest.param(
-            f'email: {{{MAIL}, to: ["a@b.c\\r\\nBcc: x@y.z"]}}', "notify.email.to.0", "a plain mail", id="injected"
+            f"email: {{{MAIL}, to: [hunter2]}}", "notify.email.to.0", "a plain email address", id="no mailbox"
         ),
         pytest.param(
-            f'email: {{{MAIL}, to: ["A <a@b.c>"]}}', "notify.email.to.0", "a plain mail address", id="with a name"
+            f'email: {{{MAIL}, to: ["a@b.c\\r\\nBcc: x@y.z"]}}', "notify.email.to.0", "a plain email", id="injected"
+        ),
+        pytest.param(
+            f'email: {{{MAIL}, to: ["A <a@b.c>"]}}', "notify.email.to.0", "a plain email address", id="with a name"
         ),
         pytest.param(
             "email: {host: mail.example.com, port: 25, tls: none, sender: a@b.c, to: [a@b.c]}",
@@ -125,7 +127,7 @@ def test_the_json_schema_agrees_with_the_model() -> None:
         ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "whsec_" + "A" * 28}, "is not a signing key"),
         ("webhook: {url: https://a.b, secret: env:KEY}", {"KEY": "whsec_" + "A" * 92}, "is not a signing key"),
         ("webhook: {url: env:HOOK}", {}, "the environment variable HOOK is not set"),
-        ("webhook: {url: env:HOOK}", {"HOOK": "http://hunter2.example.com"}, "the address in env:HOOK must be https"),
+        ("webhook: {url: env:HOOK}", {"HOOK": "http://hunter2.example.com"}, "the URL in env:HOOK must be https"),
         (
             f"email: {{{MAIL}, to: [a@b.c], user: u, password: env:P}}",
             {"P": "hünter2"},

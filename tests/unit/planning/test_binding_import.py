@@ -56,7 +56,7 @@ def test_an_import_is_exported_again(state: State, tmp_path: Path) -> None:
         pytest.param(["shoe,wms,P3,x"], 2, "unknown resource 'shoe'", id="resource"),
         pytest.param(["product,wms,P3,.."], 2, "platform_id must be 1 to", id="id"),
         pytest.param(["product,wms,P3,a\u202eb"], 2, "not printable", id="not printable"),
-        pytest.param(["product,wms,P3,x", "product,wms,P3,y"], 3, "duplicate of P3 in line 2", id="duplicate"),
+        pytest.param(["product,wms,P3,x", "product,wms,P3,y"], 3, "duplicate of P3 on line 2", id="duplicate"),
         pytest.param(["product,wms,P3,x", "product,wms,P4,x"], 3, "x is already bound to wms:P3", id="shared id"),
         pytest.param(["product,wms,P3,x", "product,wms,P1,y"], 3, "P1 is already bound to prd_1", id="other id"),
         pytest.param(["product,new,P1,prd_1"], 2, "prd_1 is already bound to wms:P1", id="id of another"),

@@ -217,7 +217,7 @@ def test_nicknames_and_names(cron: str, same: str) -> None:
         pytest.param("0 2 * *", "has 4 fields", id="four fields"),
         pytest.param("", "has 0 fields", id="nothing"),
         pytest.param("@reboot", "has 1 fields instead of", id="reboot"),
-        pytest.param("0 0 */29 2 5#5", "names no date that exists", id="never"),
+        pytest.param("0 0 */29 2 5#5", "matches no date that exists", id="never"),
     ],
 )
 def test_what_is_not_a_line_is_refused(cron: str, message: str) -> None:

@@ -32,7 +32,7 @@ def test_jobs_that_name_no_other_keep_the_order_of_the_file() -> None:
     ("after", "message"),
     [
         ({"a": ["b"], "b": ["a"]}, "jobs wait for each other: a -> b -> a"),
-        ({"a": ["nightli"], "nightly": []}, "job 'a' comes after 'nightli'.*'nightly'"),
+        ({"a": ["nightli"], "nightly": []}, "job 'a' is set to run after 'nightli'.*'nightly'"),
     ],
 )
 def test_an_impossible_order_is_refused(after: dict[str, list[str]], message: str) -> None:

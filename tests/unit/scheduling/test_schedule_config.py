@@ -75,7 +75,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
         pytest.param("every: -5m", ":3:3", "'-5m' is not a duration", id="backwards"),
         pytest.param("every: 15", ":3:3", "such as 90s, 15m, 6h or 2d", id="no unit"),
         pytest.param("every: 1.5h", ":3:3", "'1.5h' is not a duration", id="a fraction"),
-        pytest.param("every: 25h", ":1:1", "at most 24h; for rarer runs use at and days", id="too seldom"),
+        pytest.param("every: 25h", ":1:1", "at most 24h; for less frequent runs, use at and days", id="too seldom"),
         pytest.param("every: ٣m", ":3:3", "is not a duration", id="other digits"),
         pytest.param('at: "02:30"\ndays: monday', ":4:3: schedule.days", "did you mean mon?", id="long name"),
         pytest.param('at: "02:30"\ndays: last_workday', ":4:3", "did you mean last_working_day?", id="nearly"),

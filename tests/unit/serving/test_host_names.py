@@ -138,5 +138,5 @@ def test_other_addresses_are_refused(address: IPv4Address | IPv6Address) -> None
 @pytest.mark.parametrize("name", ["http://metrics.example", "", "a b", "host:port", "*", "a/b", "host:", "ä.example"])
 def test_invalid_allowed_names_are_refused(name: str) -> None:
     """The error for a URL or a pattern names the option and an example."""
-    with pytest.raises(ConfigError, match="--allow-host: .* is not a host\n  Use HOST or HOST:PORT"):
+    with pytest.raises(ConfigError, match="--allow-host: .* is not a valid host\n  Use HOST or HOST:PORT"):
         ServerNames([name], "crossdock schedule")

@@ -231,7 +231,7 @@ def test_without_a_file_it_goes_on(tmp_path: Path) -> None:
 def test_without_a_file_it_fails(bench: Bench) -> None:
     """With ``fail`` the stream ends with exit 3 at the deadline; who asks again hears the same without a look."""
     source = bench.patient()
-    with pytest.raises(UnavailableError, match=f"no new file until {UNTIL}") as failed:
+    with pytest.raises(UnavailableError, match=f"no new file arrived by {UNTIL}") as failed:
         bench.read(source)
     assert (failed.value.exit_code, bench.waited, bench.notes) == (3, timedelta(hours=3), {})
     opened = bench.depot.opened

@@ -226,5 +226,5 @@ def _missing(url: URL) -> StateError:
     return StateError(
         "there is no state here",
         where=place_of(url),
-        hint="create it with 'crossdock init'. If it was lost, restore it: a sync with an empty state sends all records",
+        hint="create it with 'crossdock init'. If it was lost, restore it: with an empty state all records are sent",
     )

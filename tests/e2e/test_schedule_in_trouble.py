@@ -245,7 +245,7 @@ def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> No
         (
             ("--health", "0", "--allow-host", "http://metrics.example"),
             """\
---allow-host: 'http://metrics.example' is not a host
+--allow-host: 'http://metrics.example' is not a valid host
   Use HOST or HOST:PORT, for example metrics.example.com:9464.""",
         ),
     ],

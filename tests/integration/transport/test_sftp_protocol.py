@@ -114,7 +114,11 @@ def test_one_byte_too_many_shows_that_a_file_grew(more: int) -> None:
         pytest.param(message(103, struct.pack(">I", 1) + text(b"xyz")), "longer than requested", id="more than asked"),
         pytest.param(message(103, struct.pack(">II", 1, 9) + b"x"), "ends too early", id="cut"),
         pytest.param(message(105, struct.pack(">II", 1, 0)), "received message 105 instead of 103", id="wrong kind"),
-        pytest.param(message(103, struct.pack(">I", 99) + text(b"x")), "a response arrived that matches no request", id="unsolicited"),
+        pytest.param(
+            message(103, struct.pack(">I", 99) + text(b"x")),
+            "a response arrived that matches no request",
+            id="unsolicited",
+        ),
         pytest.param(message(103, b""), "ends too early", id="no number"),
     ],
 )

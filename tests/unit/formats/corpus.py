@@ -137,7 +137,10 @@ CORPUS = [
     Nasty("utf-16-as-utf-8", "A,B\n1,2\n".encode("utf-16"), (":1", "byte order mark of utf-16")),
     Nasty("utf-8-mark-as-cp1252", b"\xef\xbb\xbfA,B\n1,2\n", (":1", "byte order mark"), {"encoding": "cp1252"}),
     Nasty(
-        "utf-16-without-mark", "A,B\n".encode("utf-16-le"), (":1", "utf-16 byte order mark is missing"), {"encoding": "utf-16"}
+        "utf-16-without-mark",
+        "A,B\n".encode("utf-16-le"),
+        (":1", "utf-16 byte order mark is missing"),
+        {"encoding": "utf-16"},
     ),
     Nasty("odd-utf-16", "A,B\n1,2\n".encode("utf-16")[:-1], (":2", "byte 16 "), {"encoding": "utf-16"}),
     Nasty("mark-inside", "A,B\n1,2\n\ufeffA,B\n".encode(), (":3:1", "byte order mark")),

@@ -115,12 +115,19 @@ def _begun(site: Site, starter: Starter, effects: int) -> Runner:
 
 
 def quiet(site: Site) -> None:
-    """Wait until the platform has done all that reached it."""
+    """Wait until the platform has carried out everything that reached it.
+
+    The sandbox answers requests of one event loop in turn, so ten round trips without a new effect are enough, however
+    slow the machine is.
+    """
 
     def unchanged() -> bool:
         before = len(site.effects())
-        time.sleep(0.1)  # longer than a request that is on its way needs
-        return len(site.effects()) == before
+        for _ in range(10):
+            time.sleep(0.1)
+            if len(site.effects()) != before:
+                return False
+        return True
 
     eventually(unchanged)
 

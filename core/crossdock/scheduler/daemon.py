@@ -69,9 +69,9 @@ class Daemon:
             reloaded: Returns a project whose config was read again on request.
         """
         self._service, self._interrupt = service, interrupt
+        offset_s = _clock_offset_s()  # before anything is planned: the clock may be set while this starts
         self._schedule()
         self._timer.start()
-        offset_s = _clock_offset_s()
         try:
             # The timeout is needed: a signal that another thread receives does not end the wait.
             while True:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from apscheduler.schedulers.background import BackgroundScheduler
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.scheduler import daemon
@@ -217,3 +218,23 @@ def test_a_clock_that_is_set_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
         planned = one.daemon._timer.get_job("look")
         offsets.append(-3600.0)
         eventually(lambda: all(one.daemon._timer.get_job("look") is not job for job in (None, planned)))
+
+
+def test_a_clock_that_is_set_during_the_start_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first calls were planned by the old time."""
+    offsets, schedules = [0.0], []
+    monkeypatch.setattr(daemon, "_clock_offset_s", lambda: offsets[-1])
+    start, schedule = BackgroundScheduler.start, Daemon._schedule
+
+    def set_clock(scheduler: BackgroundScheduler) -> None:
+        start(scheduler)
+        offsets.append(3600.0)
+
+    def record(one: Daemon) -> None:
+        schedules.append(one)
+        schedule(one)
+
+    monkeypatch.setattr(BackgroundScheduler, "start", set_clock)
+    monkeypatch.setattr(Daemon, "_schedule", record)
+    with running(FakeService(Jobs({"a": YEARLY}))):
+        eventually(lambda: len(schedules) == 2)

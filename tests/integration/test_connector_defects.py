@@ -16,7 +16,7 @@ from crossdock.connector import GoneLimits, OnGone
 from crossdock.errors import InternalError, StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.planning.draft_records import drafted
-from crossdock.project import project
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Proof
 from crossdock.state import Scope, StateUrl, parse_url
 
@@ -270,7 +270,7 @@ def test_what_is_no_failure_of_a_mapping_goes_on_up(error: BaseException, tmp_pa
         def to_resource(self, record: Record) -> dict[str, Any]:
             raise error
 
-    bound = project.BoundStream("b.products", "b", Stopping(), Scope("platform", "product", "b"), None)  # type: ignore[arg-type]
+    bound = BoundStream("b.products", "b", Stopping(), Scope("platform", "product", "b"), None)  # type: ignore[arg-type]
     with pytest.raises(type(error)):
         drafted(bound, Record("1", ({"K": "1"},), "page", (2,)))
 

@@ -15,7 +15,8 @@ from crossdock.errors import CrossdockError
 
 if TYPE_CHECKING:
     from crossdock.connector import Finding
-    from crossdock.project.project import Connection, Project
+    from crossdock.project.connector_instances import Connection
+    from crossdock.project.project import Project
 
 
 @click.command(epilog=example("crossdock init -C acme.yaml"))

@@ -63,12 +63,12 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     'crossdock schedule' does the same once a day. This command also rewrites the file of a SQLite state, so that no
     remnant is left in it; that needs as much free disk space as the file has.
     """
-    from crossdock.project import project
+    from crossdock.project.config_model import KEPT
     from crossdock.scheduling.times_and_durations import span
     from crossdock.state.upkeep.full_purge import purge as purge_state
 
     loaded = load(config)
-    older_than = (loaded.retention or span(project.KEPT)) if older_than is None else older_than
+    older_than = (loaded.retention or span(KEPT)) if older_than is None else older_than
     ages = loaded.ages(older_than, SystemClock().now())
     if dry_run:
         with loaded.look() as tx:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import deque
 
-from crossdock.delivery.retry_budget import DOUBLINGS, pause_s
+from crossdock.pacing.backoff import DOUBLINGS, pause_s
 
 WATCHED = 20  # latest outcomes
 OPENS_AT = 16  # failures among them: in an outage nearly all fail; at half of them, work still gets done

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from crossdock.clock import Clock
 from crossdock.delivery.circuit_breaker import CircuitBreaker
-from crossdock.delivery.send_queue import Outbox
+from crossdock.delivery.send_queue import SendQueue
 from crossdock.delivery.senders import SendTask
 from crossdock.platform.platform_target import PlatformTarget
 
 
 @dataclass(slots=True)
-class DeliveryRun:
+class DeliveryContext:
     """One delivery: its target, its settings, and why it must end, once it must.
 
     Attributes:
@@ -30,10 +30,10 @@ class DeliveryRun:
     resuming: bool = False
     stop: BaseException | None = None
     rng: random.Random = field(default_factory=random.Random)
-    outbox: Outbox = field(init=False)
+    queue: SendQueue = field(init=False)
 
     def __post_init__(self) -> None:
-        self.outbox = Outbox(self.clock, self.target.profile.in_flight, self.rng)
+        self.queue = SendQueue(self.clock, self.target.profile.in_flight, self.rng)
 
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error
@@ -41,7 +41,7 @@ class DeliveryRun:
     def reset(self) -> None:
         """Continue after a stop, with a closed circuit breaker."""
         self.stop = None
-        self.outbox.circuit_breaker = CircuitBreaker(self.target.profile.in_flight, self.rng)
+        self.queue.circuit_breaker = CircuitBreaker(self.target.profile.in_flight, self.rng)
 
     def leave(self, task: SendTask) -> None:
         """Leave an intent to the next run: in doubt if it may have been carried out, else pending."""

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from crossdock.clock import Clock
-from crossdock.delivery.delivery_context import DeliveryRun
+from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.outcome_policy import Policy
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
@@ -66,8 +66,8 @@ class Dispatcher:
     ) -> None:
         self._allowance, self._senders, self._clock = allowance, senders, clock
         self._settled, self._interrupt, self._warn = settled, interrupt, warn
-        self._run = DeliveryRun(target, clock, adopting, state_restored)
-        self._policy, self._outbox = Policy(self._run), self._run.outbox
+        self._run = DeliveryContext(target, clock, adopting, state_restored)
+        self._policy, self._queue = Policy(self._run), self._run.queue
         self._writer = TurnWriter(state, target, allowance, clock, run_id, restored=state_restored)
         self._in_flight: dict[int, SendTask] = {}
         self._is_unavailable = False
@@ -86,7 +86,7 @@ class Dispatcher:
         self._run.resuming = True
         try:
             self.deliver(iter(()))
-            self._outbox.release(but=later)
+            self._queue.release(but=later)
             self.deliver(iter(()))
         except PostponedError as error:
             self._warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
@@ -95,7 +95,7 @@ class Dispatcher:
 
     def release(self) -> None:
         """Deliver what `resume` held back; fails as `deliver` does."""
-        self._outbox.release()
+        self._queue.release()
         self.deliver(iter(()))
 
     def deliver(self, chunks: Iterator[Chunk]) -> None:
@@ -125,7 +125,7 @@ class Dispatcher:
         decisions = Decisions()
         chunk: Chunk | None = None
         fresh: list[Intent] = []
-        if self._run.stop is None and self._outbox.wants_more:
+        if self._run.stop is None and self._queue.wants_more:
             chunk, fresh = self._next(chunks)
         for intent in fresh:
             self._policy.admit(intent, decisions)
@@ -140,7 +140,7 @@ class Dispatcher:
         if leaving:
             self.counters.requests += len(leaving)
             self._senders.put(leaving, len(self._in_flight))
-        return bool(chunk or self._in_flight or (self._run.stop is None and self._outbox))
+        return bool(chunk or self._in_flight or (self._run.stop is None and self._queue))
 
     def _next(self, chunks: Iterator[Chunk]) -> tuple[Chunk | None, list[Intent]]:
         """The next chunk with its intents; an error there ends the run once all answers have arrived."""
@@ -186,7 +186,7 @@ class Dispatcher:
             self._settled(item)
 
     def _report_availability(self) -> None:
-        breaker, profile = self._outbox.circuit_breaker, self._run.target.profile
+        breaker, profile = self._queue.circuit_breaker, self._run.target.profile
         is_unavailable = breaker.is_open and self._run.stop is None
         if is_unavailable is self._is_unavailable:
             return
@@ -199,9 +199,9 @@ class Dispatcher:
             self._warn(f"{profile.base_url} is available again")
 
     def _leaving(self, decisions: Decisions) -> list[SendTask]:
-        count = min(self._room(), self._outbox.due())
+        count = min(self._room(), self._queue.due())
         tokens = self._allowance.take(count) if count > 0 else []
-        tasks = self._outbox.take(len(tokens))
+        tasks = self._queue.take(len(tokens))
         for task, token in zip(tasks, tokens, strict=True):
             task.token = token
         return [task for task in tasks if self._policy.may_leave(task, decisions)]
@@ -209,7 +209,7 @@ class Dispatcher:
     def _room(self) -> int:
         """How many more requests may be in flight."""
         number = len(self._in_flight)
-        return min(self._allowance.room(number), self._outbox.circuit_breaker.room(self._clock.monotonic(), number))
+        return min(self._allowance.room(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number))
 
     def _gather(self, *, wait: bool) -> list[SendResult]:
         """What has come back; waits for something to do if nothing can be sent now."""
@@ -232,13 +232,13 @@ class Dispatcher:
 
     def _idle_s(self) -> float:
         """How long nothing can be sent, unless an answer comes first."""
-        if self._run.stop is not None or not self._outbox:
+        if self._run.stop is not None or not self._queue:
             return 1.0 if self._in_flight else 0.0
         if self._in_flight and self._room() == 0:
             return 1.0
         now = self._clock.monotonic()
-        if not self._outbox.due():
-            wait_s = self._outbox.next_s(now)
+        if not self._queue.due():
+            wait_s = self._queue.next_s(now)
         else:
-            wait_s = max(self._outbox.circuit_breaker.wait_s(now), self._allowance.wait_s())
+            wait_s = max(self._queue.circuit_breaker.wait_s(now), self._allowance.wait_s())
         return min(1.0, max(GATHER_S, wait_s))

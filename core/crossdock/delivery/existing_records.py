@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 from crossdock.delivery import in_doubt_rules
-from crossdock.delivery.delivery_context import DeliveryRun
+from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.operations import decided_again
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import SendTask
@@ -19,7 +19,7 @@ NAME_POINTER = "/externalId"
 class ExistingRecords:
     """Decides whose record it is, and whether it is what we want."""
 
-    def __init__(self, run: DeliveryRun, retries: Retries) -> None:
+    def __init__(self, run: DeliveryContext, retries: Retries) -> None:
         self._run, self._retries, self._profile = run, retries, run.target.profile
         self._rounds: Counter[tuple[str, int]] = Counter()  # new decisions, by stream and key hash
 
@@ -39,7 +39,7 @@ class ExistingRecords:
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
         if (about_name or may_be_ours) and self._profile.can_look_up(task.intent.resource):
             task.retry_state.conflict = outcome
-            self._run.outbox.put(replace(task, purpose="look_up"))
+            self._run.queue.put(replace(task, purpose="look_up"))
         elif is_conflict and task.retry_state.ambiguous:
             self._retries.again(task, outcome, decisions)
         elif is_conflict and not expected:
@@ -86,7 +86,7 @@ class ExistingRecords:
             decisions.settle("rejected", intent, retry_state.conflict)
         else:
             retry_state.ambiguous = False
-            self._run.outbox.put(replace(task, purpose="send"))
+            self._run.queue.put(replace(task, purpose="send"))
 
     def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
         """The conflicting record cannot be looked up, so the *conflict* itself decides."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from crossdock.delivery import in_doubt_rules
-from crossdock.delivery.delivery_context import DeliveryRun
+from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.existing_records import ExistingRecords
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import RetryState, SendTask
@@ -18,9 +18,9 @@ THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
 class Policy:
-    """Decides about intents and fills the outbox; writes nothing."""
+    """Decides about intents and fills the queue; writes nothing."""
 
-    def __init__(self, run: DeliveryRun) -> None:
+    def __init__(self, run: DeliveryContext) -> None:
         self._run, self._profile, self._clock = run, run.target.profile, run.clock
         self._retries = Retries(run)
         self._existing = ExistingRecords(run, self._retries)
@@ -32,9 +32,9 @@ class Policy:
     def admit(self, intent: Intent, decisions: Decisions) -> None:
         """Take a new intent; with a restored state, a create may have been delivered before."""
         if not self._run.state_restored or intent.operation != "create":
-            self._run.outbox.put(SendTask(intent))
+            self._run.queue.put(SendTask(intent))
         elif self._profile.can_verify(intent.resource, intent.operation):
-            self._run.outbox.put(SendTask(intent, "look_up"))  # what is found may be older than ours
+            self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than ours
         else:
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             decisions.settle(
@@ -50,10 +50,10 @@ class Policy:
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
         match rule:
             case "resend":
-                self._run.outbox.put(task)
+                self._run.queue.put(task)
             case "verify":
                 age_s = max(0.0, (self._clock.now() - intent.first_sent_at).total_seconds())
-                self._run.outbox.delay(task, self._profile.lookup.settle_s - age_s, free=True)
+                self._run.queue.delay(task, self._profile.lookup.settle_s - age_s, free=True)
             case "park":
                 outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
                 decisions.settle("in_doubt", intent, outcome)
@@ -69,7 +69,7 @@ class Policy:
         if self._run.state_restored or self._profile.can_verify(intent.resource, intent.operation):
             self.admit(intent, decisions)
         else:
-            self._run.outbox.hold(SendTask(intent))
+            self._run.queue.hold(SendTask(intent))
 
     def may_leave(self, task: SendTask, decisions: Decisions) -> bool:
         """True if *task* may be sent now; if its key expired while it waited, it is decided on again."""
@@ -83,7 +83,7 @@ class Policy:
 
     def give_back(self) -> list[Intent]:
         """Everything that was not sent, as the next run will find it."""
-        left = self._run.outbox.clear()
+        left = self._run.queue.clear()
         for task in left:
             self._run.leave(task)
         return [task.intent for task in left]
@@ -94,7 +94,7 @@ class Policy:
         """An exception ends the run; an unexpected one does not show whether the request was sent."""
         task.retry_state.ambiguous |= task.purpose == "send" and not isinstance(error, CrossdockError)
         self._run.stop_with(error)
-        self._run.outbox.put(task)
+        self._run.queue.put(task)
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Decide what *outcome* means for the intent of *task*."""
@@ -112,7 +112,7 @@ class Policy:
         if conflict is not None and outcome.status in {403, 404, 405} and not self._existing.expected(task):
             self._existing.not_visible(task, conflict, decisions)
             return
-        breaker = self._run.outbox.circuit_breaker
+        breaker = self._run.queue.circuit_breaker
         if outcome.kind in {"unavailable", "in_doubt"}:
             breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
             self._retries.again(task, outcome, decisions)
@@ -123,7 +123,7 @@ class Policy:
 
     def _throttled(self, task: SendTask) -> None:
         """A 429 is not a failed attempt, but requests are not throttled for an unlimited time."""
-        self._run.outbox.put(task, first=True)
+        self._run.queue.put(task, first=True)
         now = self._clock.monotonic()
         self._throttled_since = now if self._throttled_since is None else self._throttled_since
         if now - self._throttled_since >= THROTTLED_AT_MOST_S:
@@ -141,7 +141,7 @@ class Policy:
             case "absent":
                 self._existing.absent(task, outcome, decisions)
             case "changed":
-                self._run.outbox.put(replace(task, purpose="look_up"))
+                self._run.queue.put(replace(task, purpose="look_up"))
             case _:
                 self._refused(task, outcome, decisions)
 

@@ -25,7 +25,7 @@ class _Delayed:
     free: bool = field(compare=False)
 
 
-class Outbox:
+class SendQueue:
     """Send tasks in the order in which they are sent."""
 
     def __init__(self, clock: Clock, limit: int, rng: random.Random) -> None:

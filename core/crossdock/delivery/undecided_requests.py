@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from crossdock.delivery import in_doubt_rules, retry_budget
-from crossdock.delivery.delivery_context import DeliveryRun
+from crossdock.delivery import in_doubt_rules
+from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import RetryState, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.pacing.backoff import pause_s
 
 FAILING_RECORDS_AT_MOST = 10  # left out while the platform answers pings, before anything was delivered
 
@@ -23,7 +24,7 @@ class PostponedError(CrossdockError):
 class Retries:
     """Retries of one delivery."""
 
-    def __init__(self, run: DeliveryRun) -> None:
+    def __init__(self, run: DeliveryContext) -> None:
         self._run, self._profile, self._clock = run, run.target.profile, run.clock
         self._left_out = 0
 
@@ -46,12 +47,10 @@ class Retries:
             return
         if retry_state.failures == limits.attempts and outcome.kind == "in_doubt" and not self._is_too_late():
             retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
-            self._run.outbox.put(replace(task, purpose="ping"), first=True)  # is it the platform, or this one record?
+            self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the platform, or this one record?
             return
         self._stop_if_hopeless(retry_state, outcome)
-        jitter_s = retry_budget.pause_s(
-            retry_state.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng
-        )
+        jitter_s = pause_s(retry_state.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
         self.delay(task, max(settle_s, jitter_s, outcome.retry_after_s or 0.0), outcome, decisions)
 
     def delay(
@@ -72,11 +71,11 @@ class Retries:
                 decisions.settle("in_doubt", intent, outcome)
                 return
             task = replace(task, purpose="look_up" if rule == "verify" else "send")
-        self._run.outbox.delay(task, pause_s, free=free or task.purpose == "look_up")
+        self._run.queue.delay(task, pause_s, free=free or task.purpose == "look_up")
 
     def pinged(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """One record fails repeatedly; the answer to a ping shows whether the platform works."""
-        breaker = self._run.outbox.circuit_breaker
+        breaker = self._run.queue.circuit_breaker
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
         if outcome.kind == "answered" and may_leave_out and not self._is_too_late():
             self._left_out += 1
@@ -98,7 +97,7 @@ class Retries:
     def _stop_if_hopeless(self, retry_state: RetryState, outcome: Outcome) -> None:
         if not self._is_hopeless(retry_state):
             return
-        attempts = max(retry_state.failures, self._run.outbox.circuit_breaker.probes)
+        attempts = max(retry_state.failures, self._run.queue.circuit_breaker.probes)
         message = f"{outcome.message} ({attempts} attempts)"
         if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the platform works
             self._run.stop_with(PostponedError(message))
@@ -107,12 +106,12 @@ class Retries:
 
     def _is_outage(self, retry_state: RetryState) -> bool:
         """True if nothing was answered since this record began to fail."""
-        since = self._run.outbox.circuit_breaker.failing_since
+        since = self._run.queue.circuit_breaker.failing_since
         return since is not None and retry_state.failing_since is not None and since <= retry_state.failing_since
 
     def _is_hopeless(self, retry_state: RetryState) -> bool:
         """True if it is time to give up: early if nothing was ever answered, later in the middle of a good run."""
-        breaker = self._run.outbox.circuit_breaker
+        breaker = self._run.queue.circuit_breaker
         if breaker.failing_since is None:
             return False
         if not breaker.worked:
@@ -120,5 +119,5 @@ class Retries:
         return self._is_too_late()
 
     def _is_too_late(self) -> bool:
-        since = self._run.outbox.circuit_breaker.failing_since
+        since = self._run.queue.circuit_breaker.failing_since
         return since is not None and self._clock.monotonic() - since >= self._profile.retry.give_up_after_s

@@ -18,6 +18,7 @@ from urllib.parse import quote_plus, urlencode
 from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
+from crossdock.pacing.backoff import pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.transport.http_answers import Answer
 
@@ -91,17 +92,14 @@ class TokenEndpoint:
         with closing(client):
             for attempt in range(ATTEMPTS):
                 if attempt:
-                    self._clock.sleep(self._pause_s(attempt))
+                    retry = self._profile.retry
+                    self._clock.sleep(pause_s(attempt, base_s=retry.base_s, cap_s=retry.cap_s, rng=self._rng))
                 requested_at = self._clock.monotonic()
                 try:
                     return self._token(client.send("POST", "", body=body), requested_at)
                 except UnavailableError as error:
                     reason = error.message
         raise UnavailableError(f"no token obtained: {reason} ({ATTEMPTS} attempts)", where=self._url)
-
-    def _pause_s(self, attempt: int) -> float:
-        retry = self._profile.retry
-        return self._rng.uniform(0.0, min(retry.cap_s, retry.base_s * 2.0 ** (attempt - 1)))
 
     def _form(self) -> tuple[bytes, dict[str, str]]:
         rule, form = self._rule, {"grant_type": "client_credentials"}

@@ -19,7 +19,7 @@ from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.project.config_model import KEPT, ConfigFile
+from crossdock.project.config_model import ConfigFile
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
 from crossdock.resources import RESOURCES
 from crossdock.scheduling.job_config import JobConfig
@@ -28,8 +28,6 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.yaml_reader import Place
-
-__all__ = ["KEPT", "BoundStream", "Connection", "Project", "load", "this_process"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +54,11 @@ class Project:
         """The streams that take over records which the platform has under the same external id."""
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
 
-    def bind(self, wanted: set[str], *, target: str, place: SourceContext) -> list[BoundStream]:
+    def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
         """The streams of these names, parents first."""
         bound = []
         for connection in self.connections:
-            namespace, context = connection.namespace, Context(connection.settings, connection.name, place)
+            namespace, context = connection.namespace, Context(connection.settings, connection.name, run)
             for name, stream in connection.named_streams():
                 if name in wanted:
                     bound.append(

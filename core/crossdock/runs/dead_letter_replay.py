@@ -8,7 +8,7 @@ from dataclasses import replace
 from crossdock.delta.latest_records import KeyedRecord
 from crossdock.planning.removals import Removals
 from crossdock.project.connector_exceptions import FailureCount
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
 from crossdock.tally import Tally

@@ -21,7 +21,8 @@ from crossdock.planning.removals import Removals, verb
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.connector_exceptions import FailureCount
-from crossdock.project.project import BoundStream, Project
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
 from crossdock.runs.intake_logs import PlanIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
@@ -103,8 +104,8 @@ def look_ahead(
     """Plan on an open state, which is only read; with *summed*, hash the sources."""
     with ExitStack() as stack:
         work = run_folder(stack, None)
-        place = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
-        streams = project.bind(project.selected(selection), target=PlatformTarget.name, place=place)
+        context = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
+        streams = project.bind(project.selected(selection), target=PlatformTarget.name, run=context)
         preview = _Preview(project, state, listener, clock.now())
         for bound in streams:
             preview.stream(bound, summed=summed)

@@ -19,7 +19,8 @@ from crossdock.delivery.operations import Operation
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.local_files import read_regular, replace_file
 from crossdock.progress import Progress, Silent
-from crossdock.project.project import BoundStream, Project
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
 from crossdock.runs import dry_run
 from crossdock.runs.dry_run import PlanListener, Planned
 from crossdock.runs.run_report import Report

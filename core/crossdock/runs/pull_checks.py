@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.errors import ConnectorError
 from crossdock.printable import is_storable
 from crossdock.project.connector_exceptions import connector_code
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Again, RawBatch
 
 

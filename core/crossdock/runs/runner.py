@@ -14,7 +14,8 @@ from crossdock.errors import ConfigError, CrossdockError, InternalError, Stopped
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
-from crossdock.project.project import BoundStream, Project
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
 from crossdock.resources import RESOURCES
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.intake_logs import StateIntake
@@ -157,7 +158,7 @@ class Run:
             self._patience,
             report.notes,
         )
-        return session.project.bind(names, target=self._target.name, place=context)
+        return session.project.bind(names, target=self._target.name, run=context)
 
     def _runner(self, stack: ExitStack, report: Report, *, state_restored: bool) -> _Streams:
         session, project = self._session, self._session.project

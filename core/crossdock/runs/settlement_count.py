@@ -32,12 +32,12 @@ class SettlementCount:
         """Count a settled operation; False for the first of two steps, whose record continues to wait."""
         intent, identity = item.intent, item.intent.identity
         tally = self._report.tally(identity.stream)
-        place = identity.stream, identity.key_hash
+        record = identity.stream, identity.key_hash
         if intent.step != "open":
-            first_time = intent.operation == "create" or place in self._opened
+            first_time = intent.operation == "create" or record in self._opened
             tally.count(_term(item, first_time=first_time))
             return True
-        self._opened.add(place)
+        self._opened.add(record)
         if intent.status == "rejected":  # the record no longer waits
             tally.count("carried_over", self.resuming)
             tally.count("rejected")

@@ -8,7 +8,7 @@ from typing import Protocol
 from crossdock.delta.latest_records import KeyedRecord
 from crossdock.planning.removals import Removals
 from crossdock.project.connector_exceptions import FailureCount
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent
 from crossdock.tally import Tally
 

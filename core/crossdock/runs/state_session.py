@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from crossdock.clock import Clock
 from crossdock.pacing.bucket_store import BucketStore
 from crossdock.platform.platform_target import PlatformTarget
-from crossdock.project.project import BoundStream, Project
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
 from crossdock.state import Intent, State
 
 

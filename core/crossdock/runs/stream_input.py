@@ -17,7 +17,7 @@ from crossdock.errors import CrossdockError
 from crossdock.planning.completeness import Completeness, SnapshotFacts
 from crossdock.planning.removals import Removals, decide
 from crossdock.project.connector_exceptions import FailureCount, connector_code
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.runs.pull_checks import pulled
 from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord

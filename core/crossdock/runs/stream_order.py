@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from crossdock.clock import Clock
 from crossdock.progress import Progress
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.resources import ResourceName
 from crossdock.sources.late_files import LateError
 

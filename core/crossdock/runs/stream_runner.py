@@ -13,7 +13,7 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings

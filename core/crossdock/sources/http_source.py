@@ -42,7 +42,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
 
     Args:
         headers: Sent with every request, including credentials.
-        place: Of the run.
+        run: Where the run is executed; ``ctx.run``.
         timeout_s: Longest silence of the server.
         auth: Authorizes requests.
         transport: Replaces the network in tests, such as an `httpx.MockTransport`.
@@ -55,7 +55,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         self,
         base_url: str,
         headers: Mapping[str, str],
-        place: SourceContext,
+        run: SourceContext,
         *,
         timeout_s: float = 30.0,
         auth: httpx.Auth | None = None,
@@ -65,7 +65,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
             without_user(base_url)
         except ValueError as error:
             raise ConfigError(f"the base URL {error}") from None
-        self._base_url, self._place = base_url.rstrip("/"), place
+        self._base_url, self._run = base_url.rstrip("/"), run
         self._credentials = _words(headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
         self._client = httpx_client(
@@ -128,7 +128,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
                     raise RemoteError(f"responded with {reason}", where=shown)
                 pause_s = max(pause_s, _retry_after_s(response))
             if attempt < ATTEMPTS:
-                self._place.clock.sleep(min(MAX_PAUSE_S, pause_s))
+                self._run.clock.sleep(min(MAX_PAUSE_S, pause_s))
         raise UnavailableError(f"failed {ATTEMPTS} times; last error: {reason}", where=shown)
 
     def _send(self, address: str) -> httpx.Response:

@@ -15,7 +15,14 @@ import httpx
 from crossdock.errors import UnavailableError
 from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
 from crossdock.transport.http_answers import AmbiguousError
-from crossdock.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S, HttpClient, trust
+from crossdock.transport.httpcore_client import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_HEADERS,
+    MAX_RESPONSE_BYTES,
+    TOTAL_TIMEOUT_S,
+    HttpClient,
+    trust,
+)
 
 _DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true of the body
 
@@ -48,9 +55,9 @@ def httpx_client(
     limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
     return httpx.Client(
         base_url=base_url,
-        headers={"accept-encoding": "gzip", "user-agent": "crossdock", **(headers or {})},
+        headers={**DEFAULT_HEADERS, **(headers or {})},
         auth=auth,
-        timeout=httpx.Timeout(timeout_s, connect=5.0),
+        timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
         event_hooks={"request": [on_request] if on_request else []},
         transport=transport or BoundedTransport(HttpClient("", headers={}, tls=trust(ca_file), **limits)),
         follow_redirects=False,

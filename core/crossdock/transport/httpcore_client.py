@@ -27,6 +27,8 @@ UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)
 _GZIP = 16 + zlib.MAX_WBITS
 KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that the client closes idle connections first
 TOTAL_TIMEOUT_S, MAX_RESPONSE_BYTES = 60.0, 8 * 1024 * 1024
+CONNECT_TIMEOUT_S = 5.0
+DEFAULT_HEADERS = {"accept-encoding": "gzip", "user-agent": "crossdock"}
 
 
 @cache
@@ -63,7 +65,7 @@ class HttpClient:
         base_url: str,
         *,
         headers: Mapping[str, str],
-        connect_timeout_s: float = 5.0,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
         read_timeout_s: float = 30.0,
         total_timeout_s: float = TOTAL_TIMEOUT_S,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
@@ -71,7 +73,7 @@ class HttpClient:
         network: httpcore.NetworkBackend | None = None,
     ) -> None:
         self._base_url = base_url
-        self._headers = _encoded({"accept-encoding": "gzip", "user-agent": "crossdock", **headers})
+        self._headers = _encoded({**DEFAULT_HEADERS, **headers})
         self._total_timeout_s, self._max_response_bytes = total_timeout_s, max_response_bytes
         self._extensions = {
             "timeout": {"connect": connect_timeout_s, "read": read_timeout_s, "write": read_timeout_s, "pool": 0.0}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delivery.retry_budget import RetryBudget, pause_s
+from crossdock.delivery.retry_budget import RetryBudget
 
 
 @pytest.mark.parametrize(
@@ -66,11 +64,3 @@ def test_overspending_is_paid_back() -> None:
     budget = RetryBudget(0.0)
     budget.spend(25)
     assert (budget.left(0.0), budget.left(1.5), budget.left(1.6)) == (0, 0, 1)
-
-
-@given(attempt=st.integers(1, 5000), base_s=st.floats(0.001, 10), cap_s=st.floats(0.001, 600), seed=st.integers(0, 99))
-def test_a_pause_is_within_its_bounds(attempt: int, base_s: float, cap_s: float, seed: int) -> None:
-    """However often it failed, a pause is between zero and its cap, and between zero and the doubled base."""
-    pause = pause_s(attempt, base_s=base_s, cap_s=cap_s, rng=random.Random(seed))
-    assert 0.0 <= pause <= cap_s
-    assert pause <= base_s * 2.0 ** min(attempt - 1, 60)

@@ -1,4 +1,4 @@
-"""The outbox: order, delays, held tasks and the retry budget."""
+"""The queue: order, delays, held tasks and the retry budget."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import intent
 
 from crossdock.delivery.retry_budget import RetryBudget
-from crossdock.delivery.send_queue import DELAYED, Outbox
+from crossdock.delivery.send_queue import DELAYED, SendQueue
 from crossdock.delivery.senders import SendTask
 from crossdock.testing.manual_clock import ManualClock
 
 LIMIT = 5
 
 
-def outbox(clock: ManualClock) -> Outbox:
-    return Outbox(clock, LIMIT, random.Random(1))
+def queue(clock: ManualClock) -> SendQueue:
+    return SendQueue(clock, LIMIT, random.Random(1))
 
 
 def numbers(tasks: list[SendTask]) -> list[int]:
@@ -26,7 +26,7 @@ def numbers(tasks: list[SendTask]) -> list[int]:
 
 def test_tasks_leave_in_the_order_in_which_they_came() -> None:
     """A task that is put first precedes all others."""
-    box = outbox(ManualClock())
+    box = queue(ManualClock())
     for number in (1, 2, 3):
         box.put(SendTask(intent(number)))
     box.put(SendTask(intent(4)), first=True)
@@ -40,7 +40,7 @@ def test_tasks_leave_in_the_order_in_which_they_came() -> None:
 def test_a_delayed_task_is_ready_after_its_delay(delays: list[float]) -> None:
     """Each delayed task becomes ready exactly when its delay is over, if it needs no budget."""
     clock = ManualClock()
-    box, began = outbox(clock), clock.monotonic()
+    box, began = queue(clock), clock.monotonic()
     for number, delay in enumerate(delays):
         box.delay(SendTask(intent(number)), delay, free=True)
     for delay in sorted(delays):
@@ -51,7 +51,7 @@ def test_a_delayed_task_is_ready_after_its_delay(delays: list[float]) -> None:
 def test_retries_wait_for_the_budget() -> None:
     """Retries beyond the budget stay delayed, and free ones do not use it."""
     clock = ManualClock()
-    box = outbox(clock)
+    box = queue(clock)
     for number in range(RetryBudget.FLOOR + 3):
         box.delay(SendTask(intent(number)), 0.0)
     assert box.due() == RetryBudget.FLOOR
@@ -62,7 +62,7 @@ def test_retries_wait_for_the_budget() -> None:
 
 def test_held_tasks_leave_when_they_are_released() -> None:
     """A release may leave out the tasks of some streams."""
-    box = outbox(ManualClock())
+    box = queue(ManualClock())
     box.hold(SendTask(intent(1, stream="wms.a")))
     box.hold(SendTask(intent(2, stream="wms.b")))
     assert box.due() == 0
@@ -75,7 +75,7 @@ def test_held_tasks_leave_when_they_are_released() -> None:
 def test_more_is_wanted_while_little_is_ready() -> None:
     """Many ready tasks, or very many delayed ones, are enough; so is one while the circuit breaker is open."""
     clock = ManualClock()
-    ready, delayed, broken = outbox(clock), outbox(clock), outbox(clock)
+    ready, delayed, broken = queue(clock), queue(clock), queue(clock)
     for number in range(LIMIT):
         assert ready.wants_more
         ready.put(SendTask(intent(number)))

@@ -29,7 +29,7 @@ from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Silent
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_input import StreamInput

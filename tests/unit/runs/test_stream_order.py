@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.connector import Stream
 from crossdock.progress import Silent
-from crossdock.project.project import BoundStream
+from crossdock.project.connector_instances import BoundStream
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
 from crossdock.runs.stream_order import PARENTS, POLL, StreamOrder
 from crossdock.sources.late_files import LateError

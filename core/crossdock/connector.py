@@ -77,6 +77,8 @@ class StreamFacts:
     """``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records."""
     key: Columns
     """The columns that identify a record."""
+    namespace: Name | None = None
+    """The scope in which these keys are unique; default: the connection's. Two streams of one resource need two."""
     group_by: Columns | None = None
     """Rows of one file with the same key make one record, such as an invoice and its lines. The same columns as key."""
     order_by: Columns | None = None

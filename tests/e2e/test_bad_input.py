@@ -139,7 +139,7 @@ SLIPS = {
         TWIN,
         "",
         "wms:",
-        ("wms.customers and wms.clients both write customer in namespace 'wms'", "a different namespace"),
+        ("wms.customers and wms.clients both write customer in namespace 'wms'", "set namespace in one of the streams"),
     ),
     "yaml syntax": Slip("key: [CUSTNO]", "key: [CUSTNO", "", "", ("is not valid YAML",)),
     "tab": Slip("    user:", "\tuser:", "", "\tuser", ("is not valid YAML",)),

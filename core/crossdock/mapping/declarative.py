@@ -129,7 +129,7 @@ class RefTo(ConfigModel):
     ref: ResourceName
     key: str | tuple[str, ...]
     namespace: Name | None = None
-    """The namespace of that key; default: the connection's."""
+    """The namespace of that key; default: the stream's for its own resource, otherwise the connection's."""
 
     def compile(self) -> Value:
         names = tuple(self.columns())

@@ -133,7 +133,7 @@ class Planner:
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
-                drafts.append((read, members, self._references.scoped_keys(references, self._bound.namespace)))
+                drafts.append((read, members, self._references.scoped_keys(references, self._bound.namespace_of)))
         return drafts
 
     def _compare(
@@ -198,7 +198,7 @@ class Planner:
 
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
-        resolved = self._references.resolved(members, bound.namespace)
+        resolved = self._references.resolved(members, bound.namespace_of)
         return self._target.payload(bound.stream.resource, bound.namespace, read.record.key, resolved)
 
     def _operation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,7 @@ _PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most membe
 CACHED = 200_000  # ids kept between chunks; limits memory only
 
 ScopedKey = tuple[Scope, str]  # what a reference points to: a scope and a record key
+NamespaceOf = Callable[[str], str]  # the namespace of a reference to a resource that names none
 
 
 def found_in(value: Any) -> list[Reference]:
@@ -62,9 +63,9 @@ class References:
         """The binding of a planned first step; None in a sync, where the state has it."""
         return self._first_steps.get((scope, key_hash))
 
-    def scoped_keys(self, references: Iterable[Reference], namespace: str) -> list[ScopedKey]:
-        """What *references* of a record in *namespace* point to, without duplicates."""
-        return list(dict.fromkeys(self._scoped_key(reference, namespace) for reference in references))
+    def scoped_keys(self, references: Iterable[Reference], namespace_of: NamespaceOf) -> list[ScopedKey]:
+        """What *references* point to, without duplicates."""
+        return list(dict.fromkeys(self._scoped_key(reference, namespace_of) for reference in references))
 
     def look_up(self, keys: Iterable[ScopedKey], tx: Transaction) -> None:
         """Fetch the ids of *keys* as far as they exist."""
@@ -87,21 +88,22 @@ class References:
         """Those of *keys* for which `look_up` found no id."""
         return [key for key in keys if key not in self._ids]
 
-    def resolved(self, value: Any, namespace: str) -> Any:
+    def resolved(self, value: Any, namespace_of: NamespaceOf) -> Any:
         """*value* with each reference replaced by its id, and dates and times by their text; no id may be missing."""
         if isinstance(value, dict):
             return {
-                name: member if type(member) in _PLAIN else self.resolved(member, namespace)
+                name: member if type(member) in _PLAIN else self.resolved(member, namespace_of)
                 for name, member in value.items()
             }
         if isinstance(value, Reference):
-            return self._ids[self._scoped_key(value, namespace)]
+            return self._ids[self._scoped_key(value, namespace_of)]
         if isinstance(value, list):
-            return [self.resolved(item, namespace) for item in value]
+            return [self.resolved(item, namespace_of) for item in value]
         return exact_json.time_text(value) if isinstance(value, date) else value
 
-    def _scoped_key(self, reference: Reference, namespace: str) -> ScopedKey:
-        return Scope(self._target, reference.resource, reference.namespace or namespace), reference.key
+    def _scoped_key(self, reference: Reference, namespace_of: NamespaceOf) -> ScopedKey:
+        namespace = reference.namespace or namespace_of(reference.resource)
+        return Scope(self._target, reference.resource, namespace), reference.key
 
 
 def _placeholder(scope: Scope, key: str) -> str:

@@ -31,6 +31,11 @@ class Connection:
         """Each stream with its full name, ``CONNECTION.STREAM``."""
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams)
 
+    def bind(self, name: str, stream: Stream[Any], target: str, context: Context[Any]) -> BoundStream:
+        """*stream*, whose full name is *name*, in a run."""
+        namespace = stream.namespace or self.namespace
+        return BoundStream(name, namespace, self.namespace, stream, Scope(target, stream.resource, namespace), context)
+
 
 @dataclass(frozen=True, slots=True)
 class BoundStream:
@@ -38,13 +43,20 @@ class BoundStream:
 
     Attributes:
         name: ``CONNECTION.STREAM``.
+        namespace: Of its own record keys.
+        connection_namespace: Of the connection.
     """
 
     name: str
     namespace: str
+    connection_namespace: str
     stream: Stream[Any]
     scope: Scope
     context: Context[Any]
+
+    def namespace_of(self, resource: str) -> str:
+        """The namespace of a reference to *resource* that names none."""
+        return self.namespace if resource == self.stream.resource else self.connection_namespace
 
 
 def load_connections(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> tuple[Connection, ...]:
@@ -59,12 +71,12 @@ def load_connections(document: Document, sections: Mapping[str, Mapping[str, Any
         where = document.where(("connections", connection.name))
         for name, stream in connection.named_streams():
             _check(name, stream, where)
-            written = (stream.resource, connection.namespace)
+            written = (stream.resource, stream.namespace or connection.namespace)
             if (other := writers.setdefault(written, name)) != name:
                 raise ConfigError(
-                    f"{name} and {other} both write {stream.resource} in namespace {connection.namespace!r}",
+                    f"{name} and {other} both write {stream.resource} in namespace {written[1]!r}",
                     where=where,
-                    hint="give one of the connections a different namespace, or merge the streams",
+                    hint="set namespace in one of the streams or connections, or merge the streams",
                 )
     return connections
 

@@ -25,7 +25,7 @@ from crossdock.resources import RESOURCES
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
+from crossdock.state import Pin, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.yaml_reader import Place
 
@@ -58,12 +58,10 @@ class Project:
         """The streams of these names, parents first."""
         bound = []
         for connection in self.connections:
-            namespace, context = connection.namespace, Context(connection.settings, connection.name, run)
+            context = Context(connection.settings, connection.name, run)
             for name, stream in connection.named_streams():
                 if name in wanted:
-                    bound.append(
-                        BoundStream(name, namespace, stream, Scope(target, stream.resource, namespace), context)
-                    )
+                    bound.append(connection.bind(name, stream, target, context))
         order = list(RESOURCES)
         return sorted(bound, key=lambda item: order.index(item.stream.resource))
 

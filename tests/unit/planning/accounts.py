@@ -46,7 +46,7 @@ def bound_accounts(namespace: str = "w") -> BoundStream:
     place = SourceContext(ManualClock(), Silent(), NoIntake(), HERE, HERE, HERE)
     context: Context[Any] = Context(Settings(kind="none"), namespace, place)
     scope = Scope("platform", "ledger_account", namespace)
-    return BoundStream(f"{namespace}.accounts", namespace, Accounts(), scope, context)
+    return BoundStream(f"{namespace}.accounts", namespace, namespace, Accounts(), scope, context)
 
 
 def account(bound: BoundStream, key: str, parent: str | None = None, name: str = "x") -> KeyedRecord:

@@ -20,6 +20,10 @@ MEMBERS = {
 }
 
 
+def wms(_resource: str) -> str:
+    return "wms"
+
+
 def bind(state: State, scope: Scope, key: str, platform_id: str) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     with state.begin() as tx:
@@ -33,7 +37,7 @@ def test_every_reference_is_found_and_resolved(state: State) -> None:
     bind(state, Scope("platform", "customer", "wms"), "17850", "cus_1")
     bind(state, Scope("platform", "product", "wms"), "A", "prd_1")
     references = References("platform")
-    keys = references.scoped_keys(found_in(MEMBERS), "wms")
+    keys = references.scoped_keys(found_in(MEMBERS), wms)
     with state.begin() as tx:
         references.look_up(keys, tx)
     assert references.missing(keys) == [(Scope("platform", "product", "site"), "B")]
@@ -41,7 +45,7 @@ def test_every_reference_is_found_and_resolved(state: State) -> None:
     with state.begin() as tx:
         references.look_up(keys, tx)
     assert references.missing(keys) == []
-    assert references.resolved(MEMBERS, "wms") == {
+    assert references.resolved(MEMBERS, wms) == {
         "customerId": "cus_1",
         "items": [{"productId": "prd_1", "quantity": Decimal("1.5")}, {"productId": "prd_2", "quantity": 2}],
     }
@@ -53,15 +57,15 @@ def test_a_plan_resolves_a_planned_record_to_a_placeholder(state: State) -> None
     references = References("platform", {(scope, key_hashes(["17850"])["17850"])})
     reference = {"customerId": Reference("customer", "17850")}
     with state.begin() as tx:
-        references.look_up(references.scoped_keys(found_in(reference), "wms"), tx)
-    assert references.resolved(reference, "wms") == {"customerId": "<customer wms:17850>"}
+        references.look_up(references.scoped_keys(found_in(reference), wms), tx)
+    assert references.resolved(reference, wms) == {"customerId": "<customer wms:17850>"}
 
 
 def test_dates_and_times_become_the_text_that_the_state_stores() -> None:
     """A date or an instant equals the payload that was accepted before, so it is not a change."""
     east = timezone(timedelta(hours=2))
     members = {"expiresOn": date(2026, 3, 29), "placedAt": datetime(2026, 3, 29, 3, tzinfo=east)}
-    assert References("platform").resolved(members, "wms") == {
+    assert References("platform").resolved(members, wms) == {
         "expiresOn": "2026-03-29",
         "placedAt": "2026-03-29T01:00:00Z",
     }
@@ -71,6 +75,6 @@ def test_each_key_is_listed_once_and_hashed_like_a_column() -> None:
     """Repeated references count once; no keys give no hashes."""
     references = References("platform")
     twice = [Reference("product", "A"), Reference("product", "A", "wms"), Reference("product", "B")]
-    assert [key for _, key in references.scoped_keys(twice, "wms")] == ["A", "B"]
+    assert [key for _, key in references.scoped_keys(twice, wms)] == ["A", "B"]
     assert key_hashes([]) == {}
     assert key_hashes(["A"]) == {"A": xxhash.xxh3_128_intdigest(b"A")}

@@ -115,7 +115,7 @@ class Warehouse:
     def __init__(self, folder: Path, state: State, on_gone: OnGone) -> None:
         self._state, self._clock, self._stream, self._contents = state, ManualClock(), Listing(on_gone), count(1)
         place = SourceContext(self._clock, Silent(), NoIntake(), folder, folder, folder)
-        self._bound = BoundStream(STREAM, "w", self._stream, SCOPE, Context(Settings(kind="none"), "w", place))
+        self._bound = BoundStream(STREAM, "w", "w", self._stream, SCOPE, Context(Settings(kind="none"), "w", place))
         auth = {"kind": "api_key", "token": "env:NOBODY"}
         facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth}
         self._target = PlatformTarget(Profile.model_validate(facts, context={"folder": folder}))

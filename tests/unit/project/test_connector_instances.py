@@ -84,9 +84,23 @@ def test_one_stream_creates_the_records_of_a_namespace(load_with: Load) -> None:
     """Two connections with the same namespace and resource need different namespaces."""
     with pytest.raises(ConfigError, match="b.things and a.things both write product in namespace 'n'") as refused:
         load_with([InCode()], "a: {kind: made, namespace: n}, b: {kind: made, namespace: n}")
-    assert "a different namespace" in str(refused.value)
+    assert "set namespace in one of the streams or connections" in str(refused.value)
     project = load_with([InCode()], "a: {kind: made}, b: {kind: made}")
     assert [connection.namespace for connection in project.connections] == ["a", "b"]
+
+
+def test_two_streams_of_one_resource_have_two_namespaces(load_with: Load) -> None:
+    """A reference without a namespace means the stream's own for its own resource, else the connection's."""
+    first, second = InCode(), InCode()
+    second.name, second.namespace = "others", "old"
+    (connection,) = load_with([first, second], "a: {kind: made}").connections
+    bound = [connection.bind(name, stream, "platform", None) for name, stream in connection.named_streams()]  # type: ignore[arg-type]  # not used
+    assert [(each.name, each.namespace, each.scope.namespace) for each in bound] == [
+        ("a.things", "a", "a"),
+        ("a.others", "old", "old"),
+    ]
+    assert [each.namespace_of("product") for each in bound] == ["a", "old"]
+    assert [each.namespace_of("customer") for each in bound] == ["a", "a"]
 
 
 def test_streams_have_full_names(load_with: Load) -> None:

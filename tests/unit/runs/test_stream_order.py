@@ -31,7 +31,7 @@ class Kind:
 
 def bound(name: str, resource: ResourceName) -> BoundStream:
     stream = cast("Stream[Any]", Kind(resource))
-    return BoundStream(name, "wms", stream, Scope("platform", resource, "wms"), cast("Any", None))
+    return BoundStream(name, "wms", "wms", stream, Scope("platform", resource, "wms"), cast("Any", None))
 
 
 def stream_order(

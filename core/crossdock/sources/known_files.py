@@ -1,0 +1,126 @@
+"""Which files the streams of a source have taken in before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+
+from crossdock.errors import RefusedError
+from crossdock.sources.listed_files import FileDescription, description
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import FileFacts
+from crossdock.transport.file_store import RemoteFile
+
+ONE_DAY = timedelta(days=1)
+YOUNG = timedelta(seconds=2)  # modification times are whole seconds
+
+
+@dataclass(frozen=True, slots=True)
+class StreamId:
+    """A stream that reads a source: its name in the state, and its version."""
+
+    stream: str
+    version: str
+
+
+class KnownFiles:
+    """The intake log, as the streams of one source see it.
+
+    Args:
+        stream_ids: All streams that read the source.
+        snapshot: Whether each file lists everything.
+    """
+
+    def __init__(self, run: SourceContext, stream_ids: Sequence[StreamId], *, snapshot: bool) -> None:
+        self._run, self._intake = run, run.intake
+        self._stream_ids, self._snapshot = stream_ids, snapshot
+
+    def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        """The files to skip: all that are finished; of snapshots only the last, since an older one may return."""
+        done = self._intake.done(stream_id.stream, stream_id.version)
+        return dict(list(done.items())[-1:]) if self._snapshot else done
+
+    def done_by(self, content_hash: str) -> list[bool]:
+        """For each stream whether it has finished this file."""
+        return [content_hash in self.done(stream_id) for stream_id in self._stream_ids]
+
+    def unfinished(self) -> Iterator[FileFacts]:
+        """Files accepted by a run that did not finish them; the source may have removed them since."""
+        for stream_id in self._stream_ids:
+            yield from self._intake.unfinished(stream_id.stream).values()
+
+    def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """Those of *files* that *stream_id* has not finished.
+
+        Raises:
+            RefusedError: If one is a stale snapshot.
+        """
+        unread = self.new_to(stream_id, files)
+        newest = self._intake.newest_stamp(stream_id.stream) if self._snapshot else None
+        for facts in unread:
+            if newest is not None and facts.stamp < newest:
+                message = f"is of {facts.stamp}, older than the snapshot of {newest} taken in before"
+                raise RefusedError(message, where=facts.name, hint="ask the sender for a fresh one")
+        return unread
+
+    def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """Those of *files* that *stream_id* has not finished, stale ones included."""
+        done = self.done(stream_id)
+        unread = [facts for facts in files if facts.content_hash not in done]
+        if self._snapshot or not unread:
+            return unread
+        forgotten = self._intake.forgotten(stream_id.stream, stream_id.version)
+        return [facts for facts in unread if facts.content_hash not in forgotten]
+
+    def new(self, offered: Sequence[RemoteFile]) -> list[RemoteFile]:
+        """Those of *offered* that a stream has not finished, as far as their descriptions show it."""
+        known = [{_description(facts) for facts in self.done(stream_id).values()} for stream_id in self._stream_ids]
+        return [file for file in offered if not all(description(file) in done for done in known)]
+
+    def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
+        """The sizes of all files that any stream has finished or accepted; forgotten ones may have any of *new*."""
+        done = (facts for stream_id in self._stream_ids for facts in self.done(stream_id).values())
+        yield from (facts.size for facts in chain(done, self.unfinished()))
+        if any(self._intake.forgotten(stream_id.stream, stream_id.version) for stream_id in self._stream_ids):
+            yield from (file.size for file in new)
+
+    def mark_seen(self, listed: Sequence[RemoteFile]) -> None:
+        """Mark known files that are still listed, once a day, so that the state keeps them."""
+        described, day_ago = {description(file) for file in listed}, self._run.clock.now() - ONE_DAY
+        for stream_id in self._stream_ids:
+            seen = [
+                facts.content_hash
+                for facts in self.done(stream_id).values()
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago
+                and (facts.name, facts.size, facts.modified_at) in described
+            ]
+            if seen:
+                self._intake.seen(stream_id.stream, stream_id.version, seen)
+
+    def arrived(self, files: Sequence[FileFacts]) -> bool:
+        """Whether one of *files* is new to every stream, or one was taken in since the run was due."""
+        assert self._run.patience is not None
+        new = [{facts.content_hash for facts in self.new_to(stream_id, files)} for stream_id in self._stream_ids]
+        if set.intersection(*new):
+            return True
+        known = (facts.accepted_at for stream_id in self._stream_ids for facts in self.done(stream_id).values())
+        return any(at is not None and at >= self._run.patience.since for at in known)
+
+    def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
+        """Record that *stream_id* has read *files* as a whole."""
+        done = self.done(stream_id)  # a listed file that was forgotten is remembered again
+        listed = [facts for facts in files if facts.content_hash not in done]
+        self._intake.accept(stream_id.stream, stream_id.version, listed)
+
+    def finish(self, stream_id: StreamId) -> None:
+        """Record that every record of the files that *stream_id* has accepted is settled or kept."""
+        self._intake.finish(stream_id.stream, stream_id.version)
+
+
+def _description(facts: FileFacts) -> FileDescription | None:
+    """How the store described a known file; None if it was so young that it may have changed since unnoticed."""
+    if facts.accepted_at is None or facts.accepted_at - facts.modified_at < YOUNG:
+        return None
+    return facts.name, facts.size, facts.modified_at

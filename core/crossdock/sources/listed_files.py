@@ -1,0 +1,83 @@
+"""Which files a source offers: those that match its pattern and are not being written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+from crossdock.errors import RefusedError
+from crossdock.formats.compression import MAX_BYTES
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import FileFacts
+from crossdock.transport.file_store import FileStore, RemoteFile, split_pattern
+
+UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
+SETTLED_AFTER_S = 60  # an older file is not checked twice
+_DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
+
+FileDescription = tuple[str, int, datetime]
+"""How a store describes a file: name, size in bytes, modification time."""
+
+
+class FileListing:
+    """The files of one pattern in a store.
+
+    Args:
+        settle_s: How long a young file must keep its size and time before it is read.
+        snapshot: Whether only the newest file counts.
+    """
+
+    def __init__(self, files: str, run: SourceContext, *, settle_s: float, snapshot: bool) -> None:
+        self._folder, self._pattern = split_pattern(files)
+        self._run, self._settle_s, self._snapshot = run, settle_s, snapshot
+
+    def offered(self, store: FileStore) -> list[RemoteFile]:
+        """The files that count, by name."""
+        listed = self._listed(store)
+        return sorted(listed, key=stamp)[-1:] if self._snapshot else listed
+
+    def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
+        """Check that *files* are not too large, and that nothing writes to them.
+
+        Raises:
+            RefusedError: If one fails.
+        """
+        for file in files:
+            if file.size > MAX_BYTES:
+                message = f"has {file.size:,} bytes, more than the limit of {MAX_BYTES:,}"
+                raise RefusedError(message, where=file.path, hint="ask the sender to send it in parts")
+        newest = max((file.mtime for file in files), default=0)
+        if self._run.clock.now().timestamp() - newest < SETTLED_AFTER_S:
+            self._run.clock.sleep(self._settle_s)
+            again = {file.name: file for file in self._listed(store)}
+            for file in files:
+                if again.get(file.name) != file:
+                    raise RefusedError("is still being written", where=file.path, hint="run again when it is complete")
+
+    def _listed(self, store: FileStore) -> list[RemoteFile]:
+        found = store.list(self._folder, self._pattern)
+        return [file for file in found if not file.name.lower().endswith(UNFINISHED_SUFFIXES)]
+
+
+def facts_of(file: RemoteFile, content_hash: str) -> FileFacts:
+    """What the state keeps of *file*; in a plan, a name may replace its content hash (`crossdock.sources.spool`)."""
+    return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), stamp(file))
+
+
+def description(file: RemoteFile) -> FileDescription:
+    return file.name, file.size, _instant(file.mtime)
+
+
+def stamp(file: RemoteFile) -> str:
+    """The order of snapshots: the date in the name if there is one, else the modification time."""
+    for match in _DAY_IN_NAME.finditer(file.name):
+        try:
+            return date(*map(int, match.groups())).isoformat()
+        except ValueError:
+            continue
+    return _instant(file.mtime).isoformat()
+
+
+def _instant(mtime: int) -> datetime:
+    return datetime.fromtimestamp(mtime, UTC)

@@ -10,6 +10,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.compression import Openable
 from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
 from crossdock.local_files import create_private, private_folder
-from crossdock.records import Again, Proof, RawBatch
+from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.known_files import KnownFiles, StreamId
 from crossdock.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.sources.listed_files import FileListing, facts_of
@@ -55,6 +56,8 @@ class FileSource:
         settle_s: How long a young file must keep its size and time before it is read.
         snapshot: Whether each file lists everything: then only the newest counts, and it must have rows.
         stream_ids: All streams that read this source.
+        kept: How long copies of finished files are kept, for sources that are joined; of a snapshot, the newest is.
+        parts: Whether the newest snapshot may consist of several files with the same date in their names.
         wait: How long to wait for a file that is new to all of them, in a run that waits.
     """
 
@@ -68,13 +71,15 @@ class FileSource:
         settle_s: float,
         snapshot: bool,
         stream_ids: Sequence[StreamId],
+        kept: timedelta | None = None,
+        parts: bool = False,
         wait: Wait | None = None,
     ) -> None:
         self._files_pattern = files
         self._layout, self._open_store, self._run = layout, open_store, run
-        self._snapshot, self._stream_ids = snapshot, stream_ids
-        self._listing = FileListing(files, run, settle_s=settle_s, snapshot=snapshot)
-        self._known = KnownFiles(run, stream_ids, snapshot=snapshot)
+        self._snapshot, self._parts, self._stream_ids = snapshot, parts, stream_ids
+        self._listing = FileListing(files, run, settle_s=settle_s, snapshot=snapshot, parts=parts)
+        self._known = KnownFiles(run, stream_ids, snapshot=snapshot and not parts, kept=kept)
         self._files: list[TakenFile] | None = None
         self._failure: CrossdockError | None = None
         self._spool = Spool(run)
@@ -89,35 +94,54 @@ class FileSource:
             RefusedError: If one file fails a check; then none is taken in.
             LateError: If the run must wait for a file; it may then read again.
         """
+        _, unread = self.current(stream_id)
+        try:
+            for file in unread:
+                again = self._again(file.facts)
+                for rows in file.parts or self._parsed(file):
+                    yield RawBatch(file.facts.name, rows, proof=self.proof(file), again=again)
+            self.accept(stream_id)
+        finally:
+            self.forget_unaccepted()
+
+    def current(self, stream_id: StreamId) -> tuple[list[TakenFile], list[TakenFile]]:
+        """The files of this run and those that are kept, by name; and those of them that *stream_id* has not finished.
+
+        Raises:
+            RefusedError: See `read`.
+            LateError: See `read`.
+        """
         taken = self._taken(stream_id)
-        listed = [file.facts for file in taken]
-        unread = self._known.unread(stream_id, listed)
+        unread = self._known.unread(stream_id, [file.facts for file in taken])
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
-        try:
-            for file in taken:
-                if file.facts not in unread:
-                    continue
-                file.proof, again = file.proof or self._proof(file.facts), self._again(file.facts)
-                for rows in file.parts or self._parsed(file):
-                    yield RawBatch(file.facts.name, rows, proof=file.proof, again=again)
-            self._known.accept(stream_id, listed)
-        finally:
-            self._forget_unaccepted()
+        return taken, [file for file in taken if file.facts in unread]
+
+    def rows(self, file: TakenFile) -> Iterator[pl.DataFrame]:
+        """The rows of *file*, one of `current`."""
+        return map(kept, file.parts) if file.parts else self._parsed(file)
+
+    def proof(self, file: TakenFile) -> Proof:
+        """What *file* shows about its completeness."""
+        file.proof = file.proof or self._proof(file.facts)
+        return file.proof
+
+    def accept(self, stream_id: StreamId) -> None:
+        """Record that *stream_id* has read the files of `current` as a whole."""
+        self._known.accept(stream_id, [file.facts for file in self._files or ()])
 
     def finished(self, stream_id: StreamId) -> None:
-        """Every record of *stream_id* is settled or kept: remove the copies that no other stream needs."""
+        """Every record of *stream_id* is settled or kept: remove the copies that are not needed any more."""
         self._known.finish(stream_id)
-        for file in self._files or ():
-            if all(self._known.done_by(file.facts.content_hash)):
-                self._spool.forget(file.facts.content_hash)
+        for content_hash in self._known.outdated([file.facts.content_hash for file in self._files or ()]):
+            self._spool.forget(content_hash)
 
-    def _forget_unaccepted(self) -> None:
+    def forget_unaccepted(self) -> None:
         """Remove the copies of files that were refused, or that every stream has finished."""
         if not self._spool.lasting:
             return
         accepted = {facts.content_hash for facts in self._known.unfinished()}
-        for content_hash in self._spool.fetched - accepted:
+        for content_hash in self._spool.fetched - accepted - self._known.kept().keys():
             done = self._known.done_by(content_hash)
             if not any(done) or all(done):
                 self._spool.forget(content_hash)
@@ -131,11 +155,11 @@ class FileSource:
                 files = self._awaited(stream_id) if self._late_file_watch else self._take()
                 self._files = [TakenFile(facts) for facts in files]
             except LateError:
-                self._forget_unaccepted()
+                self.forget_unaccepted()
                 raise
             except CrossdockError as failure:
                 self._failure = failure
-                self._forget_unaccepted()
+                self.forget_unaccepted()
                 raise
         return self._files
 
@@ -160,10 +184,13 @@ class FileSource:
             names = self._spool.take(store, new, lambda: self._known.sizes(new))
             fetched = [facts_of(file, name) for file, name in zip(new, names, strict=True)]
             self._fetched.update(new)
-        kept = [facts for facts in self._known.unfinished() if self._spool.has(facts.content_hash)]
-        files = list({facts.content_hash: facts for facts in (*kept, *fetched)}.values())
+        known = (*self._known.unfinished(), *self._known.kept().values())
+        stored = [facts for facts in known if self._spool.has(facts.content_hash)]
+        files = list({facts.content_hash: facts for facts in (*stored, *fetched)}.values())
         if self._snapshot:
-            files = sorted(files, key=lambda facts: facts.stamp)[-1:]
+            newest = max((facts.stamp for facts in files), default="")
+            files = [facts for facts in files if facts.stamp == newest]
+            files = files if self._parts else files[-1:]
         return sorted(files, key=lambda facts: facts.name)
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
@@ -171,7 +198,7 @@ class FileSource:
         if not offered and not self._late_file_watch:
             self._run.progress.warn(f"no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
-        new = self._known.new(offered)
+        new = self._known.new(offered, self._spool.has)
         self._listing.check_complete(store, new)
         return new
 

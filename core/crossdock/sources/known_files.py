@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import astuple, dataclass
 from datetime import timedelta
 from itertools import chain
 
@@ -31,11 +31,14 @@ class KnownFiles:
     Args:
         stream_ids: All streams that read the source.
         snapshot: Whether each file lists everything.
+        kept: How long copies of finished files are kept; None if they are not.
     """
 
-    def __init__(self, run: SourceContext, stream_ids: Sequence[StreamId], *, snapshot: bool) -> None:
+    def __init__(
+        self, run: SourceContext, stream_ids: Sequence[StreamId], *, snapshot: bool, kept: timedelta | None = None
+    ) -> None:
         self._run, self._intake = run, run.intake
-        self._stream_ids, self._snapshot = stream_ids, snapshot
+        self._stream_ids, self._snapshot, self._kept_for = stream_ids, snapshot, kept
 
     def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """The files to skip: all that are finished; of snapshots only the last, since an older one may return."""
@@ -74,9 +77,37 @@ class KnownFiles:
         forgotten = self._intake.forgotten(stream_id.stream, stream_id.version)
         return [facts for facts in unread if facts.content_hash not in forgotten]
 
-    def new(self, offered: Sequence[RemoteFile]) -> list[RemoteFile]:
-        """Those of *offered* that a stream has not finished, as far as their descriptions show it."""
-        known = [{_description(facts) for facts in self.done(stream_id).values()} for stream_id in self._stream_ids]
+    def kept(self) -> dict[str, FileFacts]:
+        """Finished files whose copies are kept, by content hash: of snapshots the last, else those of some time."""
+        if self._kept_for is None:
+            return {}
+        oldest = self._run.clock.now() - self._kept_for
+        done = (facts for stream_id in self._stream_ids for facts in self.done(stream_id).values())
+        return {
+            facts.content_hash: facts
+            for facts in done
+            if self._snapshot or facts.accepted_at is None or facts.accepted_at >= oldest
+        }
+
+    def outdated(self, taken: Sequence[str]) -> list[str]:
+        """The content hashes of finished files whose copies are not needed: those of *taken*, and older ones if kept."""
+        kept = self.kept()
+        finished = [content_hash for content_hash in taken if all(self.done_by(content_hash))]
+        if self._kept_for is not None:
+            finished += [each for stream_id in self._stream_ids for each in self._intake.done(*astuple(stream_id))]
+        return [content_hash for content_hash in finished if content_hash not in kept]
+
+    def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool]) -> list[RemoteFile]:
+        """Those of *offered* that a stream has not finished, as far as their descriptions show it.
+
+        Args:
+            has_copy: Whether there is a copy of a content hash; a file whose copy should be kept is new without it.
+        """
+        lost = {each for each in self.kept() if not has_copy(each)}
+        known = [
+            {_description(facts) for facts in self.done(stream_id).values() if facts.content_hash not in lost}
+            for stream_id in self._stream_ids
+        ]
         return [file for file in offered if not all(description(file) in done for done in known)]
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:

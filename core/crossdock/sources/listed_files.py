@@ -26,16 +26,30 @@ class FileListing:
     Args:
         settle_s: How long a young file must keep its size and time before it is read.
         snapshot: Whether only the newest file counts.
+        parts: Whether all files with the date of the newest count.
     """
 
-    def __init__(self, files: str, run: SourceContext, *, settle_s: float, snapshot: bool) -> None:
+    def __init__(self, files: str, run: SourceContext, *, settle_s: float, snapshot: bool, parts: bool = False) -> None:
         self._folder, self._pattern = split_pattern(files)
-        self._run, self._settle_s, self._snapshot = run, settle_s, snapshot
+        self._run, self._settle_s, self._snapshot, self._parts = run, settle_s, snapshot, parts
 
     def offered(self, store: FileStore) -> list[RemoteFile]:
-        """The files that count, by name."""
+        """The files that count, by name.
+
+        Raises:
+            RefusedError: If several files may be parts of a snapshot, and the name of one has no date.
+        """
         listed = self._listed(store)
-        return sorted(listed, key=stamp)[-1:] if self._snapshot else listed
+        if not self._snapshot or not self._parts:
+            return sorted(listed, key=stamp)[-1:] if self._snapshot else listed
+        if len(listed) > 1 and (undated := next((file for file in listed if _day(file) is None), None)):
+            raise RefusedError(
+                f"is one of {len(listed)} files, and has no date in its name that shows which belong together",
+                where=undated.path,
+                hint="use a pattern that matches one file, or names such as LINES_2026-03-01_1.csv",
+            )
+        newest = max(map(stamp, listed), default="")
+        return [file for file in listed if stamp(file) == newest]
 
     def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
         """Check that *files* are not too large, and that nothing writes to them.
@@ -71,12 +85,16 @@ def description(file: RemoteFile) -> FileDescription:
 
 def stamp(file: RemoteFile) -> str:
     """The order of snapshots: the date in the name if there is one, else the modification time."""
+    return _day(file) or _instant(file.mtime).isoformat()
+
+
+def _day(file: RemoteFile) -> str | None:
     for match in _DAY_IN_NAME.finditer(file.name):
         try:
             return date(*map(int, match.groups())).isoformat()
         except ValueError:
             continue
-    return _instant(file.mtime).isoformat()
+    return None
 
 
 def _instant(mtime: int) -> datetime:

@@ -3,27 +3,52 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Self, TypeVar, get_args, get_origin
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
-from pydantic import model_validator
+from pydantic import (
+    GetPydanticSchema,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, unknown
 from crossdock.connector import Settings, Stream, StreamFacts, no_removal
+from crossdock.mapping import joined_records
 from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
+from crossdock.mapping.joined_records import Join, Lookup
+from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
 
 S = TypeVar("S", bound=Settings)
 
 
+Members = Mapping[str, Form]
+_FunctionText = Annotated[str, WithJsonSchema({"type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"})]
+
+
+def _map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    if isinstance(value, str):
+        return load(value, info.context["folder"] if info.context else Path())
+    return value if isinstance(value, PythonFunction) else members(value)
+
+
+_Map = Annotated[Members, WrapValidator(_map, json_schema_input_type=Members | _FunctionText)]
+
+
 class StreamConfig(ConfigModel, StreamFacts):
     """One stream: which rows make a record, and what it becomes."""
 
-    map: Mapping[str, Form]
-    """How each member of the resource is made."""
+    map: Annotated[Members | PythonFunction, GetPydanticSchema(lambda _, handler: handler(_Map))]
+    """How each member of the resource is made; or ``FILE.py:FUNCTION``, a function of a `Record`."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -31,14 +56,17 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise ValueError("group_by and key must name the same columns")
         if reason := no_removal(self.resource, self.mode, self.on_gone):
             raise _misplaced(("on_gone",), reason)
-        self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
+        members = list(_members_of(RESOURCES[self.resource].draft))
+        if not isinstance(self.map, PythonFunction):
+            self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
+            members = list(self.map)
         for number, name in enumerate(self.personal):
-            if name not in self.map:
-                raise _misplaced(("personal", number), unknown(name, list(self.map)))
+            if name not in members:
+                raise _misplaced(("personal", number), unknown(name, members))
         return self
 
     def _check_members(self, model: type[ResourceModel], forms: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        known = {field.alias or name: field for name, field in model.model_fields.items()}
+        known = _members_of(model)
         for name, form in forms.items():
             if name not in known:
                 advice = unknown(name, list(known))
@@ -48,8 +76,8 @@ class StreamConfig(ConfigModel, StreamFacts):
                 raise _misplaced(
                     (*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used"
                 )
-            if isinstance(form, Each) and self.group_by is None:
-                raise _misplaced((*place, name), "makes one item of each row, which needs group_by")
+            if isinstance(form, Each) and form.of is None and self.group_by is None:
+                raise _misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
             if isinstance(form, Each) and inner:
                 self._check_members(inner, form.each, (*place, name, "each"))
             if isinstance(form, Nested) and inner:
@@ -61,6 +89,10 @@ class StreamConfig(ConfigModel, StreamFacts):
 
 def _misplaced(place: tuple[str | int, ...], message: str) -> PydanticCustomError:
     return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
+
+
+def _members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
@@ -76,16 +108,38 @@ class DeclaredStream(Stream[S]):
     Args:
         config: Its section of the config file.
         layout: What else decides how bytes become records, such as the file's format; part of `version`.
+        lookups: By name; their columns are ``NAME.COLUMN``.
+        joins: By name; see `crossdock.sources.joined_rows` for their columns.
+
+    Attributes:
+        joined_columns: The columns of each join that the mapping uses; None if it may use any.
     """
 
-    def __init__(self, name: str, config: StreamConfig, layout: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: StreamConfig,
+        layout: Mapping[str, Any],
+        lookups: Mapping[str, Lookup] = {},
+        joins: Mapping[str, Join] = {},
+    ) -> None:
         self.name = name
         for fact in StreamFacts.__annotations__:
             setattr(self, fact, getattr(config, fact))
-        self._map = RecordMap(config.map)
-        self.uses = self._map.columns
-        forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
+        self._lookups, self._joins = lookups, joins
+        self.joined_columns: Mapping[str, Sequence[str]] | None = None
+        if isinstance(config.map, PythonFunction):
+            self._map: Callable[[Record], Any] = config.map.call
+            forms: dict[str, Any] = {"map": config.map.digest, "function": config.map.reference}
+        else:
+            record_map = RecordMap(config.map)
+            self._map, self.joined_columns = record_map, record_map.joined_columns
+            found = [*lookups, *(f"{join}.{part}" for join in joins for part in ("content", "problem"))]
+            self.uses = (*record_map.columns, *found)
+            forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()
 
-    def to_resource(self, record: Record) -> Mapping[str, Any]:
-        return self._map(record)
+    def to_resource(self, record: Record) -> ResourceModel | Mapping[str, Any]:
+        joined_records.check(record, self._lookups, self._joins)
+        made: ResourceModel | Mapping[str, Any] = self._map(record)
+        return made

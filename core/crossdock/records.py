@@ -17,6 +17,7 @@ from crossdock.printable import is_storable, printable
 Reason = Literal[
     "key_missing",  # a row without its key columns
     "rows_disagree",  # rows of one record differ where they must agree
+    "unmatched",  # a look-up or join found no row, or joined rows have no record
     "bad_value",  # a cell is not what the mapping declares
     "mapping_failed",  # the code of the mapping raised an exception other than RecordError
     "invalid_draft",  # the mapped record breaks a rule of its resource
@@ -138,6 +139,10 @@ class Record:
     def json(self) -> Any:
         """The object of a record that was read as JSON."""
         return exact_json.loads(self.row[JSON] or "null")
+
+    def joined(self, name: str) -> tuple[dict[str, str | None], ...]:
+        """The rows of join *name*, in the order of their files and lines."""
+        return tuple(exact_json.loads(self.row[name] or "[]"))
 
     def raw(self) -> dict[str, Any]:
         """A compact form for the state, read by `restored`; empty if the record has no rows any more."""

@@ -123,10 +123,11 @@ class _Reader:
         return result
 
     def _key(self, node: yaml.Node) -> str:
+        """The text of a key as it is written: no key is a number or a boolean, as ``on`` is in YAML 1.1."""
         if node.tag == f"{_TAG}merge":
             raise self._refused(node, "merge keys (<<) are not supported: write the keys here")
-        if not (isinstance(node, yaml.ScalarNode) and node.tag == f"{_TAG}str"):
-            raise self._refused(node, "a key must be text: quote it")
+        if not isinstance(node, yaml.ScalarNode):
+            raise self._refused(node, "a key must be text")
         if len(node.value) > MAX_KEY:
             raise self._refused(node, f"a key has at most {MAX_KEY} characters")
         self._count(node, node.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from crossdock import registry
+from crossdock import exact_json, registry, yaml_reader
 from crossdock.cli.main import cli
 from crossdock.config_file import read
 from crossdock.connector import Connector
@@ -48,6 +49,8 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Trailer": "format.trailer.",
     "Repair": "columns.COLUMN.",
     "Filter": "skip.NAME.",
+    "Join": "join.NAME.",
+    "Lookup": "lookup.NAME.",
     "Wait": "wait.",
     "GoneLimits": "gone.",
     "FailureLimits": "mapping_failed.",
@@ -136,17 +139,27 @@ def test_the_index_names_every_page() -> None:
 def yaml_examples() -> Iterator[tuple[str, dict[str, Any]]]:
     for page in PAGES:
         for number, text in enumerate(blocks(page, "yaml"), 1):
-            yield f"{page.stem}-{number}", yaml.safe_load(text)
+            yield f"{page.stem}-{number}", yaml_reader.parse(text, page.name)[0]
 
 
 EXAMPLES = dict(yaml_examples())
 WHOLE = EXAMPLES["configure-1"]
+PYTHON_FILES = [
+    (text.partition("\n")[0].removeprefix("# "), text)
+    for page in PAGES
+    for text in blocks(page, "python")
+    if re.match(r"# \w+\.py\n", text)
+]
 
 
 @pytest.mark.parametrize("example", [name for name, data in EXAMPLES.items() if "command" not in data])
 def test_yaml_examples_load(tmp_path: Path, example: str) -> None:
     """Each example is a whole config, or sections that replace those of the first one; a container's command is not."""
-    (tmp_path / "c.yaml").write_text(yaml.safe_dump({**WHOLE, **EXAMPLES[example]}), encoding="utf-8")
+    for name, text in PYTHON_FILES:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "c.yaml").write_text(
+        json.dumps(json.loads(exact_json.dumps({**WHOLE, **EXAMPLES[example]}))), encoding="utf-8"
+    )
     assert project.load(tmp_path / "c.yaml").connections
     notify_config(read(tmp_path / "c.yaml"))
 

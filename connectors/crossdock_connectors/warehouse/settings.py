@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, StreamConfig
-from crossdock.sources import DelimitedFormat, Name, Wait, split_pattern
+from crossdock.sources import DelimitedFormat, Join, Lookup, Name, Wait, split_pattern
 
 
 def _files(pattern: str) -> str:
@@ -45,6 +45,10 @@ class WarehouseStreamConfig(StreamConfig):
     format: DelimitedFormat | None = None
     wait: Wait | None = None
     """How long scheduled runs, and ``sync --wait``, wait for a file that is new to the stream."""
+    lookup: Mapping[Name, Lookup] = {}
+    """Rows of other sources whose columns are used as ``NAME.COLUMN``; a later one may use those of an earlier one."""
+    join: Mapping[Name, Join] = {}
+    """Rows of other sources that belong to a record, such as the lines of an order; used by ``each`` with ``of``."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -54,6 +58,20 @@ class WarehouseStreamConfig(StreamConfig):
             raise ValueError("the format belongs to the source")
         if self.source is not None and self.wait is not None:
             raise ValueError("the wait belongs to the source")
+        return self
+
+    @model_validator(mode="after")
+    def _joins_fit(self) -> Self:
+        for name, join in self.join.items():
+            if list(join.columns) != list(self.key):
+                raise ValueError(f"join.{name}.on: name the columns of key, {', '.join(self.key)}, in this order")
+        if self.join and self.group_by is not None:
+            raise ValueError("join: cannot be used with group_by; each row of the stream is one record")
+        if taken := [name for name in self.join if name in self.lookup]:
+            raise ValueError(f"lookup.{taken[0]}: a join has the same name")
+        for member, form in self.map.items() if isinstance(self.map, Mapping) else ():
+            if (of := getattr(form, "of", None)) is not None and of not in self.join:
+                raise ValueError(f"map.{member}.of: there is no join {of!r}")
         return self
 
 
@@ -68,8 +86,12 @@ class WarehouseSettings(Settings):
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:
         for name, stream in self.streams.items():
-            if stream.source is not None and stream.source not in self.sources:
-                raise ValueError(f"streams.{name}.source: there is no source {stream.source!r}")
+            used = {"source": stream.source}
+            used |= {f"lookup.{each}.source": rule.source for each, rule in stream.lookup.items()}
+            used |= {f"join.{each}.source": join.source for each, join in stream.join.items()}
+            for place, source in used.items():
+                if source is not None and source not in self.sources:
+                    raise ValueError(f"streams.{name}.{place}: there is no source {source!r}")
         self._waits_agree()
         return self
 

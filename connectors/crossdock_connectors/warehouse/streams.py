@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import FileSource, FileStore, StreamId, UnavailableError
+from crossdock.sources import FileSource, FileStore, JoinedFiles, SourceContext, StreamId, UnavailableError
+from crossdock_connectors.warehouse import joins
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
 
 W = TypeVar("W", bound=WarehouseSettings)
@@ -15,54 +17,96 @@ OpenStore = Callable[[W], FileStore]
 
 
 class WarehouseStream(DeclaredStream[W]):
-    """A stream over the files of a warehouse."""
+    """A stream over the files of a warehouse.
+
+    Args:
+        source: Its own source; its repairs and filters come before those of the stream.
+        others: All sources of the connection, by name.
+    """
 
     def __init__(
-        self, name: str, config: WarehouseStreamConfig, source: SourceConfig, open_store: OpenStore[W]
+        self,
+        name: str,
+        config: WarehouseStreamConfig,
+        source: SourceConfig,
+        others: Mapping[str, SourceConfig],
+        open_store: OpenStore[W],
     ) -> None:
-        merged = config.model_copy(
-            update={"columns": {**source.columns, **config.columns}, "skip": {**source.skip, **config.skip}}
-        )
-        super().__init__(name, merged, source.format.model_dump(exclude_none=True))
-        self.files, self.format, self.wait = source.files, source.format, source.wait
+        repairs = {**source.columns, **config.columns}
+        self.is_joined = bool(config.lookup or config.join)
+        engine_repairs = {} if self.is_joined else repairs  # look-ups need repaired text
+        merged = config.model_copy(update={"columns": engine_repairs, "skip": {**source.skip, **config.skip}})
+        layout = source.format.model_dump(exclude_none=True) | joins.layout(config, source, others)
+        super().__init__(name, merged, layout, config.lookup, config.join)
+        self.config, self.files, self.format, self.wait = config, source.files, source.format, source.wait
+        self._source_config, self._repairs, self._others = source, repairs, others
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
 
     def pull(self, ctx: Context[W], since: str | None) -> Iterator[RawBatch]:
         del since  # the intake log knows files by content
-        return self._source(ctx).read(self.stream_id(ctx))
+        return self._joined_files(ctx).read() if self.is_joined else self._source(ctx).read(self.stream_id(ctx))
 
     def finished(self, ctx: Context[W]) -> None:
-        self._source(ctx).finished(self.stream_id(ctx))
+        if self.is_joined:
+            self._joined_files(ctx).finished()
+        else:
+            self._source(ctx).finished(self.stream_id(ctx))
 
     def stream_id(self, ctx: Context[Any]) -> StreamId:
         """The stream's identity in the intake log."""
         return StreamId(f"{ctx.connection}.{self.name}", self.version)
 
+    def file_source(
+        self,
+        ctx: Context[W],
+        config: SourceConfig,
+        stream_ids: Sequence[StreamId],
+        run: SourceContext,
+        *,
+        snapshot: bool,
+        kept: timedelta | None = None,
+        parts: bool = False,
+    ) -> FileSource:
+        """The files of a source; see `FileSource`."""
+        return FileSource(
+            config.files,
+            config.format,
+            lambda: _session(ctx, self._open_store, again=config.wait is not None and run.patience is not None),
+            run,
+            settle_s=ctx.settings.settle_s,
+            snapshot=snapshot,
+            stream_ids=stream_ids,
+            kept=kept,
+            parts=parts,
+            wait=config.wait,
+        )
+
     def _source(self, ctx: Context[W]) -> FileSource:
         def make() -> FileSource:
-            return FileSource(
-                self.files,
-                self.format,
-                lambda: _session(ctx, self._open_store, again=self.wait is not None and ctx.run.patience is not None),
-                ctx.run,
-                settle_s=ctx.settings.settle_s,
-                snapshot=self.mode == "snapshot",
-                stream_ids=[peer.stream_id(ctx) for peer in self.peers],
-                wait=self.wait,
-            )
+            stream_ids = [peer.stream_id(ctx) for peer in self.peers]
+            snapshot = self.mode == "snapshot"
+            return self.file_source(ctx, self._source_config, stream_ids, ctx.run, snapshot=snapshot)
 
         return ctx.shared(self.peers, make)
+
+    def _joined_files(self, ctx: Context[W]) -> JoinedFiles:
+        def make() -> JoinedFiles:
+            return joins.JoinedStream(self, ctx, self._source_config, self._repairs, self._others).files()
+
+        return ctx.shared((self, "joined files"), make)
 
 
 def streams(settings: W, open_store: OpenStore[W]) -> Sequence[WarehouseStream[W]]:
     """The configured streams; those with equal files, layout and mode share one source, which is read once."""
     made = [
-        WarehouseStream(name, config, settings.source_of(config), open_store)
+        WarehouseStream(name, config, settings.source_of(config), settings.sources, open_store)
         for name, config in settings.streams.items()
     ]
     for stream in made:
-        stream.peers = tuple(other for other in made if _shares(stream, other))
+        if stream.is_joined:
+            continue
+        stream.peers = tuple(other for other in made if not other.is_joined and _shares(stream, other))
     return made
 
 
@@ -92,7 +136,8 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
     """Open the store, report *opened*, and count the files of every pattern."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
-        for files in dict.fromkeys(stream.files for stream in streams(settings, open_store)):
+        patterns = [stream.files for stream in streams(settings, open_store)]
+        for files in dict.fromkeys([*patterns, *(source.files for source in settings.sources.values())]):
             folder, _, pattern = files.rpartition("/")
             try:
                 found = store.list(folder, pattern)

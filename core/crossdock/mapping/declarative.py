@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Discriminator, Field, Strict, StrictBool, S
 
 from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
-from crossdock.mapping import convert
+from crossdock.mapping import convert, joined_records
 from crossdock.mapping.convert import Row
 from crossdock.records import Record, key_text
 from crossdock.resources import Reference, ResourceName
@@ -178,9 +178,11 @@ class Nested(ConfigModel):
 
 
 class Each(ConfigModel):
-    """One object for each row of a grouped record, in the order of the rows."""
+    """One object for each row of a grouped record or of a join, in the order of the rows."""
 
     each: Mapping[str, Simple]
+    of: Name | None = None
+    """A join of the stream; default: the rows of the record itself."""
 
 
 Form = Annotated[_Single | Annotated[Nested, Tag("object")] | Annotated[Each, Tag("each")], Discriminator(_form)]
@@ -208,9 +210,29 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(form, str):
             yield form
         elif isinstance(form, Each):
-            yield from _columns(form.each)
+            yield from _columns(form.each) if form.of is None else ()
         else:
             yield from form.columns()
+
+
+def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The columns of each join that are used."""
+    columns: dict[str, list[str]] = {}
+    for form in forms.values():
+        if isinstance(form, Each) and form.of is not None:
+            columns.setdefault(form.of, []).extend(_columns(form.each))
+    return {join: tuple(dict.fromkeys(names)) for join, names in columns.items()}
+
+
+def _of_join(record: Record, join: str, build: Callable[[Row], dict[str, Any]]) -> list[dict[str, Any]]:
+    members = []
+    for number, row in enumerate(record.joined(join)):
+        try:
+            members.append(build(row))
+        except RecordError as error:
+            message = f"{error.message} ({joined_records.place(record, join, number)})"
+            raise RecordError(error.code, message, pointer=f"{join}.{error.pointer}") from None
+    return members
 
 
 class RecordMap:
@@ -223,8 +245,9 @@ class RecordMap:
     def __init__(self, forms: Mapping[str, Any]) -> None:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
         self._single, self._agreeing = _members(single), tuple(_columns(single))
-        self._each = [(name, _members(form.each)) for name, form in forms.items() if isinstance(form, Each)]
+        self._each = [(name, form.of, _members(form.each)) for name, form in forms.items() if isinstance(form, Each)]
         self.columns = tuple(dict.fromkeys(_columns(forms)))
+        self.joined_columns = _joined_columns(forms)
 
     def __call__(self, record: Record) -> dict[str, Any]:
         """The members of a draft.
@@ -239,8 +262,11 @@ class RecordMap:
                 if row[column] != first:
                     error = RecordError("rows_disagree", "differs between the rows of one record", pointer=column)
                     raise error.at(record.lines[number])
-        for name, build in self._each:
-            members[name] = [self._located(record, number, build) for number in range(len(record.rows))]
+        for name, join, build in self._each:
+            if join is None:
+                members[name] = [self._located(record, number, build) for number in range(len(record.rows))]
+            else:
+                members[name] = _of_join(record, join, build)
         return members
 
     @staticmethod

@@ -58,6 +58,10 @@ class Filter(ConfigModel):
             raise ValueError("give one of equals, one_of, starts_with, ends_with, empty")
         return self
 
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it looks at."""
+        return (self.field,)
+
     def expression(self) -> pl.Expr:
         """True for rows to leave out; never null."""
         text = pl.col(self.field).fill_null("")

@@ -10,6 +10,7 @@ from typing import Any
 
 from crossdock.connector import Stream
 from crossdock.errors import ConnectorError, CrossdockError, InternalError, RecordError, RefusedError, StoppedError
+from crossdock.mapping.python_function import MODULE_PREFIX
 from crossdock.printable import printable
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
@@ -30,7 +31,8 @@ def described(error: BaseException, stream: Stream[Any], method: str) -> str:
     """
     frames = list(_frames(error))
     package = type(stream).__module__.partition(".")[0]
-    own = [frame for frame in frames if frame[0].partition(".")[0] == package]
+    own = [frame for frame in frames if frame[0].startswith(MODULE_PREFIX)]
+    own = own or [frame for frame in frames if frame[0].partition(".")[0] == package]
     name = brief(type(error).__name__)
     if frames:
         _, file, line = (own or frames)[-1]

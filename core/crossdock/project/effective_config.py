@@ -13,6 +13,7 @@ from crossdock import config_file
 from crossdock.config_file import Secret
 from crossdock.declared_streams import StreamConfig
 from crossdock.mapping.declarative import Const, Each, Nested, Template
+from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.notifications.notifier import notify_config
 from crossdock.project.config_model import ConfigFile
@@ -54,9 +55,9 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
     match value:
         case str() | bool() | int() | Decimal() | None:
             pass
-        case Secret():
+        case Secret() | PythonFunction():
             shown = value.reference
-        case StreamConfig():
+        case StreamConfig() if not isinstance(value.map, PythonFunction):
             members = _personal_members(value)
             forms = {name: _masked(form) if name in members else form for name, form in value.map.items()}
             shown = {**_members(value, personal), "map": _plain(forms, personal)}
@@ -111,12 +112,12 @@ def _masked(form: Any) -> Any:
 def _personal_columns(value: Any) -> Iterator[str]:
     """The columns that personal members are mapped from, of every stream in *value*."""
     if isinstance(value, StreamConfig):
-        for name in _personal_members(value) & value.map.keys():
-            form = value.map[name]
-            if isinstance(form, str):
-                yield form
-            elif not isinstance(form, Each):  # lines contain no personal data
-                yield from form.columns()
+        forms = {} if isinstance(value.map, PythonFunction) else value.map
+        for name in _personal_members(value) & forms.keys():
+            form = forms[name]
+            columns = [form] if isinstance(form, str) else [] if isinstance(form, Each) else form.columns()
+            for column in columns:  # lines contain no personal data
+                yield from (column, column.partition(".")[2])  # of a look-up: its source has it without a prefix
     elif isinstance(value, Mapping | BaseModel):
         for _, inner in value.items() if isinstance(value, Mapping) else value:
             yield from _personal_columns(inner)

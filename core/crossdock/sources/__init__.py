@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from crossdock.config_file import ConfigPath, Name
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
+    from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.records import Proof
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.http_source import HttpSource, Page
+    from crossdock.sources.joined_files import Joined, JoinedFiles, Part
+    from crossdock.sources.joined_rows import Rule
     from crossdock.sources.late_files import Wait
     from crossdock.sources.source_context import SourceContext
     from crossdock.transport.file_store import FileStore, split_pattern
@@ -27,9 +30,12 @@ _NAMES = {
     "config_file": "ConfigPath Name",
     "errors": "UnavailableError",
     "formats.delimited_files": "DelimitedFormat",
+    "mapping.joined_records": "Join Lookup",
     "records": "Proof",
     "sources.file_source": "FileSource StreamId",
     "sources.http_source": "HttpSource Page",
+    "sources.joined_files": "Joined JoinedFiles Part",
+    "sources.joined_rows": "Rule",
     "sources.late_files": "Wait",
     "sources.source_context": "SourceContext",
     "transport.file_store": "FileStore split_pattern",
@@ -39,8 +45,9 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName", "HttpSource", "Name", "Page",
-    "Proof", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
+    "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName", "HttpSource", "Join",
+    "Joined", "JoinedFiles", "Lookup", "Name", "Page", "Part", "Proof", "Rule", "SftpLogin", "SourceContext",
+    "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
 ]  # fmt: skip
 
 

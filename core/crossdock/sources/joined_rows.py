@@ -27,8 +27,9 @@ AT_ONCE = 100_000  # rows of the main source per join, each of which reads the o
 MAX_ORPHANS = 100_000
 Problem = Literal[
     "no_main_row",  # rows of the join without a row of the main source
-    "several_files",  # rows of one record in several files, and no key that tells a repeated row
+    "several_files",  # different rows of one record in several files, and no key that tells a repeated row
     "contradiction",  # two different rows of one file with the same key
+    "empty_key",  # a row whose key is empty, so that repeated rows cannot be told
 ]
 PROBLEMS = get_args(Problem)
 
@@ -190,23 +191,42 @@ def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.Da
     """One row per record, with the columns of a join."""
     text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
     rows = rows.with_columns(pl.struct(text).struct.json_encode().alias("_json"))
-    problem = pl.lit(None, pl.String)
-    if rule.key:
-        one_file = [*rule.theirs, *rule.key, NUMBER]
-        rows = rows.with_columns((pl.col("_json").n_unique().over(one_file) > 1).alias("_contradicts"))
-        rows = rows.unique([*rule.theirs, *rule.key], keep="last", maintain_order=True)
-        problem = pl.when(pl.col("_contradicts").any()).then(pl.lit("contradiction")).otherwise(problem)
-    else:
-        problem = pl.when(pl.col(NUMBER).n_unique() > 1).then(pl.lit("several_files")).otherwise(problem)
+    rows = _newest_by_key(rows, rule) if rule.key else _newest_by_file(rows, rule)
     grouped = rows.group_by(rule.theirs, maintain_order=True).agg(
         pl.concat_str(pl.lit("["), pl.col("_json").str.join(","), pl.lit("]")).alias(name),
         pl.col("_json").sort().str.join(",").alias(f"{name}.content"),
         pl.concat_str(FILE, LINE, separator=":").str.join("\n").alias(f"{name}.at"),
-        problem.alias(f"{name}.problem"),
+        pl.col("_problem").first().alias(f"{name}.problem"),
         *more,
     )
     digests = [hashlib.blake2b(text.encode(), digest_size=16).hexdigest() for text in grouped[f"{name}.content"]]
     return grouped.with_columns(pl.Series(f"{name}.content", digests, pl.String))
+
+
+def _newest_by_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Of rows with the same key only that of the newest file, and the problem of each record."""
+    has_key = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.key)
+    differs = pl.col("_json").n_unique().over([*rule.theirs, *rule.key, NUMBER]) > 1
+    rows = rows.with_columns(has_key.alias("_has_key"), (differs & has_key).alias("_contradicts"))
+    newest = rows.filter("_has_key").unique([*rule.theirs, *rule.key], keep="last", maintain_order=True)
+    problem = (
+        pl.when(pl.col("_contradicts").any().over(rule.theirs))
+        .then(pl.lit("contradiction"))
+        .when((~pl.col("_has_key")).any().over(rule.theirs))
+        .then(pl.lit("empty_key"))
+    )
+    kept = pl.concat([newest, rows.filter(~pl.col("_has_key"))]).sort(NUMBER, LINE)
+    return kept.with_columns(problem.alias("_problem"))
+
+
+def _newest_by_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Of files that repeat all rows of a record only the newest, and the problem of each record."""
+    of_file = pl.col("_json").sort().str.join(",").over([*rule.theirs, NUMBER])
+    rows = rows.with_columns(of_file.alias("_of_file"))
+    differs = pl.col("_of_file").n_unique().over(rule.theirs) > 1
+    rows = rows.with_columns(pl.when(differs).then(pl.lit("several_files")).alias("_problem"))
+    is_newest = pl.col(NUMBER) == pl.col(NUMBER).max().over(rule.theirs)
+    return rows.filter(is_newest | pl.col("_problem").is_not_null())
 
 
 def _refuse_contradictions(found: pl.DataFrame, name: str, rule: Rule) -> None:

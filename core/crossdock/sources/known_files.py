@@ -90,7 +90,7 @@ class KnownFiles:
         }
 
     def outdated(self, taken: Sequence[str]) -> list[str]:
-        """The content hashes of finished files whose copies are not needed: those of *taken*, and older ones if kept."""
+        """The content hashes of finished files whose copies are not needed: of *taken*, and of older ones if kept."""
         kept = self.kept()
         finished = [content_hash for content_hash in taken if all(self.done_by(content_hash))]
         if self._kept_for is not None:

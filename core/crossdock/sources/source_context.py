@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Protocol
 
 from crossdock.clock import Clock
 from crossdock.errors import StateError
+from crossdock.local_files import private_folder
 from crossdock.progress import Progress
 from crossdock.state import Digests, FileFacts
 
@@ -88,6 +89,16 @@ class SourceContext:
     kept: Path
     patience: Patience | None = None
     notes: dict[str, list[str]] = field(default_factory=dict)
+
+    def apart(self, name: str) -> SourceContext:
+        """The same run with the spool folder *name* below the spool.
+
+        Raises:
+            StateError: If the spool cannot be created.
+        """
+        with writing(self.spool):
+            private_folder(self.spool)
+        return replace(self, spool=self.spool / name, kept=self.kept / name)
 
     def note(self, stream: str, text: str) -> None:
         """Show a remark now and in the report of the run."""

@@ -1,0 +1,111 @@
+"""Streams over the files of several sources: look-ups and joins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from crossdock import Context, Repair
+from crossdock.sources import FileSource, Join, Joined, JoinedFiles, Lookup, Part, Rule, StreamId
+from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseStreamConfig
+
+if TYPE_CHECKING:
+    from crossdock_connectors.warehouse.streams import WarehouseStream
+
+
+def layout(config: WarehouseStreamConfig, source: SourceConfig, others: Mapping[str, SourceConfig]) -> dict[str, Any]:
+    """What of the look-ups and joins decides how bytes become records; empty without any."""
+    rules: dict[str, Lookup] = {**config.lookup, **config.join}
+    if not rules:
+        return {}
+    used = {rule.source: others[rule.source] for rule in rules.values()}
+    repairs = {**source.columns, **config.columns}
+    return {
+        "columns": {name: repair.model_dump(exclude_none=True) for name, repair in repairs.items()},
+        "rules": {name: rule.model_dump(exclude_none=True, exclude={"within"}) for name, rule in rules.items()},
+        "sources": {
+            name: each.model_dump(include={"format", "columns", "skip"}, exclude_none=True)
+            for name, each in sorted(used.items())
+        },
+    }
+
+
+class JoinedStream:
+    """One stream with look-ups or joins, in one run.
+
+    Args:
+        main: Its own source.
+        repairs: Of the columns of its own source.
+        others: All sources of the connection, by name.
+    """
+
+    def __init__(
+        self,
+        stream: WarehouseStream[Any],
+        ctx: Context[Any],
+        main: SourceConfig,
+        repairs: Mapping[str, Repair],
+        others: Mapping[str, SourceConfig],
+    ) -> None:
+        self._stream, self._ctx, self._config = stream, ctx, stream.config
+        self._main, self._repairs, self._others = main, repairs, others
+        self._snapshot = stream.mode == "snapshot"
+
+    def files(self) -> JoinedFiles:
+        kept = max((join.kept_for for join in self._config.join.values()), default=None)
+        stream_id = self._stream.stream_id(self._ctx)
+        source = self._file_source(self._main, stream_id, kept=kept, snapshot=self._snapshot)
+        main = Part(self._main.files, source, stream_id, lambda rows: repaired(rows, self._repairs))
+        lookups = {name: self._lookup(name, rule) for name, rule in self._config.lookup.items()}
+        joins = {name: self._join(name, rule) for name, rule in self._config.join.items()}
+        return JoinedFiles(main, lookups, joins, self._ctx.run, snapshot=self._snapshot)
+
+    def _lookup(self, name: str, rule: Lookup) -> Joined:
+        used = self._columns_of(name)
+        columns = None if used is None else [*rule.columns.values(), *used]
+        return self._joined(name, rule, Rule(rule.columns), columns, snapshot=True)
+
+    def _join(self, name: str, rule: Join) -> Joined:
+        used = self._stream.joined_columns
+        columns = None if used is None else [*rule.columns.values(), *rule.key, *used.get(name, ())]
+        return self._joined(name, rule, Rule(rule.columns, rule.key), columns, snapshot=self._snapshot)
+
+    def _joined(
+        self, name: str, rule: Lookup, found_by: Rule, columns: Sequence[str] | None, *, snapshot: bool
+    ) -> Joined:
+        config, own = self._others[rule.source], self._stream.stream_id(self._ctx)
+        stream_id = StreamId(f"{own.stream}:{name}", own.version)
+        parts = isinstance(rule, Join)
+        source = self._file_source(config, stream_id, kept=rule.kept_for, snapshot=snapshot, parts=parts)
+        part = Part(config.files, source, stream_id, lambda rows: filtered(repaired(rows, config.columns), config))
+        return Joined(part, found_by, None if columns is None else list(dict.fromkeys(columns)))
+
+    def _file_source(
+        self, config: SourceConfig, stream_id: StreamId, *, kept: timedelta | None, snapshot: bool, parts: bool = False
+    ) -> FileSource:
+        run = self._ctx.run.apart(stream_id.stream.replace(":", "."))
+        return self._stream.file_source(self._ctx, config, [stream_id], run, kept=kept, snapshot=snapshot, parts=parts)
+
+    def _columns_of(self, lookup: str) -> list[str] | None:
+        """The columns of a look-up that the stream uses; None if it may use any."""
+        stream, config = self._stream, self._config
+        if stream.uses is None:
+            return None
+        others = [column for rule in config.lookup.values() for column in rule.columns]
+        filters = [column for rule in stream.skip.values() for column in rule.columns()]
+        names = [*stream.uses, *filters, *(stream.order_by or ()), *stream.key, *others]
+        prefix = f"{lookup}."
+        return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+
+
+def repaired(rows: pl.DataFrame, repairs: Mapping[str, Repair]) -> pl.DataFrame:
+    """*rows* with their texts repaired; repairs of missing columns are left out, and reported where they are used."""
+    return rows.with_columns(repair.expression(name) for name, repair in repairs.items() if name in rows.columns)
+
+
+def filtered(rows: pl.DataFrame, config: SourceConfig) -> pl.DataFrame:
+    """The rows that no filter of the source leaves out."""
+    return rows.filter(~pl.any_horizontal(rule.expression() for rule in config.skip.values())) if config.skip else rows

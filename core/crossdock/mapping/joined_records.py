@@ -1,0 +1,101 @@
+"""Look-ups and joins of a declared stream, and what is wrong with a joined record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from crossdock.config_file import ConfigModel
+from crossdock.errors import RecordError
+from crossdock.records import Reason, Record
+from crossdock.scheduling.times_and_durations import duration_schema, is_duration, span
+
+MAX_SHOWN = 3  # places of rows in a message
+MAX_WITHIN = timedelta(days=90)
+
+_PROBLEMS: Mapping[str, tuple[Reason, str]] = {
+    "no_main_row": ("unmatched", "has rows, but the record itself is missing"),
+    "several_files": (
+        "rows_disagree", "has rows in several files; set key to tell repeated rows from additional ones",
+    ),
+    "contradiction": ("rows_disagree", "has two different rows with the same key in one file"),
+    "empty_key": ("rows_disagree", "has a row with an empty key"),
+}  # fmt: skip
+
+
+def _within(value: str) -> str:
+    if not is_duration(value, "hd") or span(value) > MAX_WITHIN:
+        raise ValueError(f"must be a duration such as 12h or 7d, at most {MAX_WITHIN.days}d")
+    return value
+
+
+class Lookup(ConfigModel):
+    """Columns of the one row of another source that has the same text in its columns ``on``."""
+
+    source: str
+    """A source of the connection; its newest file is used."""
+    on: Annotated[tuple[str, ...], Field(min_length=1)] | Annotated[Mapping[str, str], Field(min_length=1)]
+    """Columns of both, or columns of the stream and the columns of the source with the same text."""
+    optional: bool = False
+    """Accept records that name a row which does not exist; otherwise they are rejected."""
+
+    @property
+    def kept_for(self) -> timedelta:
+        """How long copies of its files are kept; of a snapshot, the newest is in any case."""
+        return timedelta(0)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns of the source, by those of the stream."""
+        return dict(self.on) if isinstance(self.on, Mapping) else {name: name for name in self.on}
+
+
+class Join(Lookup):
+    """The rows of another source that belong to a record, such as the lines of an order."""
+
+    source: str
+    """A source of the connection."""
+    key: tuple[str, ...] = ()
+    """What identifies a row within its record. Of rows with the same key, the one of the newest file counts."""
+    optional: bool = False
+    """Accept records without rows; otherwise they are rejected."""
+    within: Annotated[str, AfterValidator(_within), duration_schema("hd")] = "7d"
+    """How long the files are kept and read again, for rows that arrive earlier or later than their record."""
+
+    @property
+    def kept_for(self) -> timedelta:
+        return span(self.within)
+
+
+def check(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
+    """Check that everything was found.
+
+    Raises:
+        RecordError: With the reason ``unmatched`` or ``rows_disagree``.
+    """
+    row = record.row
+    for name in joins:
+        if problem := row[f"{name}.problem"]:
+            reason, message = _PROBLEMS[problem]
+            raise RecordError(reason, f"{message} ({_shown(row[f'{name}.at'])})", pointer=name)
+    for name, join in joins.items():
+        if row[name] is None and not join.optional:
+            raise RecordError("unmatched", f"has no row in source {join.source!r}", pointer=name)
+    for name, lookup in lookups.items():
+        if row[name] == "missing" and not lookup.optional:
+            message = f"source {lookup.source!r} has no row for {', '.join(lookup.columns)}"
+            raise RecordError("unmatched", message, pointer=name)
+
+
+def place(record: Record, name: str, number: int) -> str:
+    """``FILE:LINE`` of the *number*-th row of join *name*, counted from 0."""
+    return (record.row[f"{name}.at"] or "").split("\n")[number]
+
+
+def _shown(places: str | None) -> str:
+    listed = (places or "").split("\n")
+    more = f" and {len(listed) - MAX_SHOWN:,} more" if len(listed) > MAX_SHOWN else ""
+    return ", ".join(listed[:MAX_SHOWN]) + more

@@ -1,0 +1,139 @@
+"""The files of several sources as one: each row of the main source with its look-ups and joined rows.
+
+With a join, or where the main source is a snapshot, all current files are read again as soon as one of any source is
+new, so that a row that arrives later changes its record. Rows that did not change are recognised as usual.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.records import LINE, Proof, RawBatch
+from crossdock.sources.file_source import FileSource, TakenFile
+from crossdock.sources.joined_rows import Joiner, Rule, StoredRows
+from crossdock.sources.known_files import StreamId
+from crossdock.sources.source_context import SourceContext
+
+Prepare = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A source as one stream reads it.
+
+    Attributes:
+        files: Of the pattern, to show.
+        stream_id: Under which the intake log knows what the stream has read of it.
+        prepare: Repairs and filters its rows.
+    """
+
+    files: str
+    source: FileSource
+    stream_id: StreamId
+    prepare: Prepare = lambda rows: rows
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Another source whose rows are looked up or joined.
+
+    Attributes:
+        columns: Those that are needed; None for all.
+    """
+
+    part: Part
+    rule: Rule
+    columns: Sequence[str] | None
+
+
+class JoinedFiles:
+    """The files of a main source and of others, for one stream and run.
+
+    Args:
+        lookups: By name, as in `Joiner`.
+        joins: By name.
+    """
+
+    def __init__(
+        self,
+        main: Part,
+        lookups: Mapping[str, Joined],
+        joins: Mapping[str, Joined],
+        run: SourceContext,
+        *,
+        snapshot: bool,
+    ) -> None:
+        self._main, self._lookups, self._joins, self._run = main, lookups, joins, run
+        self._others = {**lookups, **joins}
+        self._parts = [main, *(other.part for other in self._others.values())]
+        self._reads_all = snapshot or bool(joins)
+
+    def read(self) -> Iterator[RawBatch]:
+        """The rows of the main source with their columns; then joined rows without a row of the main source.
+
+        Raises:
+            RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
+            LateError: If the run must wait for a file; it may then read again.
+        """
+        found = [part.source.current(part.stream_id) for part in self._parts]
+        try:
+            (current, unread), *others = found
+            read = current if self._reads_all and any(new for _, new in found) else unread
+            if read:
+                files = [files for files, _ in others]
+                yield from self._joined(read, dict(zip(self._others, files, strict=True)))
+            if read or not unread:
+                for part in self._parts:
+                    part.source.accept(part.stream_id)
+        finally:
+            for part in self._parts:
+                part.source.forget_unaccepted()
+
+    def finished(self) -> None:
+        """Every record is settled or kept."""
+        for part in self._parts:
+            part.source.finished(part.stream_id)
+
+    def _joined(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Iterator[RawBatch]:
+        stored = {name: self._stored(other, others[name]) for name, other in self._others.items()}
+        rules = (
+            {name: other.rule for name, other in self._lookups.items()},
+            {name: other.rule for name, other in self._joins.items()},
+        )
+        joiner = Joiner(*rules, stored, self._run.work)
+        proof = self._proof(read, others)
+        columns: list[str] = []
+        for file in read:
+            for rows in self._main.source.rows(file):
+                for chunk in joiner.add_columns(self._main.prepare(rows)):
+                    columns = [name for name in chunk.columns if name != LINE]
+                    yield RawBatch(file.facts.name, chunk, proof=proof)
+        for source, rows in joiner.orphans(columns):
+            yield RawBatch(source, rows.select(*columns, LINE), proof=proof)
+
+    def _stored(self, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
+        if not files:
+            hint = "nothing was imported; run again when it has arrived"
+            raise RefusedError(f"no file matches {other.part.files}", where=self._main.stream_id.stream, hint=hint)
+        stored = StoredRows(other.columns, self._run.work)
+        for number, file in enumerate(sorted(files, key=lambda each: each.facts.stamp)):
+            for rows in other.part.source.rows(file):
+                stored.add(file.facts.name, number, other.part.prepare(rows))
+        return stored
+
+    def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:
+        """A snapshot is complete only if all its files are."""
+        proofs = [self._main.source.proof(file) for file in read]
+        for name, files in others.items():
+            proofs += [self._others[name].part.source.proof(file) for file in files]
+
+        def content() -> str:
+            return hashlib.sha256("\n".join(proof.content() for proof in proofs).encode()).hexdigest()
+
+        counted = all(proof.counted for proof in proofs[: len(read)])
+        return Proof(content, counted=counted, cut=any(proof.cut for proof in proofs))

@@ -1,0 +1,274 @@
+"""Streams over several files: header and line files, look-ups, and mapping functions in a file beside the config."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+from tests.e2e.warehouse import Site
+
+HEADERS = "ORDERNO;STORE;AT\n1;S1;2026-01-01\n2;S2;2026-01-02\n"
+LINES = "ORDERNO;LINE;SKU;QTY;PRICE\n1;1;P1;2;1.50\n1;2;P2;1;0.30\n2;1;P1;1;1.50\n"
+STORES = "STOREID;NAME;CUR\nS1;North;EUR\nS2;South;USD\n"
+CONFIG = """
+platform:
+  base_url: {base_url}
+  tenant: {tenant}
+  auth: {{kind: api_key, token: env:CROSSDOCK_API_KEY}}
+state: sqlite:///state.db
+spool: state.db.spool
+connections:
+  wms:
+    kind: folder_warehouse
+    path: served
+    settle_s: 0
+    sources:
+      headers: {{files: "out/HEAD_*.csv", format: {{kind: delimited, delimiter: ";"}}}}
+      lines:
+        files: "out/LINE_*.csv"
+        format: {{kind: delimited, delimiter: ";"}}
+        columns: {{SKU: {{strip: both}}}}
+        skip: {{notes: {{field: SKU, equals: NOTE}}}}
+      stores: {{files: "out/STORE_*.csv", format: {{kind: delimited, delimiter: ";"}}}}
+    streams:
+      customers: {{source: stores, mode: snapshot, key: [STOREID], resource: customer, map: {{name: NAME}}}}
+      products:
+        files: "out/PROD_*.csv"
+        format: {{kind: delimited, delimiter: ";"}}
+        mode: snapshot
+        key: [SKU]
+        resource: product
+        map: {{sku: SKU, name: NAME}}
+      orders:
+        source: headers
+        mode: {mode}
+        key: [ORDERNO]
+        columns: {{ORDERNO: {{strip_prefix: "0"}}}}
+        resource: order
+        join: {{lines: {{source: lines, on: [ORDERNO]{key}}}}}
+        lookup: {{store: {{source: stores, on: {{STORE: STOREID}}}}}}
+        map:
+          customerId: {{ref: customer, key: STORE}}
+          currency: store.CUR
+          placedAt: {{from: AT, as: instant, format: "%Y-%m-%d", timezone: UTC}}
+          items:
+            of: lines
+            each:
+              productId: {{ref: product, key: SKU}}
+              quantity: {{from: QTY, as: decimal}}
+              unitPrice: {{from: PRICE, as: decimal}}
+"""
+Order = tuple[str, str, tuple[tuple[str, Decimal, Decimal], ...]]
+
+
+def orders(site: Site) -> dict[str, Order]:
+    """What the platform holds, by external id: store, currency and lines."""
+    known = {effect["id"]: effect["body"].get("externalId", "") for effect in site.effects()}
+    held: dict[str, dict[str, object]] = {}
+    for effect in site.effects("order"):
+        held.setdefault(effect["id"], {}).update(effect["body"])
+    return {
+        str(body["externalId"]): (
+            known[str(body["customerId"])],
+            str(body["currency"]),
+            tuple((known[i["productId"]], i["quantity"], i["unitPrice"]) for i in body["items"]),  # type: ignore[attr-defined]
+        )
+        for body in held.values()
+    }
+
+
+def begin(site: Site, *, mode: str = "append", key: str = ", key: [LINE]") -> None:
+    facts = {"base_url": site.base_url, "tenant": site.tenant, "mode": mode, "key": key}
+    site.config.write_text(CONFIG.format(**facts))
+    site.init()
+    site.export("STORE_1.csv", STORES)
+    site.export("PROD_1.csv", "SKU;NAME\nP1;Bolt\nP2;Nut\n")
+
+
+def reasons(site: Site) -> dict[str, str]:
+    return {item["key"]: item["why"].partition(":")[0] for item in site.listed("--state", "rejected")}
+
+
+def planned(site: Site) -> Counter[str]:
+    document = site.run("plan", "--json").json
+    return Counter({kind: number for kind, number in document["operations"].items() if number})
+
+
+def line(sku: str, quantity: str, price: str) -> tuple[str, Decimal, Decimal]:
+    return f"wms:{sku}", Decimal(quantity), Decimal(price)
+
+
+def test_orders_are_made_of_header_and_line_files(site: Site) -> None:
+    """Each order has the lines of its number and the currency of its store; rows in another order send nothing."""
+    begin(site)
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE_1.csv", LINES + "1;3;NOTE;0;0\n")
+    assert planned(site) == {"create": 6}
+    assert site.sync().code == 0
+    expected = {
+        "wms:1": ("wms:S1", "EUR", (line("P1", "2", "1.5"), line("P2", "1", "0.3"))),
+        "wms:2": ("wms:S2", "USD", (line("P1", "1", "1.5"),)),
+    }
+    assert orders(site) == expected
+    before = len(site.effects())
+    header, *rows = LINES.splitlines(keepends=True)
+    site.export("LINE_2.csv", header + "".join(reversed(rows)))
+    site.export("HEAD_2.csv", "ORDERNO;STORE;AT\n02;S2;2026-01-02\n01;S1;2026-01-01\n")
+    assert planned(site) == {}
+    again = site.sync()
+    assert again.code == 0
+    assert again.records("orders") == {"read": 2, "unchanged": 2}
+    assert len(site.effects()) == before
+
+
+def test_lines_in_a_later_file_complete_their_order(site: Site) -> None:
+    """Nothing is dropped: what has no counterpart yet is a dead letter until it arrives, in whatever order."""
+    begin(site)
+    site.export("HEAD_1.csv", HEADERS + "3;S1;2026-01-03\n")
+    site.export("LINE_1.csv", LINES + "4;1;P2;5;0.30\n")
+    first = site.sync()
+    assert first.code == 1
+    assert first.records("orders") == {"read": 4, "created": 2, "rejected": 2}
+    assert reasons(site) == {"3": "unmatched", "4": "unmatched"}
+    site.export("LINE_2.csv", "ORDERNO;LINE;SKU;QTY;PRICE\n3;1;P1;7;1.50\n1;3;P2;9;0.30\n")
+    assert planned(site) == {"create": 1, "update": 1}
+    assert site.sync().code == 1
+    assert orders(site)["wms:1"][2] == (line("P1", "2", "1.5"), line("P2", "1", "0.3"), line("P2", "9", "0.3"))
+    assert orders(site)["wms:3"][2] == (line("P1", "7", "1.5"),)
+    assert reasons(site) == {"4": "unmatched"}
+    site.export("HEAD_2.csv", "ORDERNO;STORE;AT\n4;S2;2026-01-04\n")
+    assert site.sync().code == 0
+    assert orders(site)["wms:4"] == ("wms:S2", "USD", (line("P2", "5", "0.3"),))
+    assert reasons(site) == {}
+    assert not [name for name in site.spooled() if len(name) == 64], "only the copies for joins are kept"
+
+
+def test_lines_in_two_files_need_a_key(site: Site) -> None:
+    """Without it, a repeated line and an additional one look the same: the order is a dead letter."""
+    begin(site, key="")
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE_1.csv", LINES)
+    assert site.sync().code == 0
+    site.export("LINE_2.csv", "ORDERNO;LINE;SKU;QTY;PRICE\n1;1;P1;2;1.50\n")
+    assert site.sync().code == 1
+    assert reasons(site) == {"1": "rows_disagree"}
+    assert len(orders(site)["wms:1"][2]) == 2
+
+
+def test_a_repeated_line_counts_as_in_the_newest_file(site: Site) -> None:
+    """A line with the same key replaces the earlier one; two different ones in one file are a dead letter."""
+    begin(site)
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE_1.csv", LINES + "2;1;P1;8;1.50\n")
+    assert site.sync().code == 1
+    assert reasons(site) == {"2": "rows_disagree"}
+    site.export("LINE_2.csv", "ORDERNO;LINE;SKU;QTY;PRICE\n1;2;P2;6;0.30\n")
+    site.sync()
+    assert orders(site)["wms:1"][2] == (line("P1", "2", "1.5"), line("P2", "6", "0.3"))
+
+
+def test_a_snapshot_follows_all_its_files(site: Site) -> None:
+    """A new file of stores alone changes the orders that look it up; several line files with one date are one."""
+    begin(site, mode="snapshot")
+    site.export("HEAD_2026-01-05.csv", HEADERS)
+    site.export("LINE_2026-01-05_a.csv", LINES)
+    site.export("LINE_2026-01-05_b.csv", "ORDERNO;LINE;SKU;QTY;PRICE\n1;3;P2;4;0.30\n")
+    assert site.sync().code == 0
+    assert len(orders(site)["wms:1"][2]) == 3
+    assert site.sync().records("orders") == {}
+    site.export("STORE_2.csv", STORES.replace("USD", "GBP"))
+    assert planned(site) == {"update": 1}
+    assert site.sync().records("orders") == {"read": 2, "unchanged": 1, "updated": 1}
+    assert orders(site)["wms:2"][1] == "GBP"
+
+
+def test_files_that_cannot_belong_together_are_refused(site: Site) -> None:
+    """Undated parts of a snapshot, a key that no row has, and a missing line file; nothing is imported."""
+    begin(site, mode="snapshot")
+    site.export("HEAD_1.csv", HEADERS)
+    refused = site.run("sync", "wms.orders")
+    assert refused.code == 4
+    assert "no file matches out/LINE_*.csv" in refused.err
+    site.export("LINE_1.csv", LINES.replace("\n1;", "\n8;").replace("\n2;", "\n9;"))
+    assert "all 3 rows of join 'lines' have no row" in site.run("sync", "wms.orders").err
+    site.export("LINE_2.csv", LINES)
+    assert "has no date in its name" in site.run("sync", "wms.orders").err
+    assert site.effects("order") == []
+
+
+def test_a_lookup_finds_one_row(site: Site) -> None:
+    """A record that names a missing row is a dead letter; a file that lists a key twice is refused."""
+    begin(site)
+    site.export("HEAD_1.csv", HEADERS.replace("S2", "S9"))
+    site.export("LINE_1.csv", LINES)
+    assert site.sync("wms.products", "wms.orders").code == 1
+    assert reasons(site) == {"2": "unmatched"}
+    site.export("STORE_2.csv", STORES + "S1;North;USD\n")
+    site.export("HEAD_2.csv", "ORDERNO;STORE;AT\n3;S1;2026-01-03\n")
+    refused = site.run("sync", "wms.orders")
+    assert refused.code == 4
+    assert "STORE_2.csv:4: look-up 'store' finds the key of STORE_2.csv:2 again" in refused.err
+
+
+FUNCTION = """
+from crossdock import Record, Reference, convert
+
+
+def order(record: Record) -> dict[str, object]:
+    row = record.row
+    items = [
+        {
+            "productId": Reference("product", line["SKU"]),
+            "quantity": convert.decimal(line, "QTY"),
+            "unitPrice": convert.decimal(line, "PRICE"),
+        }
+        for line in record.joined("lines")
+    ]
+    placed = convert.instant(row, "AT", layout="%Y-%m-%d", timezone="UTC")
+    return {"customerId": Reference("customer", row["STORE"]), "currency": row["store.CUR"], "placedAt": placed,
+            "items": items}
+"""
+
+
+def test_a_function_beside_the_config_maps_records(site: Site) -> None:
+    """Its place is named when it fails, and a change of the file maps all records again."""
+    begin(site)
+    text = site.config.read_text()
+    start = text.index("        map:\n          customerId")
+    site.config.write_text(text[:start] + "        map: mapping.py:order\n")
+    site.export("HEAD_1.csv", HEADERS)
+    site.export("LINE_1.csv", LINES)
+    (site.folder / "mapping.py").write_text(FUNCTION)
+    assert site.sync().code == 0
+    assert orders(site)["wms:1"] == ("wms:S1", "EUR", (line("P1", "2", "1.5"), line("P2", "1", "0.3")))
+    (site.folder / "mapping.py").write_text(FUNCTION.replace('line["SKU"]', 'line["SKUX"]'))
+    assert site.sync("wms.orders").code == 1
+    listed = site.listed("--state", "rejected")
+    assert {item["key"] for item in listed} == {"1", "2"}
+    assert "KeyError in line 9 of" in listed[0]["why"]
+    assert "mapping.py" in listed[0]["why"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("map: mapping.py:order", "map: mapping.py:other", "has no function 'other'"),
+        ("map: mapping.py:order", "map: missing.py:order", "cannot be read: No such file"),
+        ("map: mapping.py:order", "map: order", "must be a section of members, or FILE.py:FUNCTION"),
+        ("on: [ORDERNO], key", "on: [STORE], key", "name the columns of key, ORDERNO, in this order"),
+        ("source: lines,", "source: line,", "join.lines.source: there is no source 'line'"),
+    ],
+)
+def test_mistakes_are_found_when_the_config_is_loaded(site: Site, old: str, new: str, message: str) -> None:
+    """With file, line and column; exit 2."""
+    begin(site)
+    text = site.config.read_text()
+    start = text.index("        map:\n          customerId")
+    site.config.write_text(text[:start] + "        map: mapping.py:order\n")
+    (site.folder / "mapping.py").write_text(FUNCTION)
+    site.edit(old, new)
+    refused = site.run("plan")
+    assert refused.code == 2
+    assert message in refused.err
+    assert f"{site.config}:" in refused.err

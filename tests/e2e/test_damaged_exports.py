@@ -25,7 +25,7 @@ REFUSED = (
     r"|missing column"
 )
 TOO_MANY = r"of 60 records are gone, more than gone\.at_most_percent \(5\); none of them is removed"
-SAME_BYTES = "gone and not removed: the snapshot is identical to one that was processed on an earlier day"
+SAME_BYTES = "gone and not removed: the snapshot is identical to one that an earlier run processed"
 KEYLESS = r"gone and not removed: \d+ rows? ha(s|ve) no key"
 STALE = "older than the snapshot of 2026-01-03"
 

@@ -478,7 +478,7 @@ def test_a_snapshot_of_an_earlier_day_removes_nothing(site: Site) -> None:
     assert night(site, "1", lines([*ALL, 99])).code == 0
     result = night(site, "2", lines(ALL))
     assert result.code == 4
-    assert "the snapshot is identical to one that was processed on an earlier day" in result.err
+    assert "the snapshot is identical to one that an earlier run processed" in result.err
     assert removed(site) == []
     assert night(site, "3", lines(reversed(ALL))).code == 0
     assert removed(site) == ["P99"]

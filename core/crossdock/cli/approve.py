@@ -54,10 +54,7 @@ def _approve(tx: Transaction, stream: str, number: int) -> PendingRemoval:
 
 
 def _show(pending: list[PendingRemoval]) -> None:
-    rows = [
-        (each.stream, each.number, each.what, f"{each.since:%Y-%m-%d %H:%M}Z", "yes" if each.approved_at else "")
-        for each in pending
-    ]
+    rows = [(each.stream, each.number, each.what, each.since, "yes" if each.approved_at else "") for each in pending]
     console = terminal_output.out()
     if rows:
         columns = ("stream", "records", "what", "since", "approved")
@@ -75,6 +72,6 @@ def _facts(removal: PendingRemoval) -> dict[str, Any]:
         "stream": removal.stream,
         "number": removal.number,
         "what": removal.what,
-        "since": removal.since.isoformat(),
-        "approved_at": removal.approved_at.isoformat() if removal.approved_at else None,
+        "since": removal.since,
+        "approved_at": removal.approved_at,
     }

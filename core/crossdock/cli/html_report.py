@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
-from html import escape
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from crossdock.cli import tally_lines, timing_lines
-from crossdock.cli.shared_options import counted, parents_text
-from crossdock.cli.timing_lines import span
+from crossdock.cli import html_open_records, tally_lines, timing_lines
+from crossdock.cli.html_elements import row, table, text
+from crossdock.cli.shared_options import counted
 from crossdock.errors import ConfigError
 from crossdock.local_files import replace_file
-from crossdock.printable import printable
 from crossdock.state import RunRecord
-from crossdock.state.queries.run_details import Delivery, Reason, Row, RunDetails
+from crossdock.state.queries.run_details import Delivery, RunDetails
+from crossdock.times_in_text import duration_text, instant_text
 
-LISTED = 200  # most records of each reason or state
-_OPENED = 20  # longer lists are folded at first
-_CELL, _LONG = 500, 40  # characters: most in a cell, most in one line
-_LISTS_BYTES = 4_500_000  # of all lists, so that a page stays below 5 MB
-_REJECTED = ("stream", "key", "stage", "message", "file", "line", "in run")
-_WAITING = ("stream", "key", "waits for", "file", "line", "since")
-_IN_DOUBT = ("stream", "key", "operation", "attempts", "first sent", "file", "line")
+_ERROR_LINES = 20  # most lines of an error
+_FILES = ("stream", "file", "rows")
+_STEPS = ("step", "duration", "of the run")
+_DELIVERIES = ("stream", "operations", "started", "ended", "duration")
 _WIDTH, _HEIGHT, _GAP = 600, 120, 24  # units of the plot; a larger gap between samples breaks the area
 
 _STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
@@ -57,170 +54,121 @@ def write(path: Path, page: str) -> None:
         raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
 
 
-def page(state: RunDetails, run: RunRecord, *, at: datetime) -> str:
-    """The report of *run* as known *at* that instant; at most 5 MB."""
-    reasons = state.reasons(run.id)
-    room = _LISTS_BYTES // (len(reasons) + 2)  # for each list
+def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
+    """The report of *run* as known *at* that instant; at most 5 MB.
+
+    It begins with what needs a person: errors, open records and notes.
+    """
+    needed = [part for part in (*_errors(run), *html_open_records.sections(state, run), *_notes(run)) if part]
     parts = [
+        *_title(run, tenant, config),
+        *(needed or ["<p>Nothing needs attention.</p>"]),
         *_head(run),
         *_tally(run),
+        *_files(run),
         *_timings(run),
         _deliveries(state.deliveries(run)),
-        *_rejected(state, run, reasons, room),
-        *_waiting(state, room),
-        *_in_doubt(state, room),
-        f'<p class="soft end">Rejected, waiting and in doubt: as of {_instant(at)}.</p>',
+        *_end(state, run, at),
     ]
-    title = f"{_text(run.status)}: run {run.id}, {_text(run.business_date)}"
+    title = f"{text(run.status)}: run {run.id}, {text(run.business_date)}"
     return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
+
+
+def _title(run: RunRecord, tenant: str, config: Path) -> Iterator[str]:
+    status = text(run.status)
+    yield f'<h1>Run {run.id}, {text(run.business_date)} <span class="{status}">{status}</span></h1>'
+    yield f'<p class="soft">Tenant {text(tenant)}, config {text(config.name)}, {_job(run)}.</p>'
+
+
+def _job(run: RunRecord) -> str:
+    return f"job {text(run.job)}" if run.job else "started manually"
+
+
+def _errors(run: RunRecord) -> Iterator[str]:
+    if run.error:
+        lines = "<br>".join(text(line) for line in run.error.split("\n")[:_ERROR_LINES])
+        yield f'<p class="bad">Error: {lines}</p>'
+    if run.tally is None:
+        yield '<p class="bad">This run has no tally.</p>'
+    elif not tally_lines.facts(run)["balanced"]:
+        yield '<p class="bad">THE TALLY DOES NOT BALANCE</p>'
+
+
+def _notes(run: RunRecord) -> Iterator[str]:
+    notes = [f"{name}: {note}" for name, stream in _streams(run) for note in stream.get("notes", ())]
+    if notes:
+        yield f"<h2>Notes</h2>{''.join(f'<p>{text(note)}</p>' for note in notes)}"
+
+
+def _streams(run: RunRecord) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    return (run.tally or {}).items()
+
+
+def _end(state: RunDetails, run: RunRecord, at: datetime) -> Iterator[str]:
+    later = state.refused_later(run.id)
+    more = f" {counted(later, 'record')} more in later runs." if later else ""
+    yield f'<p class="soft end">Rejected, waiting and in doubt: as of {instant_text(at)}.{more}</p>'
 
 
 def _head(run: RunRecord) -> Iterator[str]:
     streams = (run.tally or {}).values()
     facts = {
-        "job": run.job or "started manually",
         "business date": run.business_date,
-        "started": _instant(run.started_at),
-        "ended": _instant(run.finished_at) or "not yet",
-        "duration": span(run.finished_at - run.started_at) if run.finished_at else "",
+        "started": instant_text(run.started_at),
+        "ended": instant_text(run.finished_at) if run.finished_at else "not yet",
+        "duration": duration_text(run.finished_at - run.started_at) if run.finished_at else "",
         "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
         "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
         "rejected": f"{sum(each['rows']['rejected'] + each['records']['rejected'] for each in streams):,}",
         "waiting, in doubt": f"{sum(each['records']['carried_on'] for each in streams):,}",
     }
-    status = _text(run.status)
-    yield f'<h1>Run {run.id}, {_text(run.business_date)} <span class="{status}">{status}</span></h1>'
-    entries = (f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in facts.items() if value)
+    entries = (f"<div><dt>{name}</dt><dd>{text(value)}</dd></div>" for name, value in facts.items() if value)
     yield f"<dl>{''.join(entries)}</dl>"
-    if run.error:
-        lines = "<br>".join(_text(line) for line in run.error.split("\n")[:20])
-        yield f'<p class="bad">Error: {lines}</p>'
 
 
 def _tally(run: RunRecord) -> Iterator[str]:
     if run.tally is None:
-        yield '<p class="bad">This run has no tally.</p>'
         return
     facts = tally_lines.facts(run)
     for account in tally_lines.tables(facts["streams"]):
-        yield f"<h2>{account.title}</h2>{_table(account.columns, map(_row, account.lines), kind='numbers')}"
-    for name, stream in facts["streams"].items():
-        yield from (f"<p>{_text(f'{name}: {note}')}</p>" for note in stream.get("notes", ()))
-    balanced = "<p>The tally balances.</p>", '<p class="bad">THE TALLY DOES NOT BALANCE</p>'
-    yield balanced[not facts["balanced"]]
+        if account.has_counts:
+            rows = (row(account.columns, line) for line in account.lines)
+            yield f"<h2>{account.title}</h2>{table(account.columns, rows, kind='numbers')}"
+    if facts["balanced"]:
+        yield "<p>The tally balances.</p>"
+
+
+def _files(run: RunRecord) -> Iterator[str]:
+    """The files that each stream read, and which streams found no new one."""
+    rows = [row(_FILES, (name, *cells)) for name, stream in _streams(run) for cells in _files_of(stream)]
+    if rows:
+        yield f"<h2>Files</h2>{table(_FILES, rows)}"
+
+
+def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
+    for file in stream.get("files", ()):
+        unchanged = "unchanged" if stream.get("input") == "unchanged" else ""
+        yield file["name"], unchanged if file["rows"] is None else file["rows"]
+    if more := stream.get("more_files"):
+        yield f"{counted(more, 'file')} more", ""
+    if stream.get("input") == "none":
+        yield "no new file", ""
 
 
 def _deliveries(found: Sequence[Delivery]) -> str:
-    rows = (
-        _row((each.stream, each.operations, *map(_instant, (each.began, each.ended)), span(each.ended - each.began)))
-        for each in found
-    )
-    table = _table(("stream", "operations", "started", "ended", "duration"), rows, kind="numbers")
-    return f"<h2>Deliveries, slowest first</h2>{table}" if found else ""
+    rows = (row(_DELIVERIES, (each.stream, each.operations, *_times(each))) for each in found)
+    return f"<h2>Deliveries, slowest first</h2>{table(_DELIVERIES, rows, kind='numbers')}" if found else ""
 
 
-def _rejected(state: RunDetails, run: RunRecord, reasons: Sequence[Reason], room: int) -> Iterator[str]:
-    yield "<h2>Rejected</h2>"
-    fix = "Fix them at their source; or fix the mapping, then <code>crossdock records replay</code>."
-    yield _summary(sum(reason.records for reason in reasons), "in this run or before", fix)
-    for reason in reasons:
-        rows = map(_rejected_row, state.refused(run.id, reason.code, limit=LISTED))
-        yield _listing(_reason(reason), _REJECTED, rows, reason.records, room, "rejected")
-    if later := state.refused_later(run.id):
-        yield f'<p class="soft">{counted(later, "record")} more in later runs.</p>'
-
-
-def _waiting(state: RunDetails, room: int) -> Iterator[str]:
-    number, found = state.waiting(limit=LISTED)
-    yield "<h2>Waiting</h2>"
-    yield _summary(number, "waiting for others", "They are delivered once those are.")
-    yield _listing("Longest first", _WAITING, map(_waiting_row, found), number, room, "waiting")
-
-
-def _in_doubt(state: RunDetails, room: int) -> Iterator[str]:
-    number, found = state.in_doubt(limit=LISTED)
-    yield "<h2>In doubt</h2>"
-    fix = "Check whether they are on the platform, then <code>crossdock records resolve</code>."
-    yield _summary(number, "which may or may not have been delivered", fix)
-    yield _listing("Oldest first", _IN_DOUBT, map(_in_doubt_row, found), number, room, "in-doubt")
-    if unsent := state.unsent():
-        yield f"<p>Pending: {counted(unsent, 'operation')}. The next run sends them.</p>"
-
-
-def _summary(number: int, what: str, fix: str) -> str:
-    return f"<p>{counted(number, 'record')}, {what}. {fix}</p>" if number else '<p class="soft">None.</p>'
-
-
-def _reason(reason: Reason) -> str:
-    own = "" if reason.own == reason.records else f", {reason.own:,} of them in this run"
-    return f"<code>{_text(reason.code)}</code> {counted(reason.records, 'record')}{own}"
-
-
-def _rejected_row(row: Row) -> str:
-    message = f"{row['pointer']}: {row['message']}" if row["pointer"] else row["message"]
-    place = (row["source"], str(row["line"]), str(row["run_id"]))
-    return _row((row["stream"], row["key"] or "(none)", row["stage"], message, *place))
-
-
-def _waiting_row(row: Row) -> str:
-    place = (row["source"], str(row["line"]))
-    return _row((row["stream"], row["key"], parents_text(row["waits_for"]), *place, _instant(row["since"])))
-
-
-def _in_doubt_row(row: Row) -> str:
-    sent = _instant(row["first_sent_at"]) or "before the state was restored"
-    place = (row["source"], str(row["line"]))
-    return _row((row["stream"], row["key"], row["operation"], row["attempts"], sent, *place))
-
-
-def _listing(summary: str, columns: Sequence[str], rows: Iterable[str], number: int, room: int, state: str) -> str:
-    """A list of those *rows* that fit into *room* bytes, and the *number* of the others."""
-    shown: list[str] = []
-    for row in rows:
-        room -= len(row.encode())
-        if room < 0:
-            break
-        shown.append(row)
-    if not number:
-        return ""
-    hidden = number - len(shown)
-    command = f"<code>crossdock records list --state {state} --limit {number}</code>"
-    more = f'<p class="soft">{hidden:,} more: {command}</p>' if hidden else ""
-    opened = " open" * (number <= _OPENED)
-    return f"<details{opened}><summary>{summary}</summary>{_table(columns, shown)}{more}</details>"
-
-
-def _table(columns: Sequence[str], rows: Iterable[str], *, kind: str = "") -> str:
-    """A table; *kind* ``numbers`` aligns all columns but the first right, ``named`` wraps the first."""
-    head = "".join(f"<th>{_text(name)}</th>" for name in columns)
-    body = f"<thead><tr>{head}</tr></thead><tbody>\n{''.join(rows)}</tbody>"
-    return f'<div class="wide"><table class="{kind}">{body}</table></div>'
-
-
-def _row(cells: Iterable[str | int]) -> str:
-    return f"<tr>{''.join(map(_cell, cells))}</tr>\n"
-
-
-def _cell(value: str | int) -> str:
-    if isinstance(value, int):
-        return f"<td>{value:,}</td>"
-    kind = ' class="long"' * (len(value) > _LONG)
-    return f"<td{kind}>{_text(value)}</td>"
-
-
-def _text(value: str) -> str:
-    """*value* as escaped, `printable` text, cut off if it is too long."""
-    return escape(printable(value[:_CELL])) + "…" * (len(value) > _CELL)
-
-
-def _instant(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S}Z" if at else ""
+def _times(delivery: Delivery) -> tuple[str, str, str]:
+    began, ended = delivery.began, delivery.ended
+    return instant_text(began), instant_text(ended), duration_text(ended - began)
 
 
 def _timings(run: RunRecord) -> Iterator[str]:
     if steps := timing_lines.slowest(run):
-        rows = (_row((step.name, span(step.lasted), f"{step.share:.0f} %")) for step in steps)
-        yield f"<h2>Slowest steps</h2>{_table(('step', 'duration', 'of the run'), rows, kind='numbers named')}"
+        rows = (row(_STEPS, (step.name, duration_text(step.lasted), f"{step.share:.0f} %")) for step in steps)
+        yield f"<h2>Slowest steps</h2>{table(_STEPS, rows, kind='numbers named')}"
     if (tokens := timing_lines.allowance(run)) is not None:
         lasted = (run.finished_at or run.started_at) - run.started_at
         yield f"<h2>Allowance</h2>{_plot(timing_lines.samples(run), lasted.total_seconds())}"
@@ -244,7 +192,7 @@ def _plot(samples: Sequence[timing_lines.Sample], seconds: float) -> str:
         before = x
     shapes = "".join(map(_band, bands))
     drawing = f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none">{shapes}</svg>'
-    times = ("0", *(span(timedelta(seconds=end * part / 4)) for part in range(1, 5)))
+    times = ("0", *(duration_text(end * part / 4) for part in range(1, 5)))
     marks = "".join(f"<span>{time}</span>" for time in times)
     return f'<figure><div class="level">{top:,} tokens</div>{drawing}<figcaption>{marks}</figcaption></figure>'
 

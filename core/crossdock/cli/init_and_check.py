@@ -60,9 +60,11 @@ def check(config: Path, *, as_json: bool) -> int:
 def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     from crossdock.platform import access_check
 
-    yield "state", _try(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
+    state = _try(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
+    yield "state", state
     yield "platform", _try(lambda: access_check.reach(loaded.platform))
-    yield "allowance", _try(lambda: _allowance(loaded))
+    if state.ok:  # otherwise the allowance fails for the same reason
+        yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
 

@@ -32,8 +32,8 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     rows = [
         {
             "job": run.job,
-            "business_date": run.business_date.isoformat(),
-            "due": run.due.isoformat(timespec="minutes"),
+            "business_date": run.business_date,
+            "due": run.due,
             "status": run.status,
             "run": run.run_id,
             "attempts": run.attempts,

@@ -164,13 +164,13 @@ class _Listing:
 
 def _time_for(forecast: Forecast) -> str:
     """How long the rate limit makes these requests take."""
-    from crossdock.scheduling.times_and_durations import in_words
+    from crossdock.times_in_text import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""
     if forecast.requests <= forecast.at_once:
         return ", all of which can be sent at once"
-    time = in_words(forecast.seconds)
+    time = duration_text(forecast.seconds)
     return f": {forecast.at_once:,} at once, the rest at {forecast.rate_per_s * 60:,.0f} a minute; at least {time}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,10 @@ from crossdock.cli import tally_lines, terminal_output, timing_lines
 from crossdock.cli.shared_options import MOST, common_options, example, load, say
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
+from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
-    from crossdock.state import RunRecord
+    from crossdock.state import RunRecord, Transaction
 
 
 @click.command(epilog=example("crossdock runs", "crossdock runs --limit 5 --json"))
@@ -26,16 +28,13 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
     if as_json:
         terminal_output.print_json([tally_lines.facts(run) for run in listed])
         return
-    rows = [
-        (run.id, run.business_date, f"{run.started_at:%Y-%m-%d %H:%M:%S}Z", _duration(run), run.status, run.requests)
-        for run in listed
-    ]
+    rows = [(run.id, run.business_date, run.started_at, _duration(run), run.status, run.requests) for run in listed]
     columns = ("run", "business date", "started", "duration", "status", "requests")
     terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=("run", "duration", "requests")))
 
 
-@click.command(epilog=example("crossdock show 7", "crossdock show 7 -o report.html"))
-@click.argument("run", type=click.IntRange(0, MOST))
+@click.command(epilog=example("crossdock show", "crossdock show 7", "crossdock show 7 -o report.html"))
+@click.argument("run", type=click.IntRange(0, MOST), required=False)
 @click.option(
     "-o",
     "--out",
@@ -43,33 +42,48 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
     help="Write a web page that you can mail or open; it also lists what was not delivered and why.",
 )
 @common_options
-def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
-    """Show one run: its tally, slowest steps and allowance."""
+def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> None:
+    """Show a run: its errors, tally, slowest steps and allowance.
+
+    RUN is its number as listed by 'crossdock runs'; default: the newest run.
+    """
     from crossdock.cli import html_report
 
-    with load(config).look() as tx:
-        found = tx.runs.get(run)
-        if found is None:
-            raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them")
-        page = html_report.page(tx.reporting, found, at=SystemClock().now()) if out else ""
+    loaded = load(config)
+    with loaded.look() as tx:
+        found, now = _found(tx, run), SystemClock().now()
+        page = html_report.page(tx.reporting, found, at=now, tenant=loaded.pin.tenant, config=config) if out else ""
     if out:
         html_report.write(out, page)
-        say(f"run {run}: {found.status}; report written to {out}", err=as_json)
+        say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         terminal_output.print_json(tally_lines.facts(found) | timing_lines.facts(found))
     elif not out:
         _show(found)
 
 
+def _found(tx: Transaction, run: int | None) -> RunRecord:
+    """The run with this number, or the newest one."""
+    if run is None:
+        newest = tx.runs.listed(limit=1)
+        if not newest:
+            raise ConfigError("there is no run yet", hint="start one with 'crossdock sync'")
+        run = newest[0].id
+    found = tx.runs.get(run)
+    if found is None:
+        raise ConfigError(f"there is no run {run}", hint="'crossdock runs' lists them")
+    return found
+
+
 def _show(run: RunRecord) -> None:
+    if run.error:
+        say(*f"error: {run.error}".split("\n"), "")
     if run.tally is None:
-        say(f"run {run.id}, started at {run.started_at:%Y-%m-%d %H:%M:%S}Z, has no tally: {run.status}")
+        say(f"run {run.id}, started at {instant_text(run.started_at)}, has no tally: {run.status}")
     else:
         terminal_output.show_run(terminal_output.out(), tally_lines.facts(run))
-    if run.error:
-        say(*f"error: {run.error}".split("\n"))
     if steps := timing_lines.slowest(run):
-        lines = [(step.name, timing_lines.span(step.lasted), f"{step.share:.0f} %") for step in steps]
+        lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")
         click.echo()
         terminal_output.out().print(terminal_output.table("Slowest steps", columns, lines, numbers=columns[1:]))
@@ -77,5 +91,5 @@ def _show(run: RunRecord) -> None:
         say(f"allowance: {tokens}")
 
 
-def _duration(run: RunRecord) -> str:
-    return "" if run.finished_at is None else f"{(run.finished_at - run.started_at).total_seconds():.1f} s"
+def _duration(run: RunRecord) -> timedelta | None:
+    return None if run.finished_at is None else run.finished_at - run.started_at

@@ -1,14 +1,13 @@
-"""A console that shows text of others as it is: no control characters, no markup."""
+"""A console that shows text of others as it is: no control characters, no markup, no broken keys."""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from crossdock.cli.fitting_table import FittingTable, wrapped
 from crossdock.printable import printable
 
 _UNBOUNDED = 100_000  # characters
@@ -19,13 +18,18 @@ class PlainConsole(Console):
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
-        self._piped = not self.is_terminal and "COLUMNS" not in os.environ
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; when the output is piped, no line and no cell is wrapped, so that scripts find whole keys."""
+        """Print; lines are wrapped between words on a terminal, and not at all when piped, whatever COLUMNS says."""
+        if not all(isinstance(each, str | FittingTable) for each in objects):
+            super().print(*objects, **options)
+            return
         width = self.width
-        if self._piped and all(isinstance(each, str | Table) for each in objects):
+        if not self.is_terminal:
             self.width = _UNBOUNDED
+        elif not options.get("soft_wrap"):
+            objects = tuple(self._wrapped(each) if isinstance(each, str) else each for each in objects)
+        options = {"crop": False, "overflow": "ignore", **options}
         try:
             super().print(*objects, **options)
         finally:
@@ -34,3 +38,6 @@ class PlainConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """Rich calls this for every `str`."""
         return super().render_str(printable(text), **options)
+
+    def _wrapped(self, text: str) -> Text:
+        return Text("\n".join(wrapped(printable(text), self.width)))

@@ -110,9 +110,9 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
         rows.append(
             {
                 "job": name,
-                "business_date": due.business_date.isoformat(),
-                "begins": begins.isoformat(timespec="minutes"),
-                "expected_end": ends and ends.isoformat(timespec="minutes"),
+                "business_date": due.business_date,
+                "begins": begins,
+                "expected_end": ends,
                 "expected_requests": requests,
             }
         )
@@ -146,7 +146,10 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
         for name in [job] if job else loaded.jobs:
             found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
-            for one in (each for each in found if each.business_date == day):
+            of_day = [each for each in found if each.business_date == day]
+            if not of_day:
+                _say_of(name, day, "nothing is due until now", log_format)
+            for one in of_day:
                 due_run = DueRun(name, one.instant, one.business_date)
                 codes.append(_run_once(loaded, due_run, trace, log_format, as_json=as_json))
     return max(codes)
@@ -183,11 +186,7 @@ def _run_once(
         finally:
             trace(timings)
     if report is None:
-        reason = _why_not(loaded, due_run)
-        if logged:
-            log.say(reason)
-        else:
-            say(f"{due_run.job} for {due_run.business_date}: {reason}", err=True)
+        _say_of(due_run.job, due_run.business_date, _why_not(loaded, due_run), log_format)
         return 0
     if logged:
         log.ended(report)
@@ -198,6 +197,16 @@ def _run_once(
     if not as_json and not logged:
         terminal_output.print_errors(report.errors)
     return report.exit_code
+
+
+def _say_of(job: str, business_date: date, text: str, log_format: LogFormat) -> None:
+    """Say on stderr why there is no run."""
+    from crossdock.scheduler.stderr_log import RunLog
+
+    if log_format == "json":
+        RunLog(job, business_date).say(text)
+    else:
+        say(f"{job} for {business_date}: {text}", err=True)
 
 
 def _apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:

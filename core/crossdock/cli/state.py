@@ -15,6 +15,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, example, load
 from crossdock.clock import SystemClock
+from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -77,7 +78,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
         with closing(loaded.open_state()) as opened:
             done = purge_state(opened, loaded.state_url, ages)
     if as_json:
-        terminal_output.print_json({"dry_run": dry_run, "before": ages.others.isoformat(), **asdict(done)})
+        terminal_output.print_json({"dry_run": dry_run, "before": ages.others, **asdict(done)})
         return
     summary = _purge_summary(done, ages.others, "would be" if dry_run else "were")
     terminal_output.print_lines(terminal_output.out(), summary)
@@ -164,13 +165,13 @@ def _summary(contents: Contents) -> str:
     if contents.oldest is None:
         return "\n".join([*parts, "all operations are settled"])
     oldest = contents.oldest
-    status, since = oldest.status.replace("_", " "), f"{oldest.since:%Y-%m-%d %H:%M}Z"
+    status, since = oldest.status.replace("_", " "), instant_text(oldest.since)
     return "\n".join([*parts, f"oldest unsettled operation: {oldest.stream}, {status} since {since}"])
 
 
 def _purge_summary(done: PurgeResult, before: datetime, were: str) -> str:
     return (
-        f"older than {before:%Y-%m-%d %H:%M}Z:\n"
+        f"older than {instant_text(before)}:\n"
         f"{done.operations_removed:,} settled operations {were} removed, {done.operations_emptied:,} emptied of data\n"
         f"{done.dead_letters_emptied:,} dead letters {were} emptied of data\n"
         f"{done.runs_removed:,} runs, {done.nights_removed:,} scheduled runs, {done.files_removed:,} files and"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from crossdock.exact_json import time_text
 from crossdock.tally import IN, OUT
 
 if TYPE_CHECKING:
@@ -21,6 +22,11 @@ class TallyTable:
     title: str
     columns: tuple[str, ...]
     lines: list[Line]
+
+    @property
+    def has_counts(self) -> bool:
+        """False if all terms of all streams are zero, as in a run that read nothing."""
+        return any(number for _, *numbers in self.lines for number in numbers)
 
 
 def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
@@ -40,7 +46,7 @@ def facts(run: RunRecord) -> dict[str, Any]:
     return {
         "run": run.id,
         "business_date": run.business_date,
-        "started_at": run.started_at.isoformat(),
+        "started_at": time_text(run.started_at),
         "status": run.status,
         "seconds": (ended - run.started_at).total_seconds(),
         "requests": run.requests,

@@ -5,20 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crossdock.cli import tally_lines
 from crossdock.cli.shared_options import counted, say, warn
+from crossdock.exact_json import time_text
 from crossdock.printable import printable, printable_json
 from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
+from crossdock.times_in_text import duration_text, instant_text
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console
     from rich.progress import Progress, TaskID
-    from rich.table import Table
+
+    from crossdock.cli.fitting_table import FittingTable
 
 
 def out() -> Console:
@@ -29,8 +33,12 @@ def out() -> Console:
 
 
 def print_json(document: Any) -> None:
-    """Print a document exactly; control characters are JSON escapes."""
-    click.echo(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
+    """Print a document exactly, with instants in UTC; control characters are JSON escapes."""
+    click.echo(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=_json_text)))
+
+
+def _json_text(value: Any) -> str:
+    return time_text(value) if isinstance(value, date) else str(value)
 
 
 def print_result(document: Any, text: str, *, as_json: bool) -> None:
@@ -41,17 +49,24 @@ def print_result(document: Any, text: str, *, as_json: bool) -> None:
         say(text)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> Table:
-    """A plain table for `out`; *numbers* names the columns that align right."""
-    from rich.table import Table
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
+) -> FittingTable:
+    """A table for `out`, which never breaks a value; *numbers* names the columns that align right."""
+    from crossdock.cli.fitting_table import FittingTable
 
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        right = column in numbers
-        drawn.add_column(column, justify="right" if right else "left", overflow="fold", no_wrap=column == "stream")
-    for row in rows:
-        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-    return drawn
+    return FittingTable(title, columns, [[_cell_text(cell) for cell in row] for row in rows], numbers)
+
+
+def _cell_text(cell: Any) -> str:
+    """*cell* for people; None is empty."""
+    if cell is None:
+        return ""
+    if isinstance(cell, datetime):
+        return instant_text(cell)
+    if isinstance(cell, timedelta):
+        return duration_text(cell)
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 
 def print_lines(console: Console, text: str) -> None:
@@ -62,9 +77,8 @@ def print_lines(console: Console, text: str) -> None:
 def print_rows(
     title: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, numbers: Sequence[str]
 ) -> None:
-    """Print the values of *rows* as a `table`; None is an empty cell."""
-    lines = [tuple("" if value is None else value for value in row.values()) for row in rows]
-    out().print(table(title, columns, lines, numbers=numbers))
+    """Print the values of *rows* as a `table`."""
+    out().print(table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
 
 
 class _Warnings(Silent):
@@ -138,13 +152,14 @@ def print_errors(errors: Mapping[str, Exception]) -> None:
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
     """Print the tally of a run, from `Report.as_json`, without terms that are zero."""
     for account in tally_lines.tables(report["streams"]):
-        console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
-        console.print()
+        if account.has_counts:
+            console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
+            console.print()
     for name, stream in report["streams"].items():
         for note in stream.get("notes", ()):
             console.print(f"{name}: {note}")
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
         f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"
-        f" ({report['throttled']:,} throttled) in {report['seconds']:.1f} s; {balanced}"
+        f" ({report['throttled']:,} throttled) in {duration_text(report['seconds'])}; {balanced}"
     )

@@ -7,6 +7,8 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from crossdock.times_in_text import duration_text
+
 if TYPE_CHECKING:
     from crossdock.state import RunRecord
 
@@ -42,8 +44,14 @@ class AllowanceSummary:
     def __str__(self) -> str:
         if self.lowest == self.highest:
             return f"{self.lowest:,} tokens throughout"
-        quarter = f"below a quarter of that for {span(self.short)}" if self.short else "never below a quarter of that"
-        return f"lowest {self.lowest:,} tokens, after {span(self.lowest_at)}; highest {self.highest:,}; {quarter}"
+        quarter = (
+            f"below a quarter of that for {duration_text(self.short)}"
+            if self.short
+            else "never below a quarter of that"
+        )
+        return (
+            f"lowest {self.lowest:,} tokens, after {duration_text(self.lowest_at)}; highest {self.highest:,}; {quarter}"
+        )
 
 
 def facts(run: RunRecord) -> dict[str, Any]:
@@ -84,9 +92,3 @@ def allowance(run: RunRecord) -> AllowanceSummary | None:
     highest = max(tokens for _, tokens in found)
     short = sum(later - at for (at, before), (later, after) in pairwise(found) if 4 * max(before, after) < highest)
     return AllowanceSummary(lowest, timedelta(seconds=at), highest, timedelta(seconds=short))
-
-
-def span(lasted: timedelta) -> str:
-    """For example ``3.2 s`` and ``1:02:03``."""
-    seconds = lasted.total_seconds()
-    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))

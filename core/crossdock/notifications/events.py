@@ -10,7 +10,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from crossdock.printable import printable
-from crossdock.scheduling.times_and_durations import in_words
+from crossdock.times_in_text import duration_text, instant_text
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
 Status = Literal["done", "incomplete", "failed", "skipped"]
@@ -108,13 +108,13 @@ def _outcome(event: Event) -> str:
 
 def _facts(event: Event) -> Iterator[str]:
     if isinstance(event, RunOverdue):
-        yield f"Expected end: {_local_time(event.expected_end)}"
-        yield f"Deadline: {_local_time(event.done_by)}"
+        yield f"Expected end: {instant_text(event.expected_end)}"
+        yield f"Deadline: {instant_text(event.done_by)}"
         return
     yield from _error_lines(event.error)
     if event.due is not None:
-        yield f"Due: {_local_time(event.due)}"
-    yield f"Duration: {in_words(event.seconds)}"
+        yield f"Due: {instant_text(event.due)}"
+    yield f"Duration: {duration_text(event.seconds)}"
     yield f"Requests: {event.requests:,}"
     if event.previous is not None:
         yield f"Previous run: {event.previous}"
@@ -145,7 +145,3 @@ def _error_lines(error: str | None) -> list[str]:
 
 def _shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
-
-
-def _local_time(instant: datetime) -> str:
-    return f"{instant:%Y-%m-%d %H:%M} {instant.tzname()}"

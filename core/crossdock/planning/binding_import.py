@@ -43,8 +43,9 @@ def import_bindings(tx: Transaction, path: Path, *, at: datetime) -> int:
         The number of new bindings.
 
     Raises:
-        RefusedError: If a row is incomplete, names an unknown resource, or contradicts a binding; with its line.
-        ConfigError: If the file cannot be read.
+        ConfigError: If the file cannot be read, is not such a CSV file, or has a row that is incomplete, repeated or of
+            an unknown resource; with its line.
+        RefusedError: If a row contradicts the state: a binding, or an operation that is not settled; with its line.
     """
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
     for scope, rows in _read(path).items():
@@ -84,15 +85,15 @@ def _read(path: Path) -> dict[Scope, list[_Row]]:
     for line, (resource, namespace, key, platform_id) in _lines(path):
         where = f"{path}:{line}"
         if not (resource and namespace and key and platform_id):
-            raise RefusedError(f"needs a value in each of {', '.join(COLUMNS)}", where=where)
+            raise ConfigError(f"needs a value in each of {', '.join(COLUMNS)}", where=where)
         if resource not in RESOURCES:
-            raise RefusedError(f"unknown resource {resource!r}; known: {', '.join(RESOURCES)}", where=where)
+            raise ConfigError(f"unknown resource {resource!r}; known: {', '.join(RESOURCES)}", where=where)
         if not is_platform_id(platform_id):
             message = f"platform_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
-            raise RefusedError(message, where=where)
+            raise ConfigError(message, where=where)
         scope = Scope(PlatformTarget.name, RESOURCES[resource].name, namespace)  # type: ignore[index]  # checked above
         if (first := lines.setdefault((scope, key), line)) != line:
-            raise RefusedError(f"duplicate of {key} on line {first}", where=where)
+            raise ConfigError(f"duplicate of {key} on line {first}", where=where)
         found[scope].append((where, key, platform_id))
     return found
 
@@ -103,15 +104,15 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file, strict=True)
             if next(reader, None) != list(COLUMNS):
-                raise RefusedError(f"the first line must be {','.join(COLUMNS)}", where=f"{path}:1")
+                raise ConfigError(f"the first line must be {','.join(COLUMNS)}", where=f"{path}:1")
             for cells in reader:
                 where = f"{path}:{reader.line_num}"
                 if len(cells) != len(COLUMNS):
-                    raise RefusedError(f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where)
+                    raise ConfigError(f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where)
                 if any(printable(cell) != cell for cell in cells):
-                    raise RefusedError("has a character that is not printable", where=where)
+                    raise ConfigError("has a character that is not printable", where=where)
                 yield reader.line_num, cells
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise RefusedError(f"is not CSV in UTF-8: {error}", where=str(path)) from None
+        raise ConfigError(f"is not CSV in UTF-8: {error}", where=str(path)) from None

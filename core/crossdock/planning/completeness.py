@@ -81,7 +81,7 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
         return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
     content = completeness.content()
     if content is not None and tx.snapshots.knows(bound.name, content):
-        message = "the snapshot is identical to one that was processed on an earlier day"
+        message = "the snapshot is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
     past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
     if not past or past[0].present is None:

@@ -15,6 +15,7 @@ from crossdock.printable import printable, printable_lines
 from crossdock.progress import Silent
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
+from crossdock.times_in_text import duration_text
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")
@@ -109,7 +110,7 @@ class RunLog(Silent):
         if report is not None:
             status, seconds, error = report.status, report.seconds, first_error(report)
             level = {0: logging.INFO, 1: logging.WARNING}.get(report.exit_code, logging.ERROR)
-        text = f"{status} after {seconds:.0f} s{f': {error}' if error else ''}"
+        text = f"{status} after {duration_text(seconds)}{f': {error}' if error else ''}"
         self.say(text, level, status=status, seconds=round(seconds, 3))
 
     def say(self, text: str, level: int = logging.INFO, **facts: Any) -> None:

@@ -1,4 +1,4 @@
-"""Times of day and durations in config files and messages."""
+"""Times of day and durations as config files give them."""
 
 from __future__ import annotations
 
@@ -49,12 +49,3 @@ def _duration(units: str) -> str:
 def span(duration: str) -> timedelta:
     """The length of a *duration* such as ``15m``."""
     return int(duration[:-1]) * _UNITS[duration[-1]]
-
-
-def in_words(seconds: float) -> str:
-    """For example ``2 h 5 min``, ``5 min 30 s`` or ``30 s``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -16,6 +16,7 @@ from crossdock.config_file import ConfigModel
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.scheduling.times_and_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.sources.source_context import Patience, SourceContext
+from crossdock.times_in_text import instant_text
 
 LONGEST = timedelta(hours=24)
 _UNITS = "smh"
@@ -100,7 +101,7 @@ class LateFileWatch:
         self._wait, self._files, self._run = wait, files, run
         deadline = wait.deadline(patience)
         self._deadline = self._now + (deadline - run.clock.now())  # by the monotonic clock
-        self._until = f"{deadline.astimezone(patience.zone):%Y-%m-%d %H:%M:%S %Z}"
+        self._until = instant_text(deadline.astimezone(patience.zone))
         self._again = timedelta()
         self._late: LateError | None = None
         self.early, self.without = True, ""

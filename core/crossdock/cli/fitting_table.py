@@ -1,0 +1,95 @@
+"""A table that never breaks a value: where it is too wide for the terminal, each row becomes a block of lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from crossdock.printable import printable
+
+SENTENCES = frozenset({"fix", "note", "step", "value", "waits for", "what", "why"})  # columns that may be wrapped
+_NARROWEST, _GAP = 24, 1  # least width of a column of sentences that has longer ones; between columns
+
+
+class FittingTable:
+    """Columns and rows of text.
+
+    Columns named in `SENTENCES` are wrapped between words. All others hold keys, places, addresses, times and numbers,
+    which can only be copied if they are on one line.
+
+    Args:
+        numbers: Columns that align right.
+    """
+
+    def __init__(
+        self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]
+    ) -> None:
+        self._title, self._numbers = printable(title), numbers
+        self._columns = [printable(column) for column in columns]
+        self._rows = [[printable(cell) for cell in row] for row in rows]
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        least = [self._least_width(place) for place in range(len(self._columns))]
+        if sum(least) + _GAP * (len(least) - 1) <= options.max_width:
+            yield self._table(least, options.max_width)
+        else:
+            yield Text(self._title, "bold")
+            yield from (Text(line, no_wrap=True, overflow="ignore") for line in self._blocks(options.max_width))
+
+    def _cells(self, place: int) -> list[str]:
+        return [row[place] for row in self._rows]
+
+    def _least_width(self, place: int) -> int:
+        column, cells = self._columns[place], self._cells(place)
+        widest, head = max(map(cell_len, [*cells, ""])), _longest_word(column)
+        if column not in SENTENCES:
+            return max(widest, head)
+        return max(min(widest, _NARROWEST), head, *map(_longest_word, [*cells, ""]))
+
+    def _table(self, least: Sequence[int], max_width: int) -> Table:
+        """The table; if it is too wide with whole heads and sentences, they are wrapped."""
+        natural = sum(max(map(cell_len, [column, *self._cells(n)])) for n, column in enumerate(self._columns))
+        is_narrow = natural + _GAP * (len(least) - 1) > max_width
+        table = Table(title=self._title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table.header_style = "dim"
+        for column, width in zip(self._columns, least, strict=True):
+            is_sentence = column in SENTENCES
+            table.add_column(
+                Text(column, no_wrap=False),
+                justify="right" if column in self._numbers else "left",
+                no_wrap=not is_sentence,
+                min_width=width,
+                width=width if is_narrow and not is_sentence else None,
+            )
+        for row in self._rows:
+            table.add_row(*row)
+        return table
+
+    def _blocks(self, max_width: int) -> Iterator[str]:
+        """The lines of one block for each row, without its empty cells."""
+        indent = max(map(cell_len, self._columns)) + 2
+        for number, row in enumerate(self._rows):
+            if number:
+                yield ""
+            for column, cell in zip(self._columns, row, strict=True):
+                lines = wrapped(cell, max_width - indent) if column in SENTENCES else [cell]
+                if cell:
+                    yield column + " " * (indent - cell_len(column)) + lines[0]
+                    yield from (" " * indent + line for line in lines[1:])
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """*text* in lines of at most *width* characters; longer words are not broken."""
+    wrapper = textwrap.TextWrapper(
+        max(width, 1), break_long_words=False, break_on_hyphens=False, replace_whitespace=False, expand_tabs=False
+    )
+    return wrapper.wrap(text) or [""]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(cell_len, text.split(" ")))

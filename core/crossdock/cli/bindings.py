@@ -36,8 +36,8 @@ def import_(file: Path, config: Path, *, as_json: bool) -> None:
     They are not created again. FILE is CSV as written by 'bindings export'. The next sync sends every field of a record
     that may be changed, because the platform's current values are unknown; an invoice counts as delivered.
 
-    Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be used; 4 a row contradicts the state.
-    Nothing is imported unless all rows are.
+    Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
+    used; 4 an operation on one of the records is not settled.
     """
     from crossdock.planning import binding_import
 

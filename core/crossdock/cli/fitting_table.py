@@ -13,7 +13,7 @@ from rich.text import Text
 from crossdock.printable import printable
 
 SENTENCES = frozenset({"fix", "note", "step", "value", "waits for", "what", "why"})  # columns that may be wrapped
-_NARROWEST, _GAP = 24, 1  # least width of a column of sentences that has longer ones; between columns
+_NARROWEST, _GAP = 24, 2  # least width of a column of sentences that has longer ones; between columns
 
 
 class FittingTable:

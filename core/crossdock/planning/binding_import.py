@@ -43,9 +43,9 @@ def import_bindings(tx: Transaction, path: Path, *, at: datetime) -> int:
         The number of new bindings.
 
     Raises:
-        ConfigError: If the file cannot be read, is not such a CSV file, or has a row that is incomplete, repeated or of
-            an unknown resource; with its line.
-        RefusedError: If a row contradicts the state: a binding, or an operation that is not settled; with its line.
+        ConfigError: If the file cannot be read, is not such a CSV file, or has a row that is incomplete, names an
+            unknown resource, or contradicts another row or a binding; with its line.
+        RefusedError: If an operation on one of the records is not settled; with its line.
     """
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
     for scope, rows in _read(path).items():
@@ -67,10 +67,10 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
     for where, key, platform_id in rows:
         key_hash = hashes[key]
         if (bound := known.get(key_hash, platform_id)) != platform_id:
-            raise RefusedError(f"{key} is already bound to {bound}", where=where)
+            raise ConfigError(f"{key} is already bound to {bound}", where=where)
         owner = owners.setdefault(platform_id, (scope.namespace, key))
         if owner != (scope.namespace, key):
-            raise RefusedError(f"{platform_id} is already bound to {':'.join(owner)}", where=where)
+            raise ConfigError(f"{platform_id} is already bound to {':'.join(owner)}", where=where)
         if key_hash in unsettled:
             hint = "send it with 'crossdock sync', or record its outcome with 'crossdock records resolve'"
             raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint)

@@ -138,7 +138,7 @@ def test_an_unexpected_error_in_a_run_does_not_end_the_service(
     case.looks(nothing, nothing, lambda: monkeypatch.setattr(runner, "run_scheduled", original))
     assert [line for line in case.log if "failed" in line]
     assert notifications(receiver)[0][0] == "night.failed"
-    assert case.log[-1].endswith("done after 0 s")
+    assert case.log[-1].endswith("done after 0.0 s")
 
 
 def test_a_service_with_runs_in_progress_keeps_the_lease(

@@ -29,13 +29,14 @@ from tests.report_page import (
 )
 from tests.unit.state.samples import intent
 
-from crossdock.cli import html_report
+from crossdock.cli import html_elements, html_open_records, html_report
 from crossdock.errors import ConfigError
 from crossdock.printable import printable
 from crossdock.records import REASONS
 from crossdock.state import State, Transaction
 
 MORNING = AT + timedelta(hours=5)
+SHOWN: dict[str, Any] = {"at": MORNING, "tenant": "acme", "config": Path("/home/someone/acme.yaml")}
 TIMINGS = {
     "steps": [["reading wms.invoices", 0, 600_000], [f"fetching {HOSTILE}", 600_000, 3_000_000]],
     "samples": [[600_000, 2_000], [690_000, 0], [3_600_000, 1_999]],
@@ -52,7 +53,7 @@ def report(tx: Transaction, run_id: int, **more: Any) -> Page:
     """The page of a run; it shows no record's data."""
     run = tx.runs.get(run_id)
     assert run is not None
-    text = html_report.page(tx.reporting, run, at=MORNING, **more)
+    text = html_report.page(tx.reporting, run, **SHOWN, **more)
     assert "secret-canary" not in text
     return Page(text)
 
@@ -71,15 +72,15 @@ def test_a_page_describes_a_run(kept: State) -> None:
         page = report(tx, run)
     for fact in (
         "Run 1, 2026-03-29 incomplete",
-        "started manually",
+        "Tenant acme, config acme.yaml, started manually.",
         "2026-03-29 01:30:00Z",
         "2026-03-29 02:30:00Z",
-        "1:00:00",
+        "1 h 0 min",
         "1,234 (5 throttled)",
         "Error: f.csv: is short",
         "The tally balances.",
         "as of 2026-03-29 06:30:00Z",
-        "Pending: 1 operation.",
+        "1 operation. The next run sends them.",
     ):
         assert fact in page.text, fact
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]
@@ -100,7 +101,8 @@ def test_a_run_that_went_well_has_nothing_to_list(kept: State) -> None:
         run = start(tx)
         finish(tx, run, created=3)
         page = report(tx, run)
-    assert page.text.count("None.") == 3
+    assert "Nothing needs attention." in page.text
+    assert "Rejected" not in page.text.removesuffix(page.text.partition("The tally balances.")[2])
     assert not page.summaries
     assert len(page.tables) == 2
 
@@ -129,15 +131,15 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
 
 def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
     """The others are counted, with the command that lists them; a long list is folded, a short one open."""
-    many = [dead_letter(number) for number in range(1, html_report.LISTED + 12)]
+    many = [dead_letter(number) for number in range(1, html_open_records.LISTED + 12)]
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([*many, dead_letter(9_001, code="conflict")], run_id=run, at=AT)
         finish(tx, run, rejected=len(many) + 1)
-        text = html_report.page(tx.reporting, finish(tx, run), at=MORNING)
+        text = html_report.page(tx.reporting, finish(tx, run), **SHOWN)
     page = Page(text)
     listed = [line[1] for line in page.under("stream", "key", "stage")]
-    assert listed == [*(f"K{number}" for number in range(1, html_report.LISTED + 1)), "K9001"]
+    assert listed == [*(f"K{number}" for number in range(1, html_open_records.LISTED + 1)), "K9001"]
     assert f"11 more: crossdock records list --state rejected --limit {len(many)}" in page.text
     assert re.findall("<details[^>]*>", text) == ["<details>", "<details open>"]
 
@@ -169,10 +171,10 @@ def test_data_is_shown_as_text(kept: State) -> None:
         assert (page.tags, page.names) == (pages["plain"].tags, pages["plain"].names)
 
 
-@given(st.text(max_size=html_report._CELL))
+@given(st.text(max_size=html_elements.MAX_CELL))
 def test_any_text_comes_back_as_it_was(value: str) -> None:
     """A cell shows any text unchanged, except for characters that are not printable."""
-    read = Page(f"<table><tr>{html_report._cell(value)}</tr></table>")
+    read = Page(f"<table>{html_elements.row(('key',), (value,))}</table>")
     assert read.tags == {"table", "tr", "td"}
     ((cell,),) = read.tables[0]
     assert cell == printable(value)
@@ -184,7 +186,7 @@ def test_a_page_is_self_contained(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
-        text = html_report.page(tx.reporting, finish(tx, run, rejected=1, timings=TIMINGS), at=MORNING)
+        text = html_report.page(tx.reporting, finish(tx, run, rejected=1, timings=TIMINGS), **SHOWN)
     page = Page(text)
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
     assert not page.names & {"src", "href", "style"}
@@ -202,25 +204,25 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         for place, code in enumerate(sorted(REASONS)):
-            numbers = range(1_000 * place, 1_000 * place + html_report.LISTED)
+            numbers = range(1_000 * place, 1_000 * place + html_open_records.LISTED)
             dead_letters = [dead_letter(n, code=code, key=huge, message=huge, source=huge, raw={}) for n in numbers]
             tx.dead_letters.put(dead_letters, run_id=run, at=AT)
         parents = [{"resource": "customer", "namespace": "wms", "key": huge}]
-        listed = range(1, html_report.LISTED + 1)
+        listed = range(1, html_open_records.LISTED + 1)
         tx.waiting_records.put(
             [waiting(n, key=huge, waits_for=parents, source=huge) for n in listed], run_id=run, at=AT
         )
         unsettled = [intent(n, key=huge, source=huge, status="in_doubt") for n in listed]
         tx.intents.add(unsettled, run_id=run, fence=1, at=AT)
         finish(tx, run, error=huge * 20, rejected=1)
-        text = html_report.page(tx.reporting, finish(tx, run), at=MORNING)
+        text = html_report.page(tx.reporting, finish(tx, run), **SHOWN)
     assert 4_000_000 < len(text.encode()) < 5_000_000
     page = Page(text)
     hidden = [int(number) for number in re.findall(r"(\d+) more: crossdock records list", page.text)]
     lists = [table for table in page.tables if table[0][:2] == ["stream", "key"]]
-    assert {line[1] for table in lists for line in table[1:]} == {"&" * html_report._CELL + "…"}
+    assert {line[1] for table in lists for line in table[1:]} == {"&" * html_elements.MAX_CELL + "…"}
     assert len(lists) == len(REASONS) + 2
-    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * html_report.LISTED
+    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * html_open_records.LISTED
 
 
 def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State, tmp_path: Path) -> None:
@@ -235,13 +237,13 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
         assert found is not None
         tracemalloc.start()
         try:
-            text = html_report.page(tx.reporting, found, at=MORNING)
+            text = html_report.page(tx.reporting, found, **SHOWN)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     page = Page(text)
     assert page.summaries == ["bad_value 33,334 records", "conflict 33,334 records", "rejected 33,333 records"]
-    assert len(page.under("stream", "key", "stage")) == 3 * html_report.LISTED
+    assert len(page.under("stream", "key", "stage")) == 3 * html_open_records.LISTED
     assert len(text.encode()) < 5_000_000
     assert peak < 5_000_000
 
@@ -256,12 +258,12 @@ def test_a_page_shows_timings(kept: State) -> None:
         finish(tx, run, created=1, timings=TIMINGS)
         page = report(tx, run)
     assert page.under("step", "duration") == [
-        [f"fetching {HOSTILE}", "0:50:00", "83 %"],
-        ["reading wms.invoices", "0:10:00", "17 %"],
+        [f"fetching {HOSTILE}", "50 min 0 s", "83 %"],
+        ["reading wms.invoices", "10 min 0 s", "17 %"],
     ]
-    assert "Lowest 0 tokens, after 0:11:30; highest 2,000; never below a quarter of that." in page.text
+    assert "Lowest 0 tokens, after 11 min 30 s; highest 2,000; never below a quarter of that." in page.text
     assert "2,000 tokens" in page.text
-    assert all(mark in page.text for mark in ("0:15:00", "0:30:00", "0:45:00", "1:00:00"))
+    assert all(mark in page.text for mark in ("15 min 0 s", "30 min 0 s", "45 min 0 s", "1 h 0 min"))
 
 
 SAMPLES = st.lists(
@@ -348,3 +350,48 @@ def test_only_a_file_is_written(tmp_path: Path) -> None:
             html_report.write(tmp_path / name, "page")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
     assert (tmp_path / "pipe").is_fifo()
+
+
+# ---- the order of the page
+
+
+def test_what_needs_a_person_comes_first(kept: State) -> None:
+    """Errors, then rejected, waiting, in-doubt records and notes; facts and tally follow. Folders are not named."""
+    with kept.begin() as tx:
+        run = start(tx)
+        tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
+        tx.waiting_records.put([waiting(4)], run_id=run, at=AT)
+        tx.intents.add([intent(7, status="in_doubt")], run_id=run, fence=1, at=AT)
+        tally = finish(tx, run, error="f.csv: is short", created=3).tally
+        assert tally is not None
+        stream = tally["wms.invoices"] | {"balanced": False, "notes": ["the snapshot is short"]}
+        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally={"wms.invoices": stream}, error="E1", at=AT)
+        shown = report(tx, run).text
+    order = (
+        "Tenant acme, config acme.yaml", "Error: E1", "THE TALLY DOES NOT BALANCE", "Rejected", "Waiting", "In doubt",
+        "Notes", "wms.invoices: the snapshot is short", "business date", "Records",
+    )  # fmt: skip
+    places = [shown.index(part) for part in order]
+    assert places == sorted(places)
+    assert "someone" not in shown
+
+
+def test_the_files_of_each_stream_are_named(kept: State) -> None:
+    """With their rows; a stream without a new file says so."""
+    read = {"input": "new", "files": [{"name": "INV_1.csv", "rows": 1200}, {"name": "INV_2.csv", "rows": 0}]}
+    again = {"input": "unchanged", "files": [{"name": "ITEM_1.csv", "rows": None}], "more_files": 3}
+    with kept.begin() as tx:
+        run = start(tx)
+        tally = finish(tx, run, created=3).tally
+        assert tally is not None
+        stream = tally["wms.invoices"]
+        tally = {"wms.invoices": stream | read, "wms.items": stream | again, "wms.lots": stream | {"input": "none"}}
+        tx.runs.finish(run, status="done", requests=0, throttled=0, tally=tally, error=None, at=AT)
+        page = report(tx, run)
+    assert page.under("stream", "file") == [
+        ["wms.invoices", "INV_1.csv", "1,200"],
+        ["wms.invoices", "INV_2.csv", "0"],
+        ["wms.items", "ITEM_1.csv", "unchanged"],
+        ["wms.items", "3 files more", ""],
+        ["wms.lots", "no new file", ""],
+    ]

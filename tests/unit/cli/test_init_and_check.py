@@ -20,3 +20,12 @@ def test_check_reports_each_test(command_line: CommandLine) -> None:
     found = {item["subject"]: item["ok"] for item in checked.json["findings"]}
     assert (checked.code, found["state"], found["platform"], found["wms"]) == (3, True, False, True)
     assert "ok    state: exists and belongs to this platform\n" in command_line.run("check").out
+
+
+def test_a_missing_state_is_one_failure(command_line: CommandLine) -> None:
+    """What is known of the allowance is in the state, so that it is not tested without one."""
+    (command_line.folder / "state.db").unlink()
+    checked = command_line.run("check", "--json")
+    subjects = [item["subject"] for item in checked.json["findings"]]
+    assert (checked.code, subjects.count("state"), "allowance" in subjects) == (3, 1, False)
+    assert command_line.run("check").out.count("crossdock init") == 1

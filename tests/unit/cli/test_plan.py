@@ -40,7 +40,7 @@ def _forecast(requests: int, seconds: float) -> Forecast:
         pytest.param(_forecast(0, 0.0), "", id="nothing to send"),
         pytest.param(Forecast(5, None, None, None), "", id="unknown limit"),
         pytest.param(_forecast(5, 0.0), ", all of which can be sent at once", id="within the burst"),
-        pytest.param(_forecast(3_000, 10.0), ": 2,000 at once, the rest at 6,000 a minute; at least 10 s", id="more"),
+        pytest.param(_forecast(3_000, 10.0), ": 2,000 at once, the rest at 6,000 a minute; at least 10.0 s", id="more"),
     ],
 )
 def test_the_forecast_in_words(forecast: Forecast, text: str) -> None:

@@ -15,12 +15,42 @@ def test_runs_are_listed_and_shown(command_line: CommandLine) -> None:
         finish(tx, start(tx), created=3, timings=timings, error="a.csv: is short")
         start(tx, days=1)
     assert [run["run"] for run in command_line.run("runs", "--json").json] == [2, 1]
-    assert "2026-03-29 01:30:00Z  3600.0 s  incomplete" in command_line.run("runs").out
+    assert "2026-03-29 01:30:00Z  1 h 0 min  incomplete" in command_line.run("runs").out
     shown = command_line.run("show", "1").out
-    assert "; the tally balances\nerror: a.csv: is short\n" in shown
+    assert shown.startswith("error: a.csv: is short\n\nRows\n")
+    assert "; the tally balances\n" in shown
     assert "Slowest steps" in shown
     assert "allowance: lowest 2 tokens, after 1.0 s; highest 10" in shown
     assert command_line.run("show", "1", "--json").json["allowance"]["lowest"] == 2
     assert "run 2, started at 2026-03-30 01:30:00Z, has no tally: running" in command_line.run("show", "2").out
     missing = command_line.run("show", "3")
     assert (missing.code, "there is no run 3" in missing.err) == (2, True)
+
+
+def test_the_newest_run_is_shown_by_default(command_line: CommandLine) -> None:
+    """Without a number, also as JSON and as a page; before the first run there is nothing to show."""
+    missing = command_line.run("show")
+    assert (missing.code, "there is no run yet" in missing.err) == (2, True)
+    with closing(command_line.state()) as state, state.begin() as tx:
+        finish(tx, start(tx), created=3)
+        finish(tx, start(tx, days=1), created=4)
+    assert command_line.run("show").out == command_line.run("show", "2").out
+    assert command_line.run("show", "--json").json["run"] == 2
+    assert "run 2: done; report written to " in command_line.run("show", "-o", str(command_line.folder / "r.html")).out
+
+
+def test_a_run_that_read_nothing_has_no_empty_tables(command_line: CommandLine) -> None:
+    """The error and the last line are all that is shown."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        finish(tx, start(tx), error="wms: cannot connect\n  look at the tunnel")
+    assert command_line.run("show").out == (
+        "error: wms: cannot connect\n  look at the tunnel\n\n"
+        "run 1: incomplete, 1,234 requests (5 throttled) in 1 h 0 min; the tally balances\n"
+    )
+
+
+def test_times_are_in_utc_as_json(command_line: CommandLine) -> None:
+    """ISO 8601 with Z."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        finish(tx, start(tx), created=3)
+    assert command_line.run("show", "--json").json["started_at"] == "2026-03-29T01:30:00Z"

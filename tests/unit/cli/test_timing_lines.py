@@ -41,7 +41,7 @@ def test_the_allowance_in_a_sentence() -> None:
     summary = timing_lines.allowance(run(samples=samples))
     assert str(summary) == "lowest 19 tokens, after 13.0 s; highest 2,000; below a quarter of that for 32.5 s"
     summary = timing_lines.allowance(run(samples=[[0, 2_000], [61_000, 500]]))
-    assert str(summary) == "lowest 500 tokens, after 0:01:01; highest 2,000; never below a quarter of that"
+    assert str(summary) == "lowest 500 tokens, after 1 min 1 s; highest 2,000; never below a quarter of that"
     assert str(timing_lines.allowance(run(samples=[[5, 7], [9, 7]]))) == "7 tokens throughout"
 
 

@@ -68,7 +68,7 @@ def test_the_text_about_a_failed_run() -> None:
         "Job nightly failed for 2026-03-14.",
         "wms: cannot be reached",
         "look at the tunnel",
-        "Due: 2026-03-15 02:30 CET",
+        "Due: 2026-03-15 02:30:00+01:00",
         "Duration: 5 min 12 s",
         "Requests: 12,345",
         "Previous run: incomplete",
@@ -94,7 +94,7 @@ def test_the_text_about_an_overdue_run() -> None:
     """Each time is shown in its own time zone."""
     late = replace(LATE, done_by=datetime(2026, 7, 1, 6, tzinfo=ZoneInfo("Europe/Berlin")))
     lines = events.compose(late, {"late"}, AT).lines
-    assert lines[1:] == ("Expected end: 2026-03-15 07:00 UTC", "Deadline: 2026-07-01 06:00 CEST")
+    assert lines[1:] == ("Expected end: 2026-03-15 07:00:00Z", "Deadline: 2026-07-01 06:00:00+02:00")
 
 
 def test_the_payload() -> None:
@@ -122,15 +122,6 @@ def test_the_payload() -> None:
     }
     assert str(payload["data"]["seconds"]) == "312.4"
     assert events.compose(ended, {"recovered"}, AT).payload["type"] == "night.recovered"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.0, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (3599.4, "59 min 59 s"), (90_061.0, "25 h 1 min")],
-)
-def test_the_duration_in_words(seconds: float, text: str) -> None:
-    """It has at most two units."""
-    assert f"Duration: {text}" in events.compose(replace(GOOD, seconds=seconds), {"failed"}, AT).lines
 
 
 @given(job=st.text(), error=st.text() | st.none(), run_id=st.none() | st.integers(min_value=1))

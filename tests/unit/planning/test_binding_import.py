@@ -63,9 +63,9 @@ def test_an_import_is_exported_again(state: State, tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_refuses_the_file(state: State, tmp_path: Path, rows: list[str], line: int, message: str) -> None:
-    """The message has the line, and no row of the file is bound."""
+    """The message has the line, the file is to be corrected (exit 2), and no row of it is bound."""
     imported(state, write(tmp_path, *ROWS))
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(ConfigError) as refused:
         imported(state, write(tmp_path, *rows))
     assert str(refused.value).startswith(f"{tmp_path / 'b.csv'}:{line}: ")
     assert message in refused.value.message
@@ -73,11 +73,11 @@ def test_a_bad_row_refuses_the_file(state: State, tmp_path: Path, rows: list[str
 
 
 def test_the_file_must_be_there_and_csv(state: State, tmp_path: Path) -> None:
-    """A missing file is an error of the command, other content a refusal."""
+    """A missing file and one with other content are errors of the command."""
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         imported(state, tmp_path / "none.csv")
-    with pytest.raises(RefusedError, match="the first line must be resource,namespace,key,platform_id"):
+    with pytest.raises(ConfigError, match="the first line must be resource,namespace,key,platform_id"):
         imported(state, write(tmp_path, header="key,platform_id"))
     (tmp_path / "b.csv").write_bytes(b"\xff")
-    with pytest.raises(RefusedError, match="is not CSV in UTF-8"):
+    with pytest.raises(ConfigError, match="is not CSV in UTF-8"):
         imported(state, tmp_path / "b.csv")

@@ -31,7 +31,7 @@ def test_no_sentence_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
     """What is quoted cannot begin a line: lines of one event are indented, and controls are escaped."""
     lines = logged("text", FORGED, capsys).splitlines()
     assert lines == [
-        r"crossdock: nightly for 2026-01-01: failed after 0 s: a\x1b[2J\u202e",
+        r"crossdock: nightly for 2026-01-01: failed after 0.0 s: a\x1b[2J\u202e",
         "  crossdock: nightly for 2026-01-01: done after 1 s",
         r"crossdock: warning: a\x1b[2J\u202e",
         "  crossdock: nightly for 2026-01-01: done after 1 s",
@@ -41,7 +41,7 @@ def test_no_sentence_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_object_can_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
     """One object per line; its message is escaped for terminals as well."""
     ended, warned = map(json.loads, logged("json", FORGED, capsys).splitlines())
-    assert ended["message"].startswith("nightly for 2026-01-01: failed after 0 s: a\\x1b[2J\\u202e\n")
+    assert ended["message"].startswith("nightly for 2026-01-01: failed after 0.0 s: a\\x1b[2J\\u202e\n")
     assert (ended["level"], warned["level"]) == ("error", "warning")
 
 

@@ -1,4 +1,4 @@
-"""Times of day and durations: what is valid, and how they are shown."""
+"""Times of day and durations: what is valid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.scheduling.job_config import JobConfig
-from crossdock.scheduling.times_and_durations import in_words, is_duration, span
+from crossdock.scheduling.times_and_durations import is_duration, span
 
 
 @given(number=st.integers(1, 99_999), unit=st.sampled_from("smhd"))
@@ -27,18 +27,6 @@ def test_a_duration_is_as_long_as_it_says(number: int, unit: str) -> None:
 def test_what_is_not_a_duration(value: Any) -> None:
     """Other units, other digits, and values that are not text."""
     assert not is_duration(value, "smhd")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "0 s"), (0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 0 s"), (60, "1 min 0 s"), (3599.4, "59 min 59 s"),
-        (3599.6, "1 h 0 min"), (7_500, "2 h 5 min"), (90_000, "25 h 0 min"),
-    ],
-)  # fmt: skip
-def test_a_span_in_words(seconds: float, words: str) -> None:
-    """Rounded to the second first, so that no word says 60."""
-    assert in_words(seconds) == words
 
 
 @pytest.mark.parametrize("said", ["24:00", "6:00", 360])

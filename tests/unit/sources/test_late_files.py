@@ -24,7 +24,7 @@ from crossdock.transport.file_store import RemoteFile, Sink, select
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
 LOTS, BINS = StreamId("wms.lots", "1"), StreamId("wms.bins", "1")
-UNTIL = "2026-01-02 05:00:00 UTC"
+UNTIL = "2026-01-02 05:00:00Z"
 ROWS = b"SKU\nP1\n"
 
 

@@ -25,6 +25,7 @@ import pytest
 from tests.waiting import eventually
 
 from crossdock.cli.main import main
+from crossdock.cli.safe_console import PlainConsole
 from crossdock.demo import effects_check
 from crossdock.errors import InternalError
 from crossdock.project import project
@@ -241,6 +242,8 @@ def test_secrets_are_for_their_owner(demo: Demo) -> None:
 def test_the_output_fits_eighty_columns(tmp_path: Path, crossdock: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The output says what happened and what to do next; a second demo leaves the folder as it is."""
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")  # without colours
+    monkeypatch.setattr(PlainConsole, "is_terminal", property(lambda console: not console.stderr))
     done = crossdock("demo", "--folder", "first look", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert [line for line in done.out.splitlines() if len(line) > 80] == []

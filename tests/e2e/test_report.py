@@ -35,6 +35,11 @@ def page(site: Site, run: int = 1) -> Page:
     return Page(text)
 
 
+def accounts(shown: Page) -> list[list[list[str]]]:
+    """The tables of rows and of records."""
+    return [table for table in shown.tables if table[0][:2] == ["stream", "read"]]
+
+
 def quoting(seen: Seen) -> Fate:
     """Reject one customer with a message that quotes the name."""
     if b"Amsel" not in seen.body:
@@ -51,7 +56,7 @@ def test_the_page_has_the_numbers_of_the_terminal(site: Site) -> None:
     assert result.code == 0
     lines = [" ".join(line.split()) for line in result.out.splitlines()]
     shown = page(site)
-    for table in shown.tables[:2]:
+    for table in accounts(shown):
         start = lines.index(" ".join(table[0]))
         assert lines[start : start + 4] == [" ".join(line) for line in table]
     facts = site.run("show", "1", "--json").json
@@ -87,8 +92,8 @@ def test_the_page_gives_reasons_without_personal_data(site: Site) -> None:
         assert sorted(delivered) == [["wms.customers", "2"], ["wms.invoices", "2"], ["wms.products", "2"]]
         site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))
         assert site.sync().code == 0
-        assert page(site, 1).text.count("None.") == page(site, 2).text.count("None.") == 3
-        assert page(site, 1).tables[:2] == shown.tables[:2]
+        assert all("Nothing needs attention." in page(site, number).text for number in (1, 2))
+        assert accounts(page(site, 1)) == accounts(shown)
 
 
 def test_timings_are_shown_everywhere(site: Site) -> None:

@@ -31,7 +31,6 @@ from tests.unit.state.samples import intent
 
 from crossdock.cli import html_elements, html_open_records, html_report
 from crossdock.errors import ConfigError
-from crossdock.printable import printable
 from crossdock.records import REASONS
 from crossdock.state import State, Transaction
 
@@ -169,16 +168,6 @@ def test_data_is_shown_as_text(kept: State) -> None:
         assert [shown, shown, "create"] in [line[:3] for line in page.under("stream", "key", "operation")]
     for page in pages.values():
         assert (page.tags, page.names) == (pages["plain"].tags, pages["plain"].names)
-
-
-@given(st.text(max_size=html_elements.MAX_CELL))
-def test_any_text_comes_back_as_it_was(value: str) -> None:
-    """A cell shows any text unchanged, except for characters that are not printable."""
-    read = Page(f"<table>{html_elements.row(('key',), (value,))}</table>")
-    assert read.tags == {"table", "tr", "td"}
-    ((cell,),) = read.tables[0]
-    assert cell == printable(value)
-    assert not any(ord(character) < 32 or 0xD800 <= ord(character) < 0xE000 for character in cell)
 
 
 def test_a_page_is_self_contained(kept: State) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.errors import ConfigError, RefusedError
+from crossdock.errors import ConfigError
 from crossdock.planning.binding_import import COLUMNS, export, import_bindings
 from crossdock.planning.references import key_hashes
 from crossdock.state import Scope, State

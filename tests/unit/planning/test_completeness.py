@@ -81,7 +81,9 @@ def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None
         pytest.param(0, 0, 0, COUNTED, [10], "the snapshot lists no records", True, id="empty"),
         pytest.param(3, 1, 0, COUNTED, [10], "1 row has no key", True, id="no key"),
         pytest.param(3, 1, 1, COUNTED, [10], "2 rows have no key", True, id="no key, filtered"),
-        pytest.param(3, 0, 0, Proof(lambda: "old-0"), [10], "identical to one that an earlier run processed", True, id="repeated"),
+        pytest.param(
+            3, 0, 0, Proof(lambda: "old-0"), [10], "identical to one that an earlier run processed", True, id="repeated"
+        ),
         pytest.param(3, 0, 0, COUNTED, [], "the first snapshot", False, id="first"),
         pytest.param(3, 0, 0, COUNTED, [None], "the first snapshot", False, id="first with on_gone"),
         pytest.param(10, 0, 0, Proof(lambda: "x", cut=True), [10] * 3, "no line break", True, id="cut"),

@@ -129,11 +129,11 @@ def test_bindings_go_out_and_in_again(site: Site) -> None:
     ],
 )
 def test_a_bad_file_of_bindings_binds_nothing(site: Site, text: str, line: int) -> None:
-    """It is refused with its line, and nothing of it is bound."""
+    """It is a wrong usage, named with its line, and nothing of it is bound."""
     site.init()
     (site.folder / "b.csv").write_text(text)
     result = site.run("bindings", "import", str(site.folder / "b.csv"))
-    assert (result.code, f"b.csv:{line}:" in result.err) == (4, True)
+    assert (result.code, f"b.csv:{line}:" in result.err) == (2, True)
     assert site.run("bindings", "export").out == "resource,namespace,key,platform_id\n"
 
 

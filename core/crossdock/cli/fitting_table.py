@@ -20,7 +20,7 @@ class FittingTable:
     """Columns and rows of text.
 
     Columns named in `SENTENCES` are wrapped between words. All others hold keys, places, addresses, times and numbers,
-    which can only be copied if they are on one line.
+    which can only be copied if they are on one line. A column without any value is left out.
 
     Args:
         numbers: Columns that align right.
@@ -29,11 +29,15 @@ class FittingTable:
     def __init__(
         self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[str]
     ) -> None:
+        used = [place for place in range(len(columns)) if any(row[place] for row in rows)]
         self._title, self._numbers = printable(title), numbers
-        self._columns = [printable(column) for column in columns]
-        self._rows = [[printable(cell) for cell in row] for row in rows]
+        self._columns = [printable(columns[place]) for place in used]
+        self._rows = [[printable(row[place]) for place in used] for row in rows]
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        if not self._rows:
+            yield Text.assemble((self._title, "bold"), ": none")
+            return
         least = [self._least_width(place) for place in range(len(self._columns))]
         if sum(least) + _GAP * (len(least) - 1) <= options.max_width:
             yield self._table(least, options.max_width)
@@ -46,10 +50,10 @@ class FittingTable:
 
     def _least_width(self, place: int) -> int:
         column, cells = self._columns[place], self._cells(place)
-        widest, head = max(map(cell_len, [*cells, ""])), _longest_word(column)
+        widest, head = max(map(cell_len, cells)), _longest_word(column)
         if column not in SENTENCES:
             return max(widest, head)
-        return max(min(widest, _NARROWEST), head, *map(_longest_word, [*cells, ""]))
+        return max(min(widest, _NARROWEST), head, *map(_longest_word, cells))
 
     def _table(self, least: Sequence[int], max_width: int) -> Table:
         """The table; if it is too wide with whole heads and sentences, they are wrapped."""

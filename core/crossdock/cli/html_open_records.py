@@ -30,7 +30,7 @@ def sections(state: RunDetails, run: RunRecord) -> Iterator[str]:
 
 def _rejected(state: RunDetails, run: RunRecord, reasons: Sequence[Reason], room: int) -> Iterator[str]:
     if reasons:
-        fix = "Fix them at their source; or fix the mapping, then <code>crossdock records replay</code>."
+        fix = "Correct the source; or correct the mapping, then <code>crossdock records replay</code>."
         yield _heading("Rejected", sum(reason.records for reason in reasons), "in this run or before", fix)
     for reason in reasons:
         rows = map(_rejected_row, state.refused(run.id, reason.code, limit=LISTED))
@@ -40,14 +40,14 @@ def _rejected(state: RunDetails, run: RunRecord, reasons: Sequence[Reason], room
 def _waiting(state: RunDetails, room: int) -> Iterator[str]:
     number, found = state.waiting(limit=LISTED)
     if number:
-        yield _heading("Waiting", number, "waiting for others", "They are delivered once those are.")
+        yield _heading("Waiting", number, "waiting for others", "Delivered once the others are.")
         yield html.listing("Longest first", _WAITING, map(_waiting_row, found), number, room, "waiting")
 
 
 def _in_doubt(state: RunDetails, room: int) -> Iterator[str]:
     number, found = state.in_doubt(limit=LISTED)
     if number:
-        fix = "Check whether they are on the platform, then <code>crossdock records resolve</code>."
+        fix = "Check the platform, then <code>crossdock records resolve</code>."
         yield _heading("In doubt", number, "which may or may not have been delivered", fix)
         yield html.listing("Oldest first", _IN_DOUBT, map(_in_doubt_row, found), number, room, "in-doubt")
 

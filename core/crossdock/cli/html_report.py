@@ -64,8 +64,8 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
         *_title(run, tenant, config),
         *(needed or ["<p>Nothing needs attention.</p>"]),
         *_head(run),
-        *_tally(run),
         *_files(run),
+        *_tally(run),
         *_timings(run),
         _deliveries(state.deliveries(run)),
         *_end(state, run, at),
@@ -123,7 +123,7 @@ def _head(run: RunRecord) -> Iterator[str]:
         "waiting, in doubt": f"{sum(each['records']['carried_on'] for each in streams):,}",
     }
     entries = (f"<div><dt>{name}</dt><dd>{text(value)}</dd></div>" for name, value in facts.items() if value)
-    yield f"<dl>{''.join(entries)}</dl>"
+    yield f"<h2>This run</h2><dl>{''.join(entries)}</dl>"
 
 
 def _tally(run: RunRecord) -> Iterator[str]:

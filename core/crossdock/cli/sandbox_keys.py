@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -66,7 +67,10 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     if as_json:
         terminal_output.print_json(found)
         return
-    rows = [(each["id"], each["tenant"], " ".join(each["scopes"]), each["createdAt"]) for each in found]
+    rows = [
+        (each["id"], each["tenant"], " ".join(each["scopes"]), datetime.fromisoformat(each["createdAt"]))
+        for each in found
+    ]
     terminal_output.out().print(terminal_output.table("API keys", ("id", "tenant", "scopes", "created"), rows))
 
 

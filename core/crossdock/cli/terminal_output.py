@@ -120,6 +120,7 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
         return
     from rich import progress as bar
 
+    from crossdock.cli.progress_columns import Elapsed, Remaining
     from crossdock.cli.safe_console import PlainConsole
 
     console = PlainConsole(stderr=True)
@@ -131,8 +132,8 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
         bar.BarColumn(),
         bar.MofNCompleteColumn(),
         bar.TextColumn("{task.fields[rate]} {task.fields[tokens]}", markup=False),
-        bar.TimeElapsedColumn(),
-        bar.TimeRemainingColumn(),
+        Elapsed(),
+        Remaining(),
         console=console,
         transient=True,
     ) as bars:

@@ -16,6 +16,7 @@ from crossdock.addresses import endpoint
 from crossdock.config_file import MAX_S, ConfigModel, ConfigPath, SecretRef
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.resources import RESOURCES, ResourceName
+from crossdock.times_in_text import duration_text
 
 PATHS: Mapping[ResourceName, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification
@@ -224,7 +225,7 @@ class Profile(ConfigModel):
         if isinstance(self.auth, ClientCredentials):
             yield "tokens", f"OAuth 2.0 client credentials at {self.auth.address(self.base_url)}"
         key = self.idempotency
-        yield "idempotency", f"{key.header}, remembered for {key.kept_s} s" if key.enabled else "none"
+        yield "idempotency", f"{key.header}, remembered for {duration_text(key.kept_s)}" if key.enabled else "none"
         yield "look-up", f"?{self.lookup.parameter}=" if self.lookup.enabled else "none"
         rules = {name: self.rule(name, "create") for name in RESOURCES}
         groups = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ SENTENCES = st.lists(KEYS, max_size=20).map(" ".join)
 ROWS = st.lists(st.tuples(KEYS, st.integers(0, 10**9).map(str), SENTENCES, KEYS), min_size=1, max_size=6)
 
 
-def shown(rows: list[tuple[str, ...]], width: int, columns: tuple[str, ...] = ("key", "rows", "why", "at")) -> str:
+def shown(rows: Sequence[Sequence[str]], width: int, columns: tuple[str, ...] = ("key", "rows", "why", "at")) -> str:
     """A table on a terminal of that width, without colours."""
     console = PlainConsole()
     console._force_terminal, console.width, console.file, console.no_color = True, width, io.StringIO(), True
@@ -51,6 +52,13 @@ def test_a_table_becomes_blocks_where_it_does_not_fit() -> None:
         "rows  1,000",
         "at    f.csv:8",
     ]
+
+
+def test_columns_and_tables_without_values() -> None:
+    """A column without values is left out; a table without rows says so."""
+    rows = [("K1", "5", "", ""), ("K2", "", "", "")]
+    assert shown(rows, 80).split() == ["Records", "key", "rows", "K1", "5", "K2"]
+    assert shown([], 80) == "Records: none\n"
 
 
 def test_heads_are_wrapped_before_a_table_becomes_blocks() -> None:

@@ -62,7 +62,7 @@ def test_each_line_names_its_run(site: Site, day: str) -> None:
     assert re.fullmatch(r"wms\.invoices: no new file out/INV_\* until .*; continued without it", text)
     seconds = ended.pop("seconds")
     assert 0 < seconds == pytest.approx(result.json["seconds"], abs=0.001)
-    text = f"nightly for {day}: done after {seconds:.0f} s"
+    text = f"nightly for {day}: done after {seconds:.1f} s"
     assert ended == {"level": "info", "message": text, **known, "status": "done"}
     again = site.run("schedule", "--once", day, "--log-format", "json")
     (again_logged,) = lines(again.err)
@@ -168,7 +168,7 @@ def test_a_service_logs_sentences(site: Site) -> None:
     assert watching == "crossdock: watching nightly"
     found = re.fullmatch(r"crossdock: nightly for (\d{4}-\d\d-\d\d): started", started)
     assert found
-    assert re.fullmatch(rf"crossdock: nightly for {found[1]}: done after \d s", done)
+    assert re.fullmatch(rf"crossdock: nightly for {found[1]}: done after \d\.\d s", done)
     assert any(line.startswith("crossdock: SIGHUP: the config was not reloaded: ") for line in rest)
     ending = rest.index("SIGTERM: finishing requests in flight; repeat to stop at once")
     assert rest[ending - 1] == ""

@@ -56,9 +56,12 @@ class FittingTable:
         return max(min(widest, _NARROWEST), head, *map(_longest_word, cells))
 
     def _table(self, least: Sequence[int], max_width: int) -> Table:
-        """The table; if it is too wide with whole heads and sentences, they are wrapped."""
-        natural = sum(max(map(cell_len, [column, *self._cells(n)])) for n, column in enumerate(self._columns))
-        is_narrow = natural + _GAP * (len(least) - 1) > max_width
+        """The table; sentences are wrapped first, and then heads."""
+        whole = sum(
+            width if column in SENTENCES else max(width, cell_len(column))
+            for column, width in zip(self._columns, least, strict=True)
+        )
+        is_narrow = whole + _GAP * (len(least) - 1) > max_width
         table = Table(title=self._title, title_justify="left", title_style="bold", box=None, pad_edge=False)
         table.header_style = "dim"
         for column, width in zip(self._columns, least, strict=True):

@@ -25,7 +25,7 @@ def sections(state: RunDetails, run: RunRecord) -> Iterator[str]:
     yield from _waiting(state, room)
     yield from _in_doubt(state, room)
     if unsent := state.unsent():
-        yield f"<h2>Pending</h2><p>{counted(unsent, 'operation')}. The next run sends them.</p>"
+        yield f"<h2>Pending</h2><p>{counted(unsent, 'operation')}, sent by the next run.</p>"
 
 
 def _rejected(state: RunDetails, run: RunRecord, reasons: Sequence[Reason], room: int) -> Iterator[str]:

@@ -79,7 +79,7 @@ def test_a_page_describes_a_run(kept: State) -> None:
         "Error: f.csv: is short",
         "The tally balances.",
         "as of 2026-03-29 06:30:00Z",
-        "1 operation. The next run sends them.",
+        "1 operation, sent by the next run.",
     ):
         assert fact in page.text, fact
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]

@@ -148,7 +148,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
             found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
             of_day = [each for each in found if each.business_date == day]
             if not of_day:
-                _say_of(name, day, "nothing is due until now", log_format)
+                _say_of(name, day, f"nothing is due{' yet' * (day > now.date())}", log_format)
             for one in of_day:
                 due_run = DueRun(name, one.instant, one.business_date)
                 codes.append(_run_once(loaded, due_run, trace, log_format, as_json=as_json))

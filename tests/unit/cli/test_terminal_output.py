@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import click
@@ -102,6 +103,13 @@ def test_json_is_valid_and_exact(document: Any) -> None:
         terminal_output.print_json(document)
     assert json.loads(written[0]) == document
     assert all(printable(line) == line for line in written[0].split("\n"))
+
+
+def test_instants_are_utc_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """ISO 8601 with Z, wherever they are in the document; days are days."""
+    at = datetime(2026, 3, 1, 6, 0, 7, tzinfo=timezone(timedelta(hours=1)))
+    terminal_output.print_json({"oldest": {"since": at}, "day": at.date()})
+    assert json.loads(capsys.readouterr().out) == {"oldest": {"since": "2026-03-01T05:00:07Z"}, "day": "2026-03-01"}
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(codec="utf-8"))))

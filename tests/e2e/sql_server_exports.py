@@ -16,6 +16,7 @@ The defects, which `tests.e2e.sql_server_truth` judges without knowing this modu
 - Two orders have lines only; one of them arrives in the second night, without its lines.
 - One order has its lines in the second file of the night, another one in both files.
 - An order and a lot need a product that only the second night brings.
+- The bins and the currency rates of both nights are the same bytes, but a location of the bins is renamed.
 """
 
 from __future__ import annotations

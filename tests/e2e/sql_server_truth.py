@@ -36,6 +36,7 @@ ACCOUNT_TYPES = {
 }
 STATUSES = {"1": "in_process", "2": "approved", "3": "backordered", "4": "rejected", "5": "shipped", "6": "cancelled"}
 REFERENCES = {"customerId": "customer", "productId": "product", "binId": "warehouse_bin", "parentId": "ledger_account"}
+GIVEN = ("id", "createdAt", "updatedAt")  # by the platform
 
 Row = list[str]
 Body = dict[str, Any]
@@ -78,6 +79,34 @@ def _number(value: object) -> dict[str, str]:
     if not isinstance(value, Decimal):
         raise TypeError(f"{type(value).__name__} is not an exact value")
     return {"number": format(value.normalize(), "f")}
+
+
+def held_by(stored: Mapping[str, Iterable[Body]]) -> dict[str, dict[str, str]]:
+    """What a platform holds of our namespace, in the form of `Truth.canonical`.
+
+    Args:
+        stored: The bodies of each resource as the platform lists them, numbers as `Decimal`.
+    """
+    bodies = {resource: list(listed) for resource, listed in stored.items()}
+    names = {body["id"]: body["externalId"] for listed in bodies.values() for body in listed}
+    return {
+        resource: {
+            body["externalId"]: canonical(_with_names(body, names))
+            for body in listed
+            if body["externalId"].startswith(f"{NAMESPACE}:")
+        }
+        for resource, listed in bodies.items()
+    }
+
+
+def _with_names(body: Body, names: Mapping[str, str]) -> Body:
+    """*body* with external ids for ids, without the members that the platform adds."""
+    own: Body = {
+        name: names[value] if name in REFERENCES else value for name, value in body.items() if name not in GIVEN
+    }
+    if "items" in own:
+        own["items"] = [_with_names(item, names) for item in own["items"]]
+    return own
 
 
 def external_id(*parts: str) -> str:

@@ -6,6 +6,7 @@ import ast
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.e2e import sql_server_truth
@@ -172,6 +173,31 @@ def test_a_file_in_another_form_is_an_error(folder: Path, tmp_path: Path) -> Non
         (tmp_path / name / "Product_20140630.csv").write_bytes(data)
         with pytest.raises(ValueError, match=message):
             sql_server_truth.of(tmp_path / name)
+
+
+def test_what_a_platform_lists_is_compared_by_external_ids() -> None:
+    """Ids become external ids, also in items; the platform's members and records of others are left out."""
+    given = {"createdAt": "x", "updatedAt": "x"}
+    stored: dict[str, list[dict[str, Any]]] = {
+        "customer": [{"id": "c1", "externalId": "erp:1", "name": "A", **given}, {"id": "c2", "externalId": "other:1"}],
+        "product": [{"id": "p1", "externalId": "erp:7", **given}],
+        "order": [
+            {
+                "id": "o1",
+                "externalId": "erp:5",
+                "customerId": "c1",
+                "items": [{"productId": "p1", "quantity": Decimal(2)}],
+            }
+        ],
+    }
+    held = sql_server_truth.held_by(stored)
+    assert held["customer"] == {"erp:1": sql_server_truth.canonical({"externalId": "erp:1", "name": "A"})}
+    order = {
+        "externalId": "erp:5",
+        "customerId": "erp:1",
+        "items": [{"productId": "erp:7", "quantity": Decimal("2.0")}],
+    }
+    assert held["order"] == {"erp:5": sql_server_truth.canonical(order)}
 
 
 def test_numbers_are_compared_by_value() -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from shlex import split
 from typing import Any
@@ -17,9 +18,9 @@ from zoneinfo import ZoneInfo
 import click
 import pytest
 import yaml
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
-from crossdock import registry
+from crossdock import ProductDraft, exact_json, registry
 from crossdock.cli.main import cli, main
 from crossdock.config_file import read
 from crossdock.connector import Connector
@@ -278,6 +279,19 @@ def test_the_connector_and_its_test_run() -> None:
     assert tests
     for test in tests:
         test()
+
+
+def test_what_the_guide_says_about_money_in_connectors_is_true() -> None:
+    """JSON numbers arrive exact; a draft takes `Decimal` and `int`, and neither `float` nor text."""
+    parsed = exact_json.loads('[12.50, 125e-1, 12, "12.50"]')
+    assert [type(value) for value in parsed] == [Decimal, Decimal, int, str]
+    assert {Decimal(value) for value in parsed} == {Decimal("12.5"), Decimal(12)}
+    product = {"sku": "0017", "name": "Lamp"}
+    for price in (Decimal("12.50"), 12):
+        assert ProductDraft.model_validate({**product, "unitPrice": price}).unit_price == price
+    for refused in (12.5, "12.50", Decimal("0.00001"), Decimal(10) ** 15):
+        with pytest.raises(ValidationError, match="unitPrice"):
+            ProductDraft.model_validate({**product, "unitPrice": refused})
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -21,9 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.memory import peak_kib
 
-from crossdock import config_file
 from crossdock.errors import ConfigError
-from crossdock.notifications.notifier import notify_config
 from crossdock.project import project
 from crossdock.project.effective_config import effective
 from crossdock.transport.file_store import matches, split_pattern
@@ -213,7 +211,6 @@ def judge(content: bytes, folder: Path) -> str | None:
     path.write_bytes(content)
     try:
         effective(path)
-        notify_config(config_file.read(path))
         _used(project.load(path))
     except ConfigError as error:
         said = str(error)

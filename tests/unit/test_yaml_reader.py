@@ -53,7 +53,6 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param("a: !!binary AA==", "c:1:4", "tags are not supported", id="bytes"),
         pytest.param("a: !!set {b, c}", "c:1:4", "tags are not supported", id="set"),
         pytest.param("a: !!str [b]", "c:1:4", "tags are not supported", id="tag of another kind"),
-        pytest.param("a:\n  <<: {b: 1}", "c:2:3", "merge keys", id="merge key"),
         pytest.param("? [a]\n: b", "c:1:3", "a key must be text", id="list as a key"),
         pytest.param(f"? {'k' * 1_000}\n: b", "c:1:3", f"at most {MAX_KEY} characters", id="long key"),
     ],
@@ -61,7 +60,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, message: str) -> None:
     """Bombs, broken characters and impossible scalars end in one finding with line and column, in few words."""
     with pytest.raises(ConfigError) as refused:
-        parse(text, "c")
+        parse(text, "c", {})
     assert str(refused.value.where).startswith(place)
     assert message in refused.value.message
     assert len(str(refused.value)) < 300
@@ -70,9 +69,10 @@ def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, messag
 def test_what_people_write_is_read() -> None:
     """Aliases, nesting and exact numbers within the bounds mean what they mean in YAML."""
     text = "a: &a {k: [0.10, 1_000, yes, ~, 2026-01-02]}\nb: *a\nc: " + "[" * (MAX_DEPTH - 2) + "]" * (MAX_DEPTH - 2)
-    data, places = parse(text, "c")
-    assert data["a"] == data["b"]
-    assert data["a"]["k"][0] == Decimal("0.10")
-    assert data["a"]["k"][1:4] == [1_000, True, None]
-    assert places["b", "k", 0] == (1, 12)
-    assert len(parse(f"a: {'x' * (MAX_TEXT - 10)}", "c")[0]["a"]) == MAX_TEXT - 10
+    content = parse(text, "c", {})
+    assert content.data["a"] == content.data["b"]
+    assert content.data["a"]["k"][0] == Decimal("0.10")
+    assert content.data["a"]["k"][1:4] == [1_000, True, None]
+    assert content.places["b", "k", 0] == ("c", 1, 12)
+    assert content.plain["b", "k", 2] == "yes"
+    assert len(parse(f"a: {'x' * (MAX_TEXT - 10)}", "c", {}).data["a"]) == MAX_TEXT - 10

@@ -231,7 +231,7 @@ def _serve(
     from crossdock.scheduler.monitored_scheduler import Service
 
     clock, daemon = SystemClock(), Daemon(at_once)
-    metrics, notifier = Metrics(clock), _notifier(config)
+    metrics, notifier = Metrics(clock), _notifier(loaded)
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(_interruptible(log_format))
         if health is not None:
@@ -256,13 +256,11 @@ def _interruptible(log_format: LogFormat) -> AbstractContextManager[threading.Ev
     return interruptible(LOGGER.info if log_format == "json" else print_notice)
 
 
-def _notifier(config: Path) -> Notifier | None:
-    from crossdock import config_file as configs
+def _notifier(loaded: Project) -> Notifier | None:
     from crossdock.clock import SystemClock
-    from crossdock.notifications.notifier import Notifier, notify_config
+    from crossdock.notifications.notifier import Notifier
 
-    settings = notify_config(configs.read(config))
-    return None if settings is None else Notifier(settings, SystemClock())
+    return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())
 
 
 @contextmanager

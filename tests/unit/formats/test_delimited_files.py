@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Path:
         pytest.param({"trailer": {"prefix": "T\n", "count": 1}}, "prefix", id="line end in prefix"),
         pytest.param({"trailer": {"prefix": '"T', "count": 1}}, "may contain the quote", id="quote in prefix"),
         pytest.param({"trailer": {"prefix": "T", "count": -1}}, "count", id="negative field"),
-        pytest.param({"delimeter": ","}, "delimeter", id="unknown key"),
+        pytest.param({"delimeter": ","}, "did you mean 'delimiter'", id="unknown key"),
     ],
 )
 def test_impossible_layouts_are_refused(layout: dict[str, Any], says: str) -> None:

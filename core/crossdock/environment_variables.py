@@ -1,0 +1,32 @@
+"""``${NAME}`` and ``${NAME:-default}`` in texts, replaced by environment variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_FORM = re.compile(r"\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|)")
+
+
+def substituted(text: str, environment: Mapping[str, str]) -> str:
+    """*text* with each ``${NAME}`` replaced by that variable, and ``$$`` by a dollar.
+
+    ``${NAME:-default}`` is *default* if the variable is unset or empty. Values are not searched for further variables.
+
+    Raises:
+        ValueError: If a variable is not set, or ``${`` begins neither form. It names the variable, never a value.
+    """
+    return _FORM.sub(lambda found: _value(found, environment), text)
+
+
+def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
+    name, default = found.groups()
+    if found[0] == "$$":
+        return "$"
+    if name is None:
+        raise ValueError("${ must begin ${NAME} or ${NAME:-default}; write $$ for a dollar")
+    if default is not None:
+        return environment.get(name) or default
+    if name not in environment:
+        raise ValueError(f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}")
+    return environment[name]

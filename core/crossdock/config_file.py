@@ -42,6 +42,7 @@ IGNORED = "x-"
 """How keys begin that a section ignores; they hold what other sections repeat by anchors."""
 _SHOWN_FINDINGS = 50
 _SHOWN_CHARACTERS = 500
+_A_SECTION = "must be a section of keys"
 NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
@@ -268,8 +269,10 @@ def _message(item: Any) -> str:
         "tuple_type": "must be a list: [NAME]",
         "missing": "is missing",
         "int_parsing": "must be a whole number",
-        "model_type": "must be a section of keys",
-        "model_attributes_type": "must be a section of keys",
+        "model_type": _A_SECTION,
+        "model_attributes_type": _A_SECTION,
+        "dict_type": _A_SECTION,
+        "mapping_type": _A_SECTION,
         "union_tag_not_found": "kind is missing",
     }
     if item["type"] == "union_tag_invalid":

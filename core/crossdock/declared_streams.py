@@ -6,17 +6,18 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar, get_args, get_origin
 
-from pydantic import model_validator
+from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, unknown
 from crossdock.connector import Settings, Stream, StreamFacts, no_removal
-from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
+from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
 
 S = TypeVar("S", bound=Settings)
+_TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
 
 
 class StreamConfig(ConfigModel, StreamFacts):
@@ -50,6 +51,8 @@ class StreamConfig(ConfigModel, StreamFacts):
                 )
             if isinstance(form, Each) and self.group_by is None:
                 raise _misplaced((*place, name), "makes one item of each row, which needs group_by")
+            if isinstance(form, Const) and (fault := _misfit(model, name, form.const)):
+                raise _misplaced((*place, name, "const"), fault)
             if isinstance(form, Each) and inner:
                 self._check_members(inner, form.each, (*place, name, "each"))
             if isinstance(form, Nested) and inner:
@@ -61,6 +64,17 @@ class StreamConfig(ConfigModel, StreamFacts):
 
 def _misplaced(place: tuple[str | int, ...], message: str) -> PydanticCustomError:
     return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
+
+
+def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
+    """Why *value* cannot be the member *name* of *model*; None if it can."""
+    try:
+        model.model_validate({name: value})
+    except ValidationError as error:
+        found = [item for item in error.errors(include_url=False, include_input=False) if item["loc"][:1] == (name,)]
+        if found:
+            return _TYPES.get(found[-1]["type"], found[-1]["msg"].removeprefix("Value error, "))
+    return None
 
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.shared_options import as_json, config_option, example, interruptible, say
+from crossdock.cli.shared_options import as_json, config_option, example, interruptible, load, say
 
 if TYPE_CHECKING:
     from crossdock.clock import Clock
@@ -77,13 +77,12 @@ def schedule(
     reloads the config, unless the new one is invalid.
     """
     from crossdock.errors import ConfigError
-    from crossdock.project import project
 
     if allow_host and health is None:
         raise ConfigError(
             "--allow-host applies to the health endpoints, which are not served", hint="Add --health PORT."
         )
-    loaded = project.load(config)
+    loaded = load(config)
     if not loaded.jobs:
         raise ConfigError("has no jobs", where=str(config), hint="docs/schedule.md has an example")
     if days is not None:
@@ -267,7 +266,6 @@ def _notifier(loaded: Project) -> Notifier | None:
 def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
     """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
     from crossdock.errors import ConfigError
-    from crossdock.project import project
     from crossdock.scheduler.stderr_log import LOGGER
 
     asked = threading.Event()
@@ -280,7 +278,7 @@ def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
             return None
         asked.clear()
         try:
-            fresh = project.load(config)
+            fresh = load(config)
         except ConfigError as error:
             LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
             return None

@@ -19,6 +19,11 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
     return _FORM.sub(lambda found: _value(found, environment), text)
 
 
+def escaped(text: str) -> str:
+    """What `substituted` makes *text* of."""
+    return re.sub(r"\$(?=[${])", "$$", text)
+
+
 def _value(found: re.Match[str], environment: Mapping[str, str]) -> str:
     name, default = found.groups()
     if found[0] == "$$":

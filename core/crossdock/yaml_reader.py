@@ -79,7 +79,7 @@ def parse(text: str, name: str, environment: Mapping[str, str]) -> Content:
             )
         return _Reader(name, loader, environment).read(node)
     except yaml.YAMLError as error:
-        raise _invalid(error, name) from None
+        raise _invalid(error, text, name) from None
     except (ValueError, OverflowError):  # a number in an escape or a directive is too large
         where = f"{name}:{loader.line + 1}:{loader.column + 1}"
         raise ConfigError("is not valid YAML: a number is too large", where=where) from None
@@ -93,11 +93,13 @@ def place_in(text: str, index: int, name: str) -> str:
     return f"{name}:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
 
-def _invalid(error: yaml.YAMLError, name: str) -> ConfigError:
+def _invalid(error: yaml.YAMLError, text: str, name: str) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     begun = getattr(error, "context_mark", None)
     hint = f"it belongs to what begins at line {begun.line + 1}, column {begun.column + 1}" if begun else None
+    if mark and text[mark.index - 1 : mark.index + 1] == "${":
+        hint = "quote a text with ${NAME} inside of { } or [ ]"
     problem = _QUOTED.sub(r"\1", str(getattr(error, "problem", None) or error))
     return ConfigError(f"is not valid YAML: {problem}", where=where, hint=hint)
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from crossdock import config_file
 from crossdock.config_file import Secret
 from crossdock.declared_streams import StreamConfig
+from crossdock.environment_variables import escaped
 from crossdock.mapping.declarative import Const, Each, Nested, Template
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.project.config_model import ConfigFile
@@ -75,7 +76,7 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
             shown = [_plain(inner, personal) for inner in value]
         case _:
             shown = str(value)
-    return shown
+    return escaped(shown) if isinstance(shown, str) else shown
 
 
 def _address(url: StateUrl) -> str:

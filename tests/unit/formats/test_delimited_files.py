@@ -55,6 +55,16 @@ def test_impossible_layouts_are_refused(layout: dict[str, Any], says: str) -> No
         DelimitedFormat(**layout)
 
 
+@pytest.mark.parametrize("delimiter", ["\t", "tab", r"\t"])
+def test_tab_can_be_written_in_three_ways(delimiter: str, path: Path) -> None:
+    """The word, the character and its escape, which YAML leaves alone without quotes, mean the same layout."""
+    layout = DelimitedFormat(delimiter=delimiter)
+    path.write_text("A\tB\n1\t2\n")
+    (frame,) = read_rows(path, layout, name="f")
+    assert frame.rows() == [("1", "2", 2)]
+    assert layout == DelimitedFormat(delimiter="\t")
+
+
 @pytest.mark.parametrize("encoding", ["UTF8", "windows-1252", "ISO-8859-1", "utf-8"])
 def test_encodings_have_many_names(encoding: str, path: Path) -> None:
     """Each usual name of an encoding will do."""

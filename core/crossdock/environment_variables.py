@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_FORM = re.compile(r"\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|)")
+MAX_VALUES = 1 << 20
+"""Characters that variables may add to one text."""
+_FORM = re.compile(r"\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]{0,199})(?::-([^{}]*))?\}|)")
 
 
 def substituted(text: str, environment: Mapping[str, str]) -> str:
@@ -14,9 +16,19 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
     ``${NAME:-default}`` is *default* if the variable is unset or empty. Values are not searched for further variables.
 
     Raises:
-        ValueError: If a variable is not set, or ``${`` begins neither form. It names the variable, never a value.
+        ValueError: If a variable is not set, ``${`` begins neither form, or the values have more than `MAX_VALUES`
+            characters. It names the variable, never a value.
     """
-    return _FORM.sub(lambda found: _value(found, environment), text)
+    parts: list[str] = []
+    end = size = 0
+    for found in _FORM.finditer(text):
+        value = _value(found, environment)
+        size += len(value)
+        if size > MAX_VALUES:
+            raise ValueError(f"has variables of more than {MAX_VALUES:,} characters")
+        parts += (text[end : found.start()], value)
+        end = found.end()
+    return "".join([*parts, text[end:]])
 
 
 def escaped(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.environment_variables import escaped, substituted
+from crossdock.environment_variables import MAX_VALUES, escaped, substituted
 
 ENVIRONMENT = {"HOST": "wms.example.com", "EMPTY": "", "_9": "x", "DOLLAR": "${HOST}"}
 
@@ -61,3 +61,10 @@ def test_a_value_is_taken_as_it_is(before: str, value: str) -> None:
     """No character of a value has a meaning."""
     plain = before.replace("$", "")
     assert substituted(f"{plain}${{A}}{plain}", {"A": value}) == f"{plain}{value}{plain}"
+
+
+def test_variables_add_a_bounded_number_of_characters() -> None:
+    """A short text with a long variable in it many times does not fill the memory."""
+    assert len(substituted("${A}" * 2, {"A": "x" * (MAX_VALUES // 2)})) == MAX_VALUES
+    with pytest.raises(ValueError, match="variables of more than 1,048,576 characters"):
+        substituted("${A}" * 1_000_000, {"A": "x" * 100_000})

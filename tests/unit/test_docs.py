@@ -20,6 +20,7 @@ from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
 from crossdock.project import project
 from crossdock.project.config_schema import config_schema
+from crossdock.project.effective_config import effective
 from crossdock.records import REASONS
 from crossdock.resources import RESOURCES, personal_members
 
@@ -145,6 +146,18 @@ def test_yaml_examples_load(tmp_path: Path, example: str) -> None:
     """Each example is a whole config, or sections that replace those of the first one; a container's command is not."""
     (tmp_path / "c.yaml").write_text(yaml.safe_dump({**WHOLE, **EXAMPLES[example]}), encoding="utf-8")
     assert project.load(tmp_path / "c.yaml").connections
+
+
+def test_a_login_is_shared_as_the_guide_shows(tmp_path: Path) -> None:
+    """The example, as it is written, gives both connections the login, and one of them its own user."""
+    (tmp_path / "whole.yaml").write_text(yaml.safe_dump(WHOLE), encoding="utf-8")
+    (example,) = [text for text in blocks(DOCS / "configure.md", "yaml") if "<<: *login" in text]
+    (tmp_path / "example.yaml").write_text(example, encoding="utf-8")
+    connections = effective(tmp_path / "whole.yaml", tmp_path / "example.yaml")["connections"]
+    hamburg, bremen = connections["hamburg"], connections["bremen"]
+    assert hamburg["private_key"] == bremen["private_key"] == "file:~/.ssh/wms"
+    assert (hamburg["user"], bremen["user"]) == ("export", "crossdock")
+    assert hamburg["streams"] == bremen["streams"]
 
 
 def test_there_are_examples_to_load() -> None:

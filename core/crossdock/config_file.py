@@ -164,8 +164,9 @@ def _given(value: Any) -> Any:
     return value
 
 
-GivenText = Annotated[str | None, BeforeValidator(_given), WithJsonSchema({"type": "string"})]
-"""Text that may be left out, but not null: YAML reads an unquoted NULL, which may be meant as text, as null."""
+NOT_NULL = BeforeValidator(_given)
+"""For texts that may be left out, but not null: YAML reads an unquoted NULL, which may be meant as text, as null."""
+GivenText = Annotated[str | None, NOT_NULL, WithJsonSchema({"type": "string"})]
 
 
 def is_name(text: str) -> bool:
@@ -239,10 +240,13 @@ class Document:
         parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
         parts = tuple(part for part in parts if part != "[key]")  # added by pydantic where a key itself is wrong
         for number, part in enumerate(parts, 1):
+            if place in self.content.plain:
+                break  # what follows names a choice: nothing is inside of a scalar
             if number == len(parts) or not self._is_choice(place, part, parts[number]):
                 place = (*place, part)
-        is_text = item["type"] == "string_type"
-        message = yaml_scalars.must_be_text(self.content.plain.get(place)) if is_text else _message(item)
+        plain = self.content.plain.get(place)
+        is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
+        message = yaml_scalars.must_be_text(plain) if is_text else _message(item)
         return f"{self.where(place)}: {_named(place)}{message}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
@@ -260,6 +264,11 @@ def _findings(found: Iterable[str]) -> FindingsError:
     findings = list(dict.fromkeys(found))
     more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
     return FindingsError([*findings[:_SHOWN_FINDINGS], *more])
+
+
+def _is_form(item: Any) -> bool:
+    """Whether text or a section is expected, as for a member of ``map``."""
+    return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
 
 
 def _message(item: Any) -> str:

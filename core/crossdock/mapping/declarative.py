@@ -25,7 +25,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from crossdock.config_file import ConfigModel, Name
+from crossdock.config_file import NOT_NULL, ConfigModel, Name
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
@@ -71,7 +71,7 @@ class FromColumn(ConfigModel):
     decimal_mark: Literal[".", ","] = "."
     true_text: str = "true"
     false_text: str = "false"
-    empty: Texts | None = None
+    empty: Annotated[Texts | None, NOT_NULL] = None
     """Texts that count as empty too, such as 00000000."""
 
     def compile(self) -> Value:

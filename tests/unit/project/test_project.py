@@ -211,6 +211,34 @@ def test_an_address_with_a_variable_is_checked(
         project.load(path)
 
 
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        ("currency: NO", 'currency: must be text: NO is a boolean in YAML; quote it, "NO"'),
+        ("currency: NULL", 'currency: must be text: NULL means no value in YAML; quote it, "NULL"'),
+        ("currency: 17", "currency: must be text: quote numbers"),
+        ("currency: 0017", "currency: is an octal number in YAML"),
+        ("currency: {const: NO}", "currency.const: NO is the boolean false in YAML"),
+        ("currency: {const: 2026-01-02}", "currency.const: must be text: quote numbers and dates"),
+        ("currency: {const: [EUR]}", "currency.const: must be text"),
+        (
+            "currency: {from: C, empty: NULL}",
+            'currency.empty: must be text: NULL means no value in YAML; quote it, "NULL"',
+        ),
+        ("currency: {from: C, empty: [~]}", 'currency.empty.0: must be text: ~ means no value in YAML; quote it, "~"'),
+        ("currency: {from: C, empty: 99991231}", "currency.empty: must be text: quote numbers"),
+        ("currency: {from: C, empty: 00000000}", "currency.empty: is an octal number in YAML"),
+        ("currency: {template: 17}", "currency.template: must be text: quote numbers"),
+    ],
+)
+def test_a_column_or_a_constant_without_quotes_is_found(tmp_path: Path, member: str, message: str) -> None:
+    """The one message about the member says which quoting is needed."""
+    with pytest.raises(ConfigError) as refused:
+        project.load(edited(tmp_path, "currency: {const: EUR}", member))
+    assert f"map.{message}" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 def test_notify_is_part_of_the_project(tmp_path: Path) -> None:
     """Its section is read once, with the rest of the file."""
     loaded = project.load(edited(tmp_path, "acme.db", "acme.db"))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
     GetPydanticSchema,
+    ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
@@ -22,13 +23,14 @@ from crossdock import exact_json
 from crossdock.config_file import ConfigModel, unknown
 from crossdock.connector import Settings, Stream, StreamFacts, no_removal
 from crossdock.mapping import joined_records
-from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
+from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap
 from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
 
 S = TypeVar("S", bound=Settings)
+_TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
 
 
 Members = Mapping[str, Form]
@@ -78,6 +80,8 @@ class StreamConfig(ConfigModel, StreamFacts):
                 )
             if isinstance(form, Each) and form.of is None and self.group_by is None:
                 raise _misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
+            if isinstance(form, Const) and (fault := _misfit(model, name, form.const)):
+                raise _misplaced((*place, name, "const"), fault)
             if isinstance(form, Each) and inner:
                 self._check_members(inner, form.each, (*place, name, "each"))
             if isinstance(form, Nested) and inner:
@@ -93,6 +97,17 @@ def _misplaced(place: tuple[str | int, ...], message: str) -> PydanticCustomErro
 
 def _members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
+    """Why *value* cannot be the member *name* of *model*; None if it can."""
+    try:
+        model.model_validate({name: value})
+    except ValidationError as error:
+        found = [item for item in error.errors(include_url=False, include_input=False) if item["loc"][:1] == (name,)]
+        if found:
+            return _TYPES.get(found[-1]["type"], found[-1]["msg"].removeprefix("Value error, "))
+    return None
 
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:

@@ -122,3 +122,30 @@ def test_a_section_that_cannot_work_is_refused_at_its_place(
     (finding,) = refused.value.errors()
     assert finding.get("ctx", {}).get("key", ()) == place
     assert message in finding["msg"]
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        pytest.param("name: {const: false}", "must be text here: quote it", id="boolean for text"),
+        pytest.param("name: {const: 17}", "must be text here: quote it", id="number for text"),
+        pytest.param("name: N, active: {const: 'true'}", "must be true or false here", id="text for a boolean"),
+        pytest.param("name: N, unitPrice: {const: '1'}", "must be an exact number", id="text for a number"),
+        pytest.param("name: N, currency: {const: EUU}", "'EUU' is not an ISO 4217", id="no currency"),
+        pytest.param("name: {const: 2026-01-02}", "must be text", id="date"),
+        pytest.param("name: {const: null}", "must be text", id="null"),
+    ],
+)
+def test_a_constant_must_fit_its_member(member: str, message: str) -> None:
+    """A constant that would make a dead letter of each record is refused when the config is loaded."""
+    with pytest.raises(ValidationError, match=message) as refused:
+        declared(MINIMAL.replace("name: NAME", member))
+    assert refused.value.error_count() == 1
+
+
+def test_a_nested_constant_must_fit_its_member() -> None:
+    """Constants in objects and in lines are checked as well."""
+    with pytest.raises(ValidationError, match="should match pattern"):
+        declared(REMOVING.replace("const: DE", "const: Germany"))
+    with pytest.raises(ValidationError, match="must be an exact number"):
+        declared(FULL.replace("{from: QTY, as: decimal}", "{const: one}"))

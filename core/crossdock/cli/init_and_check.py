@@ -38,11 +38,7 @@ def check(config: Path, *, as_json: bool) -> int:
 
     Also lists what is assumed about the platform. Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
     """
-    from crossdock import config_file
-    from crossdock.notifications.notifier import notify_config
-
     loaded = load(config)
-    notify_config(config_file.read(config))
     findings = list(_findings(loaded))
     assumptions = dict(loaded.platform.assumptions())
     if as_json:

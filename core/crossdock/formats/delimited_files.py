@@ -9,8 +9,9 @@ from itertools import chain, islice
 from typing import Annotated, Literal, NoReturn, Self
 
 import polars as pl
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from crossdock.config_file import ConfigModel
 from crossdock.errors import RefusedError
 from crossdock.formats.compression import Openable, Readable, open_stream
 from crossdock.formats.polars_parser import LINE, MAX_CELLS, PolarsParser, RecordFormat
@@ -35,10 +36,13 @@ _ENCODINGS = (
     *("cp1250", "cp1252", "cp437", "cp850", "cp852"),
 )
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")
+_TAB_NAMES = ("tab", r"\t")  # the second is what YAML reads without quotes
 _COUNT = re.compile("[0-9]{1,18}")
 
 
 def _delimiter(value: str) -> str:
+    if value in _TAB_NAMES:
+        return "\t"
     if not _DELIMITER.fullmatch(value):
         raise ValueError(
             "must be 1 to 8 characters without line breaks; a control character other than tab is allowed only alone"
@@ -76,11 +80,7 @@ def _column_names(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Trailer(_Declared):
+class Trailer(ConfigModel):
     """The last line, which holds the number of rows."""
 
     prefix: Annotated[str, Field(min_length=1, pattern=r"^[^\r\n]*$")]
@@ -91,12 +91,12 @@ class Trailer(_Declared):
     """How many other lines (header, trailer) that number includes."""
 
 
-class DelimitedFormat(_Declared):
+class DelimitedFormat(ConfigModel):
     """The layout of a delimited text file. All lines of a file end with LF, or all with CRLF."""
 
     kind: Literal["delimited"] = "delimited"
     delimiter: Annotated[str, AfterValidator(_delimiter)] = ","
-    """Separates two fields: 1 to 8 characters."""
+    """Separates two fields: 1 to 8 characters, or ``tab``."""
     quote: Literal['"', "'"] | None = '"'
     """Encloses fields that hold delimiters or line ends; null where quotes are ordinary characters."""
     encoding: Annotated[str, AfterValidator(_encoding)] = "utf-8"

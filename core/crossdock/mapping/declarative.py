@@ -12,9 +12,20 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Strict, StrictBool, StrictInt, StrictStr, Tag
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Strict,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    Tag,
+)
+from pydantic_core import PydanticCustomError
 
-from crossdock.config_file import ConfigModel, Name
+from crossdock.config_file import NOT_NULL, ConfigModel, Name
 from crossdock.errors import RecordError
 from crossdock.mapping import convert, joined_records
 from crossdock.mapping.convert import Row
@@ -60,7 +71,7 @@ class FromColumn(ConfigModel):
     decimal_mark: Literal[".", ","] = "."
     true_text: str = "true"
     false_text: str = "false"
-    empty: Texts | None = None
+    empty: Annotated[Texts | None, NOT_NULL] = None
     """Texts that count as empty too, such as 00000000."""
 
     def compile(self) -> Value:
@@ -96,10 +107,16 @@ class FromColumn(ConfigModel):
         yield self.from_
 
 
-class Const(ConfigModel):
-    """A fixed value."""
+def _constant(value: Any) -> Any:
+    if not isinstance(value, str | bool | int | Decimal):
+        raise PydanticCustomError("string_type", "must be text")
+    return value
 
-    const: StrictStr | StrictBool | StrictInt | Annotated[Decimal, Strict()]
+
+class Const(ConfigModel):
+    """A fixed value: text, a boolean, an integer or a decimal number."""
+
+    const: Annotated[StrictStr | StrictBool | StrictInt | Annotated[Decimal, Strict()], BeforeValidator(_constant)]
 
     def compile(self) -> Value:
         return lambda _row: self.const

@@ -11,7 +11,7 @@ from typing import Literal, Self
 import polars as pl
 from pydantic import model_validator
 
-from crossdock.config_file import ConfigModel
+from crossdock.config_file import ConfigModel, GivenText
 
 
 class Repair(ConfigModel):
@@ -19,11 +19,11 @@ class Repair(ConfigModel):
 
     strip: Literal["both", "left", "right"] | None = None
     """Remove white space."""
-    strip_prefix: str | None = None
+    strip_prefix: GivenText = None
     """Removed once where the text begins with it."""
-    strip_suffix: str | None = None
+    strip_suffix: GivenText = None
     """Removed once where the text ends with it."""
-    null: str | None = None
+    null: GivenText = None
     """A text that means empty, such as NULL; the cell becomes empty."""
 
     def expression(self, column: str) -> pl.Expr:
@@ -44,10 +44,10 @@ class Filter(ConfigModel):
     """Rows to leave out: those whose *field* meets the one given condition."""
 
     field: str
-    equals: str | None = None
+    equals: GivenText = None
     one_of: tuple[str, ...] | None = None
-    starts_with: str | None = None
-    ends_with: str | None = None
+    starts_with: GivenText = None
+    ends_with: GivenText = None
     empty: bool | None = None
     """True: rows where the field is empty; false: rows where it is not."""
 

@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from crossdock import config_file
 from crossdock.config_file import Secret
 from crossdock.declared_streams import StreamConfig
+from crossdock.environment_variables import escaped
 from crossdock.mapping.declarative import Const, Each, Nested, Template
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.notifications.notifier import notify_config
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.project import load
 from crossdock.resources import RESOURCES, personal_members
@@ -25,23 +25,24 @@ PERSONAL = "(personal)"
 _COMPARED = ("equals", "one_of", "starts_with", "ends_with")
 
 
-def effective(path: Path) -> dict[str, Any]:
+def effective(path: Path, *overrides: Path) -> dict[str, Any]:
     """The sections of a config file with all defaults and absolute paths; settings that default to none are left out.
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
 
+    Args:
+        overrides: Files whose values replace or add to those of the ones before.
+
     Raises:
         ConfigError: With every finding and its place in the file.
     """
-    loaded = load(path)
-    document = config_file.read(path)
+    loaded = load(path, *overrides)
+    document = config_file.read(path, *overrides)
     connections = {
         connection.name: _plain(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
     }
     sections = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
-    if (notify := notify_config(document)) is not None:
-        sections["notify"] = _plain(notify, ())
     return _members(document.check(ConfigFile, document.data), ()) | sections
 
 
@@ -76,7 +77,7 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
             shown = [_plain(inner, personal) for inner in value]
         case _:
             shown = str(value)
-    return shown
+    return escaped(shown) if isinstance(shown, str) else shown
 
 
 def _address(url: StateUrl) -> str:

@@ -17,6 +17,7 @@ from crossdock.config_file import Document
 from crossdock.connector import Context, Stream
 from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
+from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
 from crossdock.project.config_model import ConfigFile
@@ -32,7 +33,11 @@ from crossdock.yaml_reader import Place
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A loaded config file. Loading opens no connection and reads no secret."""
+    """A loaded config file. Loading opens no connection and reads no secret.
+
+    Attributes:
+        path: The file; of several, the first.
+    """
 
     path: Path
     platform: Profile
@@ -41,6 +46,7 @@ class Project:
     connections: tuple[Connection, ...]
     jobs: Mapping[str, JobConfig] = field(default_factory=dict)
     retention: timedelta | None = None
+    notify: NotifyConfig | None = None
 
     # ---- streams
 
@@ -151,13 +157,16 @@ def this_process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def load(path: Path) -> Project:
+def load(path: Path, *overrides: Path) -> Project:
     """Load a config file.
+
+    Args:
+        overrides: Files whose values replace or add to those of the ones before.
 
     Raises:
         ConfigError: With every finding and its place in the file.
     """
-    document = config_file.read(path)
+    document = config_file.read(path, *overrides)
     file = document.check(ConfigFile, document.data)
     connections = load_connections(document, file.connections)
     url = _database(document, file.state, ("state",))
@@ -165,7 +174,7 @@ def load(path: Path) -> Project:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, document.folder)
     retention = None if file.retention == "off" else span(file.retention)
-    project = Project(path, file.platform, url, spool, connections, file.jobs, retention)
+    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, file.notify)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

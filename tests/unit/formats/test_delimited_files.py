@@ -46,13 +46,23 @@ def path(tmp_path: Path) -> Path:
         pytest.param({"trailer": {"prefix": "T\n", "count": 1}}, "prefix", id="line end in prefix"),
         pytest.param({"trailer": {"prefix": '"T', "count": 1}}, "may contain the quote", id="quote in prefix"),
         pytest.param({"trailer": {"prefix": "T", "count": -1}}, "count", id="negative field"),
-        pytest.param({"delimeter": ","}, "delimeter", id="unknown key"),
+        pytest.param({"delimeter": ","}, "did you mean 'delimiter'", id="unknown key"),
     ],
 )
 def test_impossible_layouts_are_refused(layout: dict[str, Any], says: str) -> None:
     """A layout that cannot be meant is refused where it is declared."""
     with pytest.raises(ValidationError, match=says):
         DelimitedFormat(**layout)
+
+
+@pytest.mark.parametrize("delimiter", ["\t", "tab", r"\t"])
+def test_tab_can_be_written_in_three_ways(delimiter: str, path: Path) -> None:
+    """The word, the character and its escape, which YAML leaves alone without quotes, mean the same layout."""
+    layout = DelimitedFormat(delimiter=delimiter)
+    path.write_text("A\tB\n1\t2\n")
+    (frame,) = read_rows(path, layout, name="f")
+    assert frame.rows() == [("1", "2", 2)]
+    assert layout == DelimitedFormat(delimiter="\t")
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "windows-1252", "ISO-8859-1", "utf-8"])

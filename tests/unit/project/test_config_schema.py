@@ -67,3 +67,26 @@ def test_only_given_kinds_are_valid() -> None:
     """A connection needs one of the kinds."""
     assert SCHEMA["properties"]["connections"]["additionalProperties"]["properties"]["kind"] == {"enum": ["declared"]}
     assert errors(STREAM, kind="other") == ["connections.w.kind"]
+
+
+def test_every_section_may_have_ignored_keys() -> None:
+    """Keys that begin with x- are valid where the loader ignores them, with any value."""
+    assert errors(STREAM | {"x-a": 1}, **{"x-b": {"c": []}}) == []
+    assert errors(STREAM | {"y-a": 1}) == ["connections.w.stream"]
+
+
+@pytest.mark.parametrize(
+    ("constant", "is_valid"), [("EUR", True), (True, True), (17, True), (0.5, True), (None, False), ([1], False)]
+)
+def test_a_constant_has_a_type(constant: object, is_valid: bool) -> None:
+    """A constant is text, a boolean or a number."""
+    found = errors(STREAM | {"map": {"name": {"const": constant}}})
+    assert bool(found) is not is_valid
+
+
+def test_notify_has_a_schema() -> None:
+    """An editor completes and checks who is notified."""
+    config = {"platform": PLATFORM, "connections": {}, "notify": {"when": ["never"], "webhook": {"url": "x"}}}
+    found = jsonschema_rs.Draft202012Validator(SCHEMA).iter_errors(config)
+    places = {".".join(map(str, error.instance_path)) for error in found}
+    assert any(place.startswith("notify") for place in places)

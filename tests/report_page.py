@@ -145,6 +145,7 @@ def finish(
         throttled=5,
         tally={"wms.invoices": tally.as_json()},
         error=error,
+        duration_ms=3_600_000,
         timings=timings,
         at=started.started_at + timedelta(hours=1),
     )

@@ -86,7 +86,8 @@ def replay(
     with open_session(project, clock) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.look() as tx:
-            names = {dead_letter.identity.stream for dead_letter in tx.dead_letters.chosen(choice)} & known
+            identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
+            names = {identity.stream for identity in identities if identity.key} & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
@@ -130,8 +131,8 @@ class Run:
             report.errors[""] = _as_crossdock_error(error)
             raise
         finally:
-            report.seconds = self._timings.end().total_seconds()
-            self._finish(report)
+            report.seconds = round(self._timings.end().total_seconds(), 3)
+            self._finish(report, names)
         return report
 
     def _start(self) -> tuple[Report, bool]:
@@ -191,13 +192,20 @@ class Run:
     def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
         return StreamInput(bound, self._session.state, tally, run_id)
 
-    def _finish(self, report: Report) -> None:
-        """Write how the run ended. A scheduled run that was asked to stop is continued by the next scheduler."""
+    def _finish(self, report: Report, names: set[str]) -> None:
+        """Count what is open, and write how the run ended.
+
+        A scheduled run that was asked to stop is continued by the next scheduler.
+        """
         error, now = next(map(str, report.errors.values()), None), self._session.clock.now()
-        stopped = self._interrupt.is_set() and report.status != "done"
+        tallies = report.tallies.items()
+        streams = [name for name, tally in tallies if name in names or tally.unfinished]  # the run resumes others too
+        streams += sorted(names.difference(report.tallies))
 
         def finish(tx: Transaction) -> None:
-            report.still_refused = tx.dead_letters.count_before(report.run)
+            report.open = tx.open_records.counts(streams)
+            for name in (name for name, counts in report.open.items() if counts.total):
+                report.tally(name)  # also of a stream that was not reached
             tx.runs.finish(
                 report.run,
                 status=report.status,
@@ -205,11 +213,14 @@ class Run:
                 throttled=report.counters.throttled,
                 tally=report.accounts(),
                 error=error,
+                duration_ms=round(1000 * report.seconds),
                 timings=self._timings.as_json(),
                 at=now,
             )
+            stopped = self._interrupt.is_set() and not report.completed
             if self._due_run and not stopped:
-                tx.scheduled_runs.finish(self._due_run, report.status, report.run, error, at=now)
+                note = error or (f"open: {report.all_open}" if report.status == "degraded" else None)
+                tx.scheduled_runs.finish(self._due_run, report.status, report.run, note, at=now)
 
         self._session.state.apply(finish)
 

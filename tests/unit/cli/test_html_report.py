@@ -121,7 +121,7 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
         tally = finish(tx, run, created=3).tally
         assert tally is not None
         tally["wms.invoices"]["balanced"] = False
-        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, at=AT)
+        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, duration_ms=0, at=AT)
         page = report(tx, run)
     assert "THE TALLY DOES NOT BALANCE" in page.text
     assert "balances." not in page.text

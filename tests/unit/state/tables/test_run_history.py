@@ -14,7 +14,15 @@ def finish(state: State) -> int:
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.runs.finish(
-            run, status="done", requests=1, throttled=0, tally={"s": {"n": 1}}, error=None, at=AT, timings=COURSE
+            run,
+            status="done",
+            requests=1,
+            throttled=0,
+            tally={"s": {"n": 1}},
+            error=None,
+            duration_ms=1_234,
+            at=AT,
+            timings=COURSE,
         )
     return run
 

@@ -61,11 +61,6 @@ class Tally:
         left = sum(self.records[term] for term in OUT)
         return self.rows_read == rows and entered == left
 
-    @property
-    def unfinished(self) -> bool:
-        """True if the run itself rejected something, or left it waiting, pending or in doubt."""
-        return bool(self.rows_rejected or self.records["rejected"] or self.records["carried_on"])
-
     def as_json(self) -> dict[str, Any]:
         return {
             "rows": {

@@ -82,7 +82,7 @@ def _head(run: RunRecord) -> Iterator[str]:
         "business date": run.business_date,
         "started": _instant(run.started_at),
         "ended": _instant(run.finished_at) or "not yet",
-        "duration": "" if run.seconds is None else span(timedelta(seconds=run.seconds)),
+        "duration": "" if run.duration is None else span(run.duration),
         "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
         "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
         "open": str(run.open),
@@ -221,7 +221,7 @@ def _timings(run: RunRecord) -> Iterator[str]:
         rows = (_row((step.name, span(step.lasted), f"{step.share:.0f} %")) for step in steps)
         yield f"<h2>Slowest steps</h2>{_table(('step', 'duration', 'of the run'), rows, kind='numbers named')}"
     if (tokens := timing_lines.allowance(run)) is not None:
-        yield f"<h2>Allowance</h2>{_plot(timing_lines.samples(run), run.seconds or 0)}"
+        yield f"<h2>Allowance</h2>{_plot(timing_lines.samples(run), (run.duration or timedelta()).total_seconds())}"
         yield f'<p>{str(tokens).capitalize()}. <span class="soft">Shaded while requests were sent.</span></p>'
 
 

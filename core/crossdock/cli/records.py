@@ -40,9 +40,9 @@ def records() -> None:
 )
 @common_options
 def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None:
-    """List open records: those that were rejected, are waiting, are pending or are in doubt.
+    """List open records, with the reason for each.
 
-    A pending record has a stored operation that the next run sends.
+    They were rejected, are waiting, are pending (the next run sends a stored operation) or are in doubt.
     """
     found = [_public(item) for item in _found(config, state, limit)]
     if as_json:

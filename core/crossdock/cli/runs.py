@@ -90,4 +90,4 @@ def _show(run: RunRecord) -> None:
 
 
 def _duration(run: RunRecord) -> str:
-    return "" if run.seconds is None else f"{run.seconds:.1f} s"
+    return "" if run.duration is None else f"{run.duration.total_seconds():.1f} s"

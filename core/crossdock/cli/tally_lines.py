@@ -42,7 +42,7 @@ def facts(run: RunRecord) -> dict[str, Any]:
         "business_date": run.business_date,
         "started_at": run.started_at.isoformat(),
         "status": run.status,
-        "seconds": run.seconds,
+        "seconds": None if run.duration is None else run.duration.total_seconds(),
         "requests": run.requests,
         "throttled": run.throttled,
         "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),

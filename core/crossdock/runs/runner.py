@@ -92,7 +92,11 @@ def replay(
             hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
         run = Run(session, progress, interrupt, "live")
-        return run.execute(names, lambda bound, tally, _: Replay(bound, session.state, tally, choice), reads=False)
+
+        def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
+            return Replay(bound, session.state, tally, choice)
+
+        return run.execute(names, dead_letters, reads=False, answers_for=known)
 
 
 class Run:
@@ -111,13 +115,21 @@ class Run:
         self._priority, self._patience, self._due_run = priority, patience, due_run
         self._target = PlatformTarget(session.project.platform)
 
-    def execute(self, names: set[str], source: SourceFactory | None = None, *, reads: bool = True) -> Report:
+    def execute(
+        self,
+        names: set[str],
+        source: SourceFactory | None = None,
+        *,
+        reads: bool = True,
+        answers_for: set[str] | None = None,
+    ) -> Report:
         """Run streams.
 
         Args:
             names: Of the streams; if empty, only what the last run left is sent.
             source: Where the records of a stream come from; by default from its own source.
             reads: False if that is not the streams' own sources.
+            answers_for: Streams whose open records the report counts; None for *names*.
         """
         whole = reads and names == self._session.project.selected([])
         self._target.client().close()  # a credential that cannot be read is reported before anything begins
@@ -132,7 +144,7 @@ class Run:
             raise
         finally:
             report.seconds = round(self._timings.end().total_seconds(), 3)
-            self._finish(report, names)
+            self._finish(report, names if answers_for is None else answers_for)
         return report
 
     def _start(self) -> tuple[Report, bool]:
@@ -198,8 +210,7 @@ class Run:
         A scheduled run that was asked to stop is continued by the next scheduler.
         """
         error, now = next(map(str, report.errors.values()), None), self._session.clock.now()
-        tallies = report.tallies.items()
-        streams = [name for name, tally in tallies if name in names or tally.unfinished]  # the run resumes others too
+        streams = [name for name in report.tallies if name in names]  # without others that it only resumed
         streams += sorted(names.difference(report.tallies))
 
         def finish(tx: Transaction) -> None:

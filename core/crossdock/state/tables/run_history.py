@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -43,9 +43,9 @@ class RunRecord:
     timings: dict[str, Any] | None = None
 
     @property
-    def seconds(self) -> float | None:
-        """How long it took."""
-        return None if self.duration_ms is None else self.duration_ms / 1000
+    def duration(self) -> timedelta | None:
+        """How long it took; None as *duration_ms*."""
+        return None if self.duration_ms is None else timedelta(milliseconds=self.duration_ms)
 
     @property
     def open(self) -> OpenCounts:

@@ -85,7 +85,7 @@ def _head(run: RunRecord) -> Iterator[str]:
         "duration": "" if run.duration is None else span(run.duration),
         "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
         "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
-        "open": str(run.open),
+        "open": "" if run.open is None else str(run.open),
     }
     status = _text(run.status)
     yield f'<h1>Run {run.id}, {_text(run.business_date)} <span class="{status}">{status}</span></h1>'

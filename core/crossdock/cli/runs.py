@@ -34,7 +34,7 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
             f"{run.started_at:%Y-%m-%d %H:%M:%S}Z",
             _duration(run),
             run.status,
-            run.open.total,
+            "" if run.open is None else run.open.total,
             run.requests,
         )
         for run in listed

@@ -46,7 +46,7 @@ def facts(run: RunRecord) -> dict[str, Any]:
         "requests": run.requests,
         "throttled": run.throttled,
         "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),
-        "open": run.open.as_json(),
+        "open": None if run.open is None else run.open.as_json(),
         "streams": tally,
         "error": run.error,
     }

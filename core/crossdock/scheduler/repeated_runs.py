@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crossdock.notifications.events import Status
-from crossdock.state import RunRecord, ScheduledRun, Transaction
+from crossdock.state import ScheduledRun, Transaction
 from crossdock.tally import NOTHING_OPEN, OpenCounts
 
 REMIND_AFTER = timedelta(days=7)  # and again after as long, while a job stays degraded
@@ -45,8 +45,5 @@ def _described(tx: Transaction, run: ScheduledRun) -> PreviousRun:
     assert run.status != "running"
     record = tx.runs.get(run.run_id) if run.run_id is not None else None
     since = tx.scheduled_runs.degraded_since(run.job, run.due + timedelta.resolution)
-    return PreviousRun(run.due, run.status, _open(record), since)
-
-
-def _open(record: RunRecord | None) -> OpenCounts:
-    return NOTHING_OPEN if record is None else record.open
+    left = record.open if record is not None else None
+    return PreviousRun(run.due, run.status, left or NOTHING_OPEN, since)

@@ -80,6 +80,7 @@ def test_a_page_describes_a_run(kept: State) -> None:
         "The tally balances.",
         "as of 2026-03-29 06:30:00Z",
         "Pending: 1 operation.",
+        "open3 rejected, 1 waiting",
     ):
         assert fact in page.text, fact
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]

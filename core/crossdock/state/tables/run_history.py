@@ -48,10 +48,10 @@ class RunRecord:
         return None if self.duration_ms is None else timedelta(milliseconds=self.duration_ms)
 
     @property
-    def open(self) -> OpenCounts:
-        """What was open at its end, of all streams."""
-        streams = (self.tally or {}).values()
-        return sum((OpenCounts.of_json(stream.get("open", {})) for stream in streams), NOTHING_OPEN)
+    def open(self) -> OpenCounts | None:
+        """What was open at its end, of all streams; None if that is unknown, as of a run that was killed."""
+        counts = [OpenCounts.of_json(each["open"]) for each in (self.tally or {}).values() if "open" in each]
+        return sum(counts, NOTHING_OPEN) if counts else None
 
 
 _LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name != "timings")

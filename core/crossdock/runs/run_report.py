@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
 from crossdock.delivery.turn_writer import Counters
@@ -18,7 +19,7 @@ class Report:
     """What a run did.
 
     Attributes:
-        seconds: How long it took, in whole milliseconds.
+        lasted: How long it took; all that show or store it use `duration_ms` or `seconds`.
         tallies: By stream, in the order they ran.
         errors: What stopped a stream, by its name, or the run, under an empty name.
         notes: Other remarks on a stream, by its name.
@@ -27,12 +28,21 @@ class Report:
 
     run: int
     business_date: str
-    seconds: float = 0.0
+    lasted: timedelta = timedelta()
     counters: Counters = field(default_factory=Counters)
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
     open: dict[str, OpenCounts] = field(default_factory=dict)
+
+    @property
+    def duration_ms(self) -> int:
+        return round(self.lasted / timedelta(milliseconds=1))
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, in whole milliseconds."""
+        return self.duration_ms / 1000
 
     def tally(self, stream: str) -> Tally:
         return self.tallies.setdefault(stream, Tally())

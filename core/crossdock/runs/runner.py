@@ -143,7 +143,7 @@ class Run:
             report.errors[""] = _as_crossdock_error(error)
             raise
         finally:
-            report.seconds = round(self._timings.end().total_seconds(), 3)
+            report.lasted = self._timings.end()
             self._finish(report, names if answers_for is None else answers_for)
         return report
 
@@ -224,7 +224,7 @@ class Run:
                 throttled=report.counters.throttled,
                 tally=report.accounts(),
                 error=error,
-                duration_ms=round(1000 * report.seconds),
+                duration_ms=report.duration_ms,
                 timings=self._timings.as_json(),
                 at=now,
             )

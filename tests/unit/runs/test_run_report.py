@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError, CrossdockError, InternalError, RefusedError, StoppedError, UnavailableError
 from crossdock.runs.run_report import Report
@@ -48,3 +52,11 @@ def test_errors_are_listed_by_stream() -> None:
     made = report(UnavailableError("no answer", where="host"))
     made.errors[""] = StoppedError("stopped")
     assert made.as_json()["errors"] == {"wms.0": "host: no answer", "run": "stopped"}
+
+
+@given(st.timedeltas(timedelta(), timedelta(days=9)))
+def test_the_duration_shown_is_the_one_that_is_stored(lasted: timedelta) -> None:
+    """Whatever the clock measured, both are the same number of whole milliseconds."""
+    made = Report(1, "2026-03-29", lasted=lasted)
+    assert made.as_json()["seconds"] == timedelta(milliseconds=made.duration_ms).total_seconds()
+    assert abs(lasted - timedelta(milliseconds=made.duration_ms)) <= timedelta(microseconds=500)

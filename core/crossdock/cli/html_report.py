@@ -82,11 +82,10 @@ def _head(run: RunRecord) -> Iterator[str]:
         "business date": run.business_date,
         "started": _instant(run.started_at),
         "ended": _instant(run.finished_at) or "not yet",
-        "duration": span(run.finished_at - run.started_at) if run.finished_at else "",
+        "duration": "" if run.duration is None else span(run.duration),
         "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
         "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
-        "rejected": f"{sum(each['rows']['rejected'] + each['records']['rejected'] for each in streams):,}",
-        "waiting, in doubt": f"{sum(each['records']['carried_on'] for each in streams):,}",
+        "open": "" if run.open is None else str(run.open),
     }
     status = _text(run.status)
     yield f'<h1>Run {run.id}, {_text(run.business_date)} <span class="{status}">{status}</span></h1>'
@@ -222,8 +221,7 @@ def _timings(run: RunRecord) -> Iterator[str]:
         rows = (_row((step.name, span(step.lasted), f"{step.share:.0f} %")) for step in steps)
         yield f"<h2>Slowest steps</h2>{_table(('step', 'duration', 'of the run'), rows, kind='numbers named')}"
     if (tokens := timing_lines.allowance(run)) is not None:
-        lasted = (run.finished_at or run.started_at) - run.started_at
-        yield f"<h2>Allowance</h2>{_plot(timing_lines.samples(run), lasted.total_seconds())}"
+        yield f"<h2>Allowance</h2>{_plot(timing_lines.samples(run), (run.duration or timedelta()).total_seconds())}"
         yield f'<p>{str(tokens).capitalize()}. <span class="soft">Shaded while requests were sent.</span></p>'
 
 

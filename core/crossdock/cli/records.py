@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,8 +17,10 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.state import DeadLetterFilter, Intent, Transaction
+    from crossdock.state.tables.intents import Status
 
-_OPEN = ("rejected", "waiting", "in-doubt")
+_DECIDABLE = ("rejected", "waiting", "in-doubt")
+_OPEN = (*_DECIDABLE, "pending")
 _ALL = (*_OPEN, "dropped")
 
 
@@ -38,14 +40,17 @@ def records() -> None:
 )
 @common_options
 def list_(state: str | None, config: Path, *, limit: int, as_json: bool) -> None:
-    """List records that were rejected, are waiting or are in doubt."""
+    """List open records, with the reason for each.
+
+    They were rejected, are waiting, are pending (the next run sends a stored operation) or are in doubt.
+    """
     found = [_public(item) for item in _found(config, state, limit)]
     if as_json:
         terminal_output.print_json(found)
         return
     console = terminal_output.out()
     if not found:
-        console.print("no record is rejected, waiting or in doubt" if state is None else f"no record is {state}")
+        console.print("no record is open" if state is None else f"no record is {state}")
         return
     columns = ("state", "stream", "key", "why", "pointer", "at")
     rows = [tuple(item.get(name, "") for name in columns) for item in found]
@@ -65,7 +70,7 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     keys = {key, key_text([key])}  # as listed, or as in the source
     found = [item for item in _found(config, None, None) if item["stream"] == stream and item["key"] in keys]
     if not found:
-        raise ConfigError(f"no record {key!r} of stream {stream!r} is rejected, waiting or in doubt")
+        raise ConfigError(f"no record {key!r} of stream {stream!r} is open")
     shown = [_public(item) | ({"raw": item["raw"], "mapped": item.get("mapped")} if raw else {}) for item in found]
     if as_json:
         terminal_output.print_json(shown)
@@ -156,7 +161,7 @@ def resolve_(
 @click.argument("stream", callback=utf8)
 @_key
 @_reason
-@click.option("--state", type=click.Choice(_OPEN), help="Only these.")
+@click.option("--state", type=click.Choice(_DECIDABLE), help="Only these.")
 @common_options
 def drop_(stream: str, key: str | None, reason: str | None, state: str | None, config: Path, *, as_json: bool) -> None:
     """Drop records; a new version from the source will be processed."""
@@ -216,23 +221,39 @@ def _waiting(tx: Transaction, limit: int) -> list[dict[str, Any]]:
     ]
 
 
-def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:
-    intents = tx.intents.listed(("in_doubt",), limit=limit)
-    messages = tx.intents.latest_messages(intents)
+def _pending(tx: Transaction, limit: int) -> list[dict[str, Any]]:
+    """Operations that the next run sends, or sends again; while a run is active, also what it is sending."""
 
-    def why(intent: Intent) -> str:
+    def why(intent: Intent, message: str | None) -> str:
+        again = "is sent or looked up again" if intent.status == "sending" else "is sent"
+        return f"{intent.operation} {again} by the next run{f': {message}' if message else ''}"
+
+    return _operations(tx, ("pending", "sending"), "pending", why, limit)
+
+
+def _in_doubt(tx: Transaction, limit: int) -> list[dict[str, Any]]:
+
+    def why(intent: Intent, message: str | None) -> str:
         if not intent.attempts:
             return f"{intent.operation} may have been carried out before the state was restored"
         times = "once" if intent.attempts == 1 else f"{intent.attempts} times"
         sent = f"{intent.operation} was sent {times} without a clear answer"
-        return f"{sent}: {messages[intent.id]}" if messages.get(intent.id) else sent
+        return f"{sent}: {message}" if message else sent
 
+    return _operations(tx, ("in_doubt",), "in-doubt", why, limit)
+
+
+def _operations(
+    tx: Transaction, statuses: Sequence[Status], state: str, why: Callable[[Intent, str | None], str], limit: int
+) -> list[dict[str, Any]]:
+    intents = tx.intents.listed(statuses, limit=limit)
+    messages = tx.intents.latest_messages(intents)
     return [
         {
-            "state": "in-doubt",
+            "state": state,
             "stream": intent.identity.stream,
             "key": intent.identity.key,
-            "why": why(intent),
+            "why": why(intent, messages.get(intent.id)),
             "source": intent.identity.source,
             "line": intent.identity.line,
             "since": intent.first_sent_at,
@@ -246,6 +267,7 @@ _LISTS: dict[str, Callable[[Transaction, int], list[dict[str, Any]]]] = {
     "rejected": _rejected,
     "waiting": _waiting,
     "in-doubt": _in_doubt,
+    "pending": _pending,
     "dropped": partial(_rejected, state="dropped"),
 }
 

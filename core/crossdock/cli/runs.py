@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import tally_lines, terminal_output, timing_lines
-from crossdock.cli.shared_options import MOST, common_options, example, load, say
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 
@@ -27,11 +27,21 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
         terminal_output.print_json([tally_lines.facts(run) for run in listed])
         return
     rows = [
-        (run.id, run.business_date, f"{run.started_at:%Y-%m-%d %H:%M:%S}Z", _duration(run), run.status, run.requests)
+        (
+            run.id,
+            run.job or "",
+            run.business_date,
+            f"{run.started_at:%Y-%m-%d %H:%M:%S}Z",
+            _duration(run),
+            run.status,
+            "" if run.open is None else run.open.total,
+            run.requests,
+        )
         for run in listed
     ]
-    columns = ("run", "business date", "started", "duration", "status", "requests")
-    terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=("run", "duration", "requests")))
+    columns = ("run", "job", "business date", "started", "duration", "status", "open", "requests")
+    numbers = ("run", "duration", "open", "requests")
+    terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=numbers))
 
 
 @click.command(epilog=example("crossdock show 7", "crossdock show 7 -o report.html"))
@@ -63,7 +73,9 @@ def show(run: int, out: Path | None, config: Path, *, as_json: bool) -> None:
 
 def _show(run: RunRecord) -> None:
     if run.tally is None:
-        say(f"run {run.id}, started at {run.started_at:%Y-%m-%d %H:%M:%S}Z, has no tally: {run.status}")
+        requests = counted(run.requests, "request")
+        started = f"{run.started_at:%Y-%m-%d %H:%M:%S}Z"
+        say(f"run {run.id}, started at {started}, has no tally: {run.status}, {requests}")
     else:
         terminal_output.show_run(terminal_output.out(), tally_lines.facts(run))
     if run.error:
@@ -78,4 +90,4 @@ def _show(run: RunRecord) -> None:
 
 
 def _duration(run: RunRecord) -> str:
-    return "" if run.finished_at is None else f"{(run.finished_at - run.started_at).total_seconds():.1f} s"
+    return "" if run.duration is None else f"{run.duration.total_seconds():.1f} s"

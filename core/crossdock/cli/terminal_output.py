@@ -143,6 +143,8 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
     for name, stream in report["streams"].items():
         for note in stream.get("notes", ()):
             console.print(f"{name}: {note}")
+    for sentence in tally_lines.open_records(report["streams"]):
+        console.print(sentence)
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
         f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"

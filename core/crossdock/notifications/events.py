@@ -11,14 +11,22 @@ from uuid import uuid4
 
 from crossdock.printable import printable
 from crossdock.scheduling.times_and_durations import in_words
+from crossdock.state.tables.run_history import COMPLETED
+from crossdock.tally import NOTHING_OPEN, OpenCounts
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
-Status = Literal["done", "incomplete", "failed", "skipped"]
+Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
 _MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES = 40, 200, 4
 _UNSUCCESSFUL = {"incomplete", "failed"}
-_OUTCOMES = {"done": "completed", "incomplete": "did not finish", "failed": "failed", "skipped": "was skipped"}
+_OUTCOMES = {
+    "done": "completed",
+    "degraded": "completed",
+    "incomplete": "did not finish",
+    "failed": "failed",
+    "skipped": "was skipped",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,9 @@ class ScheduledRunEnded:
     Attributes:
         due: When it was due, aware; None for a manual run. Shown in its own time zone.
         run_id: None if no run was started.
-        degraded: The run completed, but records were rejected, are waiting or are in doubt.
+        status: ``degraded``: it completed, but records are open.
+        open: Records of the job's streams that are open at its end.
+        repeated: It is degraded as it was before, and no reminder is due.
         error: Why it did not complete, without secrets and personal data.
         previous: Status of the previous run that was not skipped; None if there is none.
     """
@@ -38,11 +48,12 @@ class ScheduledRunEnded:
     due: datetime | None
     run_id: int | None
     status: Status
-    degraded: bool
     seconds: float
     requests: int
     error: str | None
     previous: Status | None
+    open: OpenCounts = NOTHING_OPEN
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +70,17 @@ Event = ScheduledRunEnded | RunOverdue
 
 
 def kinds(event: Event) -> set[Kind]:
-    """The kinds that *event* has; empty for a successful run after a successful one, and for a skipped run."""
+    """The kinds that *event* has; empty for a run without news, and for a skipped run."""
     if isinstance(event, RunOverdue):
         return {"late"}
     if event.status in _UNSUCCESSFUL:
         return {"failed"}
     found: set[Kind] = set()
-    if event.status == "done" and event.degraded:
+    if event.status == "degraded" and not event.repeated:
         found.add("degraded")
-    if event.status == "done" and event.previous in _UNSUCCESSFUL:
+    if event.status in COMPLETED and event.previous in _UNSUCCESSFUL:
+        found.add("recovered")
+    if event.status == "done" and event.previous == "degraded":
         found.add("recovered")
     return found
 
@@ -103,7 +116,7 @@ def _outcome(event: Event) -> str:
     if isinstance(event, RunOverdue):
         return "is running late"
     outcome = "recovered" if "recovered" in kinds(event) else _OUTCOMES[event.status]
-    return f"{outcome} with open records" if "degraded" in kinds(event) else outcome
+    return f"{outcome} with open records" if event.status == "degraded" else outcome
 
 
 def _facts(event: Event) -> Iterator[str]:
@@ -112,6 +125,8 @@ def _facts(event: Event) -> Iterator[str]:
         yield f"Deadline: {_local_time(event.done_by)}"
         return
     yield from _error_lines(event.error)
+    if event.open.total:
+        yield f"Open records: {event.open}"
     if event.due is not None:
         yield f"Due: {_local_time(event.due)}"
     yield f"Duration: {in_words(event.seconds)}"
@@ -129,7 +144,7 @@ def _data(event: Event) -> dict[str, Any]:
         "due": event.due,
         "run": event.run_id,
         "status": event.status,
-        "degraded": event.degraded,
+        "open": event.open.as_json(),
         "seconds": Decimal(f"{event.seconds:.3f}"),
         "requests": event.requests,
         "error": "\n".join(_error_lines(event.error)) or None,

@@ -25,9 +25,9 @@ class NotifyConfig(ConfigModel):
     """Who is notified about scheduled runs, and when."""
 
     when: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("failed", "degraded", "recovered")
-    """Events to notify about: ``failed`` (the run did not complete), ``degraded`` (it completed, but records were
-    rejected, are waiting or are in doubt), ``recovered`` (it completed after a run that did not), ``late`` (it is
-    expected to end after ``done_by``)."""
+    """Events to notify about: ``failed`` (the run did not complete), ``degraded`` (it completed, but records are
+    open: rejected, waiting, pending or in doubt), ``recovered`` (it completed after a run that did not, or nothing
+    is open any more), ``late`` (it is expected to end after ``done_by``)."""
     webhook: Webhook | None = None
     """Webhook to post to."""
     email: Email | None = None

@@ -27,11 +27,11 @@ class Replay:
         self.removals = Removals()
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Take the chosen dead letters, except for records with an unsettled operation."""
+        """Take the chosen dead letters, except rows without a key and records with an unsettled operation."""
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
-        chosen = [each for each in chosen if each.identity.key_hash not in skipped]
+        chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         self._dead_letters = [each for each in chosen if each.raw]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]

@@ -183,8 +183,9 @@ class StreamInput:
         assert self._delta is not None
         bound = self._bound
         with self._state.begin() as tx:
-            tx.dead_letters.put(self._scan.keyless, run_id=self._run_id, at=bound.context.run.clock.now())
-            tx.dead_letters.clear_keyless(bound.name, self._scan.sources, run_id=self._run_id)
+            read = None if self._is_snapshot else self._scan.sources
+            at = bound.context.run.clock.now()
+            tx.dead_letters.put_keyless(bound.name, self._scan.keyless, read, run_id=self._run_id, at=at)
             tx.dead_letters.clear(bound.name, self._delta.cured)
             tx.waiting_records.clear(bound.name, self._delta.unmoved)
             done = self._is_done(tx)

@@ -18,6 +18,7 @@ from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
 from crossdock.state.db.engine import Pin, identity, open_engine, reading
 from crossdock.state.db.sqlite_preload import read_ahead
+from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
@@ -53,6 +54,7 @@ class Transaction:
         self.waiting_records = WaitingRecords(connection)
         self.cursors = Cursors(connection)
         self.buckets = Buckets(connection)
+        self.open_records = OpenRecords(connection)
         self.tracing = RecordHistory(connection)
         self.reporting = RunDetails(connection)
         self.retention = Retention(connection)

@@ -80,6 +80,7 @@ def test_a_page_describes_a_run(kept: State) -> None:
         "The tally balances.",
         "as of 2026-03-29 06:30:00Z",
         "Pending: 1 operation.",
+        "open3 rejected, 1 waiting",
     ):
         assert fact in page.text, fact
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]
@@ -121,7 +122,7 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
         tally = finish(tx, run, created=3).tally
         assert tally is not None
         tally["wms.invoices"]["balanced"] = False
-        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, at=AT)
+        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, duration_ms=0, at=AT)
         page = report(tx, run)
     assert "THE TALLY DOES NOT BALANCE" in page.text
     assert "balances." not in page.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 
 import pytest
@@ -37,6 +38,24 @@ def test_records_are_listed_with_reason_and_place(filled: CommandLine) -> None:
     assert filled.run("records", "list", "--state", "dropped").out == "no record is dropped\n"
 
 
+def test_the_counts_of_a_report_are_what_is_listed(filled: CommandLine) -> None:
+    """For each state there are as many records in the list as a run counts as open; pending ones say what follows."""
+    stream = "wms.products"
+    with closing(filled.state()) as state, state.begin() as tx:
+        unsent = [intent(4, stream=stream), intent(5, stream=stream, status="sending", attempts=1, first_sent_at=AT)]
+        tx.intents.add(unsent, run_id=1, fence=1, at=AT)
+        tx.dead_letters.put([dead_letter(6, stream=stream, key="")], run_id=1, at=AT)
+        counts = tx.open_records.counts([stream])[stream]
+    listed = filled.run("records", "list", "--json").json
+    states = Counter(item["state"].replace("-", "_") for item in listed)
+    assert counts.as_json() == states == {"rejected": 2, "waiting": 1, "in_doubt": 1, "pending": 2}
+    assert [item["why"] for item in listed if item["state"] == "pending"] == [
+        "create is sent by the next run",
+        "create is sent or looked up again by the next run",
+    ]
+    assert len(filled.run("records", "list", "--state", "pending", "--json").json) == 2
+
+
 def test_data_is_shown_on_request_only(filled: CommandLine) -> None:
     """`--raw` includes the record's data."""
     assert "secret-canary" not in filled.run("records", "show", "wms.products", "K1").out
@@ -49,7 +68,13 @@ def test_records_are_resolved_and_dropped(filled: CommandLine) -> None:
     """What is settled or given up is no longer listed."""
     assert filled.run("records", "resolve", "wms.products", "K3", "--not-delivered", "--json").json == {"resolved": 1}
     assert filled.run("records", "drop", "wms.products").out == "dropped 2 records\n"
-    assert filled.run("records", "list").out == "no record is rejected, waiting or in doubt\n"
+    (pending,) = filled.run("records", "list", "--json").json
+    assert (pending["state"], pending["key"], pending["why"]) == ("pending", "K3", "create is sent by the next run")
+    with closing(filled.state()) as state, state.begin() as tx:
+        (sent,) = tx.intents.unsettled()
+        sent.status = "delivered"
+        tx.intents.move([sent], at=AT)
+    assert filled.run("records", "list").out == "no record is open\n"
     assert "'crossdock records list' shows" in filled.run("records", "drop", "wms.products", "K1").err
 
 

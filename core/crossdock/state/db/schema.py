@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -65,6 +65,7 @@ runs = Table(
     Column("business_date", String(10), nullable=False),
     Column("started_at", UtcDateTime, nullable=False),
     Column("finished_at", UtcDateTime),
+    Column("duration_ms", BigInteger),
     Column("status", String(16), nullable=False),
     Column("requests", BigInteger, nullable=False, default=0),
     Column("throttled", BigInteger, nullable=False, default=0),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, delete, func, select, update
+from sqlalchemy import Connection, Table, delete, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters as table
@@ -98,9 +98,9 @@ class DeadLetters:
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
-        """The dead letters of *choice* that have a key and are not dropped, oldest first."""
+        """The dead letters of *choice* that are not dropped, oldest first; also those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]
-        query = select(*fields).where(table.c.status == "rejected", table.c.key != "", *choice.conditions(table))
+        query = select(*fields).where(table.c.status == "rejected", *choice.conditions(table))
         if choice.code is not None:
             query = query.where(table.c.code == choice.code)
         if choice.since is not None:
@@ -122,19 +122,25 @@ class DeadLetters:
         """Delete the dead letters of records that were delivered after all."""
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def clear_keyless(self, stream: str, sources: Sequence[str], *, run_id: int) -> None:
-        """Delete dead letters without key of *sources*, which *run_id* has read again, except those it wrote."""
-        for part in sql_statements.chunks(sources):
-            condition = (table.c.stream == stream) & (table.c.key == "") & (table.c.run_id != run_id)
-            self._connection.execute(delete(table).where(condition, table.c.source.in_(part)))
+    def put_keyless(
+        self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
+    ) -> None:
+        """Replace the dead letters without key of *sources*, which were read again; those that were dropped stay.
+
+        Args:
+            sources: None for all, which a snapshot replaces.
+        """
+        keyless = (table.c.stream == stream) & (table.c.key == "")
+        dropped = set(
+            self._connection.execute(select(table.c.key_hash).where(keyless, table.c.status == "dropped")).scalars()
+        )
+        self.put([each for each in rejected if each.identity.key_hash not in dropped], run_id=run_id, at=at)
+        earlier = delete(table).where(keyless, table.c.status == "rejected", table.c.run_id != run_id)
+        for part in [None] if sources is None else sql_statements.chunks(sources):
+            self._connection.execute(earlier if part is None else earlier.where(table.c.source.in_(part)))
 
     def listed(self, *, limit: int, status: str = "rejected") -> list[dict[str, Any]]:
         """All columns of at most *limit* dead letters of *status*, by stream and newest first."""
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
         query = select(table).where(table.c.status == status).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
-
-    def count_before(self, run_id: int) -> int:
-        """The number of dead letters that earlier runs than *run_id* wrote and it did not write again."""
-        query = select(func.count()).select_from(table).where(table.c.run_id < run_id, table.c.status == "rejected")
-        return int(self._connection.execute(query).scalar_one())

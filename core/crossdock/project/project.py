@@ -19,6 +19,7 @@ from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
 from crossdock.resources import RESOURCES
@@ -53,6 +54,15 @@ class Project:
     def adopting(self) -> frozenset[str]:
         """The streams that take over records which the platform has under the same external id."""
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
+
+    @property
+    def scopes(self) -> dict[str, Scope]:
+        """Where the keys of each stream are unique on the platform."""
+        return {
+            name: Scope(PlatformTarget.name, stream.resource, connection.namespace)
+            for connection in self.connections
+            for name, stream in connection.named_streams()
+        }
 
     def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
         """The streams of these names, parents first."""

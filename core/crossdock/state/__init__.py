@@ -2,6 +2,7 @@
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create
+from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
@@ -26,6 +27,7 @@ __all__ = [
     "Digests",
     "DueRun",
     "FileFacts",
+    "FoundRecord",
     "Intent",
     "PastSnapshot",
     "PendingRemoval",

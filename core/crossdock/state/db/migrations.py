@@ -14,7 +14,13 @@ Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
-MIGRATIONS: tuple[Migration, ...] = ()
+
+def _index_what_trace_searches_by(connection: Connection) -> None:
+    for index in schema.TRACE_INDEXES:
+        index.create(connection)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_index_what_trace_searches_by,)
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, inspect, text, update
 from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
@@ -43,3 +45,26 @@ def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch:
         assert connection.execute(text("SELECT n FROM later")).scalars().all() == [3]
         assert inspect(connection).has_table("bindings")
     engine.dispose()
+
+
+def test_version_2_has_the_indexes_of_trace(state_url: StateUrl) -> None:
+    """An older state gets the same indexes as a new one, and keeps its data."""
+    create(state_url, PIN)
+    engine = create_engine(state_url)
+    tables = ("intents", "dead_letters", "waiting_records")
+
+    def places() -> set[str | None]:
+        with engine.connect() as connection, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # SQLAlchemy warns that SQLite reports no expressions
+            return {each["name"] for table in tables for each in inspect(connection).get_indexes(table)}
+
+    new = places()
+    with engine.begin() as connection:
+        for index in schema.TRACE_INDEXES:
+            index.drop(connection)
+        connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value="1"))
+    assert places() < new
+    assert not create(state_url, PIN)
+    assert places() == new
+    engine.dispose()
+    State(state_url, PIN).close()

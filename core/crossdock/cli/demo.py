@@ -61,7 +61,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
     with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder.CONFIG)
         loaded.init()
-        access_check.reach(loaded.platform)
+        access_check.reach(loaded.platform, loaded.probed)
         facts = {"base_url": loaded.pin.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []

@@ -22,7 +22,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
-from crossdock.resources import RESOURCES
+from crossdock.resources import RESOURCES, ResourceName, personal_members
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources.source_context import SourceContext
@@ -63,6 +63,24 @@ class Project:
             for connection in self.connections
             for name, stream in connection.named_streams()
         }
+
+    @property
+    def looked_up(self) -> tuple[ResourceName, ...]:
+        """The resources whose delivery needs look-ups, to adopt records or to verify what was carried out."""
+        return tuple(
+            {
+                stream.resource: None
+                for _, stream in self._named_streams()
+                if stream.adopt == "external_id" or self.platform.rule(stream.resource, "create") == "verify"
+            }
+        )
+
+    @property
+    def probed(self) -> tuple[ResourceName, ...]:
+        """The resources to request in a test of access: what delivery looks up, else one without personal data."""
+        used = {stream.resource for _, stream in self._named_streams()} or {"product"}
+        least_personal = min(used, key=lambda name: (len(personal_members(RESOURCES[name].wire)), name))
+        return self.looked_up or (least_personal,)
 
     def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
         """The streams of these names, parents first."""

@@ -15,7 +15,7 @@ from crossdock.state.tables.removal_evidence import PastSnapshot, PendingRemoval
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
-from crossdock.state.tables.waiting_records import WaitingRecord
+from crossdock.state.tables.waiting_records import WaitingCount, WaitingRecord
 
 __all__ = [
     "Accepted",
@@ -42,6 +42,7 @@ __all__ = [
     "StateUrl",
     "Step",
     "Transaction",
+    "WaitingCount",
     "WaitingRecord",
     "create",
     "parse_url",

@@ -54,13 +54,35 @@ def check(config: Path, *, as_json: bool) -> int:
 
 
 def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
-    from crossdock.platform import access_check
-
     yield "state", _try(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
-    yield "platform", _try(lambda: access_check.reach(loaded.platform))
+    yield from (("platform", finding) for finding in _platform(loaded))
     yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
+
+
+def _platform(loaded: Project) -> Iterator[Finding]:
+    """Request what delivery needs to read, and otherwise one list, of which a refusal is sufficient too."""
+    from crossdock.connector import Finding
+    from crossdock.platform import access_check
+
+    try:
+        access = access_check.reach(loaded.platform, loaded.probed)
+    except CrossdockError as error:
+        yield Finding(ok=False, text=str(error))
+        return
+    yield Finding(ok=True, text=access.text)
+    for resource in access.unreadable:
+        if resource in loaded.looked_up:
+            yield Finding(ok=False, text=f"may not read {_plural(resource)}, but their delivery needs look-ups")
+        else:
+            yield Finding(
+                ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"
+            )
+
+
+def _plural(resource: str) -> str:
+    return f"{resource.replace('_', ' ')}s"
 
 
 def _allowance(loaded: Project) -> str:

@@ -139,7 +139,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
     clock = SystemClock()
-    check_clock(loaded.platform, clock)
+    check_clock(loaded.platform, clock, loaded.probed[0])
     now, codes = clock.now(), [0]
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,30 +13,37 @@ from crossdock.cli.shared_options import common_options, example, load, parents_
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.state import Transaction
-
-_LINE = re.compile("[0-9]{1,18}")  # databases accept no number of 20 digits
+    from crossdock.runs.record_search import History
 
 
 @click.command(
-    epilog=example("crossdock trace 536365", "crossdock trace inv_4711", "crossdock trace INV_20260301.txt:118")
+    epilog=example(
+        "crossdock trace 536365",
+        "crossdock trace wms:gid%3A%2F%2F7",
+        "crossdock trace inv_4711",
+        "crossdock trace INV_20260301.txt:118",
+    )
 )
 @click.argument("name", metavar="ID", callback=utf8)
+@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=utf8)
 @common_options
-def trace(name: str, config: Path, *, as_json: bool) -> None:
+def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None:
     """Show the history of a record, with every attempt.
 
-    ID is its key, its id on the platform, the idempotency key of an operation, or FILE:LINE of its source. The record's
-    data is not shown.
+    ID is its key, its externalId or its id on the platform, the idempotency key of an operation, or FILE:LINE of its
+    source. Records of several streams may have the same key; each is shown with its stream. The record's data is not
+    shown.
     """
-    with load(config).look() as tx:
-        found, first_line = _find(tx, name)
-        histories = [_history(tx, key_hash) for key_hash in sorted(found)]
+    from crossdock.runs.record_search import RecordSearch
+
+    loaded = load(config)
+    with loaded.look() as tx:
+        found, first_line = RecordSearch(tx, loaded.scopes).find(name)
+    histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
-        hint = "give a record's key, its id on the platform, an idempotency key, or FILE:LINE"
-        raise ConfigError(f"the state has no record {name!r}", hint=hint)
+        raise _not_found(name, stream, found)
     if as_json:
-        terminal_output.print_json(histories)
+        terminal_output.print_json([_document(each) for each in histories])
         return
     if first_line is not None:
         say(f"nearest known record, which begins on line {first_line}:")
@@ -46,27 +52,30 @@ def trace(name: str, config: Path, *, as_json: bool) -> None:
             terminal_output.out().print(line, soft_wrap=True)
 
 
-def _find(tx: Transaction, name: str) -> tuple[set[int], int | None]:
-    """The key hashes of the records, and the line where they begin if it is not the requested one."""
-    from crossdock.records import key_text
-
-    source, _, line = name.rpartition(":")
-    found = tx.tracing.key_hashes(name, name) | tx.tracing.key_hashes(name, key_text([name]))
-    if found or not (source and _LINE.fullmatch(line)):
-        return found, None
-    for file in (source, source.rpartition("/")[2]):
-        first_line, found = tx.tracing.at(file, int(line))
-        if found:
-            return found, None if first_line == int(line) else first_line
-    return set(), None
+def _not_found(name: str, stream: str | None, elsewhere: list[History]) -> ConfigError:
+    if elsewhere:
+        others = sorted({_owner(each) for each in elsewhere})
+        return ConfigError(f"the state has no record {name!r} of {stream}", hint=f"it has one of {', '.join(others)}")
+    hint = "give a record's key, its externalId or id on the platform, an idempotency key, or FILE:LINE"
+    return ConfigError(f"the state has no record {name!r}", hint=hint)
 
 
-def _history(tx: Transaction, key_hash: int) -> dict[str, Any]:
+def _owner(history: History) -> str:
+    """The stream of a record, or its namespace if no stream has read it."""
+    return ", ".join(history.streams) or f"namespace {history.scope.namespace if history.scope else '?'}"
+
+
+def _document(history: History) -> dict[str, Any]:
+    scope = history.scope
     return {
-        "bindings": [_plain(row) for row in tx.tracing.binding(key_hash)],
-        "operations": [_plain(row) for row in tx.tracing.operations(key_hash)],
-        "rejected": [_plain(row) for row in tx.tracing.dead_letters(key_hash)],
-        "waiting": [_plain(row) for row in tx.tracing.waits(key_hash)],
+        "streams": list(history.streams),
+        "resource": scope.resource if scope else None,
+        "namespace": scope.namespace if scope else None,
+        "key": history.key,
+        "bindings": [_plain(row) for row in history.bindings],
+        "operations": [_plain(row) for row in history.operations],
+        "rejected": [_plain(row) for row in history.dead_letters],
+        "waiting": [_plain(row) for row in history.waits],
     }
 
 
@@ -83,9 +92,9 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-def _lines(history: dict[str, Any]) -> Iterator[str]:
-    first = next(rows[0] for rows in history.values() if rows)
-    yield f"record {first['key']}"
+def _lines(record: History) -> Iterator[str]:
+    history = _document(record)
+    yield f"record {record.key} of {_owner(record)}" + (f", {record.scope.resource}" if record.scope else "")
     for row in history["operations"]:
         yield (
             f"  {row['created_at']}  run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"

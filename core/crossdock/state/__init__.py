@@ -2,6 +2,7 @@
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create
+from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
@@ -14,7 +15,7 @@ from crossdock.state.tables.removal_evidence import PastSnapshot, PendingRemoval
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
-from crossdock.state.tables.waiting_records import WaitingRecord
+from crossdock.state.tables.waiting_records import WaitingCount, WaitingRecord
 
 __all__ = [
     "Accepted",
@@ -26,6 +27,7 @@ __all__ = [
     "Digests",
     "DueRun",
     "FileFacts",
+    "FoundRecord",
     "Intent",
     "PastSnapshot",
     "PendingRemoval",
@@ -40,6 +42,7 @@ __all__ = [
     "StateUrl",
     "Step",
     "Transaction",
+    "WaitingCount",
     "WaitingRecord",
     "create",
     "parse_url",

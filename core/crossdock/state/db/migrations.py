@@ -33,7 +33,13 @@ def _store_durations(connection: Connection) -> None:
         connection.execute(update(runs).where(runs.c.id == this).values(duration_ms=bindparam("lasted")), lasted)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_store_durations,)
+def _index_what_trace_searches_by(connection: Connection) -> None:
+    """Version 3: indexes."""
+    for index in schema.TRACE_INDEXES:
+        index.create(connection)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_store_durations, _index_what_trace_searches_by)
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, delete, select, update
+from sqlalchemy import Connection, Table, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters as table
@@ -58,9 +58,17 @@ class DeadLetterFilter:
     since: datetime | None = None
 
     def conditions(self, any_table: Table) -> list[Any]:
-        """On *stream* and *key*, which waiting records have too."""
-        given = {"stream": self.stream, "key": self.key}
-        return [any_table.c[name] == value for name, value in given.items() if value is not None]
+        """On *stream* and *key*, which waiting records and operations have too, and of dead letters on all."""
+        given = {"stream": self.stream, "key": self.key, "code": self.code}
+        found = [
+            any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
+        ]
+        if self.since is not None and any_table is table:
+            found.append(table.c.refused_at >= self.since)
+        return found
+
+
+ALL = DeadLetterFilter()
 
 
 _PLAIN = tuple(name for name in DeadLetter.__slots__ if name != "identity")
@@ -70,6 +78,9 @@ _PUT = sql_statements.upserting(table, (*_COLUMNS, "first_run_id", "attempts", "
 _ATTEMPTS = sql_statements.ByKey(
     select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(of_stream(table)),
     table.c.key_hash,
+)
+_CODES = sql_statements.ByKey(
+    select(table.c.key_hash, table.c.code, table.c.status).where(of_stream(table)), table.c.key_hash
 )
 
 
@@ -101,10 +112,6 @@ class DeadLetters:
         """The dead letters of *choice* that are not dropped, oldest first; also those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]
         query = select(*fields).where(table.c.status == "rejected", *choice.conditions(table))
-        if choice.code is not None:
-            query = query.where(table.c.code == choice.code)
-        if choice.since is not None:
-            query = query.where(table.c.refused_at >= choice.since)
         found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
         return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
@@ -139,8 +146,18 @@ class DeadLetters:
         for part in [None] if sources is None else sql_statements.chunks(sources):
             self._connection.execute(earlier if part is None else earlier.where(table.c.source.in_(part)))
 
-    def listed(self, *, limit: int, status: str = "rejected") -> list[dict[str, Any]]:
-        """All columns of at most *limit* dead letters of *status*, by stream and newest first."""
+    def listed(self, *, limit: int, status: str = "rejected", choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
+        """All columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
-        query = select(table).where(table.c.status == status).order_by(*order).limit(limit)
+        query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def count(self, choice: DeadLetterFilter, *, status: str = "rejected") -> int:
+        """The number of dead letters of *status* and *choice*."""
+        query = select(func.count()).select_from(table).where(table.c.status == status, *choice.conditions(table))
+        return int(self._connection.execute(query).scalar_one())
+
+    def codes(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:
+        """The reason codes of those of *key_hashes* that are rejected."""
+        rows = _CODES.rows(self._connection, {"stream": stream}, key_hashes)
+        return {key_hash: code for key_hash, code, status in rows if status == "rejected"}

@@ -30,7 +30,7 @@ from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.records import LINE, REASONS, key_text
 from crossdock.runs import dry_run, runner
-from crossdock.runs.dry_run import PlanListener, Planned
+from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema

@@ -2,6 +2,7 @@
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create
+from crossdock.state.expected_deliveries import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
@@ -25,6 +26,8 @@ __all__ = [
     "DeadLetterFilter",
     "Digests",
     "DueRun",
+    "ExpectedDeliveries",
+    "ExpectedDelivery",
     "FileFacts",
     "Intent",
     "PastSnapshot",

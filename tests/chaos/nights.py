@@ -25,7 +25,7 @@ platform:
   tenant: {tenant}
   auth: {{kind: api_key, token: env:CROSSDOCK_API_KEY}}
   retry: {{attempts: 2, base_s: 0.01, give_up_after_s: 0.1}}
-  lookup: {{settle_s: 0.01}}
+  lookup: {{enabled: {lookup}, settle_s: 0.01}}
   after_ambiguous: {{invoice: park}}
   in_flight: 4
 state: {state}
@@ -106,7 +106,8 @@ HEADS = {
     "INV": "INVNO;CUSTNO;SKU;QTY",
 }
 TRAILER = {"PROD", "BIN"}
-REFUSED = {"/inventory/lots": "wms.lots", "/finance/invoices": "wms.invoices"}
+LEAVES = ("/inventory/lots", "/finance/invoices")
+RESTORED = 27  # the night before which the state is declared a restored backup
 TERMS = (
     "read", "gone", "carried_over", "created", "updated", "deleted", "unchanged", "suppressed", "rejected", "replaced",
     "ignored", "dropped", "carried_on",
@@ -177,9 +178,9 @@ class Exports:
         return rows
 
     def _new_prod(self) -> list[str]:
-        for _ in range(self._random.randrange(4)):
+        for _ in range(self._random.randrange(2, 8)):
             self._products[f"P{self._random.randrange(16)}"] = self._random.randrange(9)
-        gone = self._random.choice((0, 0, 1, 2, 6))
+        gone = self._random.choice((0, 0, 0, 1, 2, 6))
         for sku in self._random.sample(sorted(self._products), min(gone, len(self._products) - 3)):
             del self._products[sku]
         prices = {sku: "x" if self._random.random() < 0.05 else f"{price}.50" for sku, price in self._products.items()}
@@ -195,13 +196,13 @@ class Exports:
         self._lots += 3
         again = [self._random.randrange(self._lots) for _ in range(2)]
         numbers = dict.fromkeys([*again, *range(self._lots - 3, self._lots)])
-        return [f"L{n};P{n % 18};B{n % 10};{self._random.choice(('1', '2', 'x'))}" for n in numbers]
+        return [f"L{n};P{n % 17};B{n % 10};{self._random.choice(('1', '2', 'x'))}" for n in numbers]
 
     def _new_inv(self) -> list[str]:
         self._invoices += 3
         again = [self._random.randrange(self._invoices)] if self._random.random() < 0.4 else []
         numbers = dict.fromkeys([*again, *range(self._invoices - 3, self._invoices)])
-        return [f"{n};C{n % 16};P{(n + line) % 17};{self._random.randint(1, 2)}" for n in numbers for line in range(2)]
+        return [f"{n};C{n % 16};P{(n + line) % 16};{self._random.randint(1, 2)}" for n in numbers for line in range(2)]
 
 
 @dataclass(slots=True)
@@ -229,7 +230,6 @@ class Nights:
     front: Front
     random: Random
     exports: Exports
-    refused: Counter[str] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
     damaged: list[Path] = field(default_factory=list)
 
@@ -237,15 +237,16 @@ class Nights:
         happened = self._before(number)
         self._export(f"{number:03}_b")
         planned = self.site.run("plan", "--json", "--limit", "100000").json
-        refuses = self.random.random() < 0.2
-        self.refused.clear()
-        self.front.fate = self._refusing(number) if refuses else lambda _: FORWARD
+        known = self._refused()
+        self.front.fate = self._refusing(number) if self.random.random() < 0.2 else lambda _: FORWARD
+        sent_before = len(self.front.seen)
         report = self.site.sync().json
+        looked_up = any(seen.method == "GET" for seen in self.front.seen[sent_before:])
         self.front.fate = lambda _: FORWARD
-        refused = Counter({name: n for name, n in self.refused.items() if n})
+        refused = Counter(stream for stream, *_ in self._refused() - known)
         happened += ["refused by the platform"] if refused.total() else []
         self.happened.update(happened)
-        found = differences(planned, report, refused)
+        found = differences(planned, report, refused, looked_up=looked_up)
         found += self._listing(planned) if not refused else []
         return Night(number, ", ".join(happened), _totals(planned), _totals(report), found)
 
@@ -260,6 +261,8 @@ class Nights:
     def _before(self, number: int) -> list[str]:
         """What happened since the last night."""
         done = []
+        if number == RESTORED:
+            done += ["a restored backup"] * (self.site.run("state", "restored").code == 0)
         if number and self.random.random() < 0.4:
             done.append("an interrupted sync")
             self._export(f"{number:03}_a")
@@ -273,7 +276,7 @@ class Nights:
                 done += ["a drop"] * (self.site.run("records", "drop", each["stream"], each["key"]).code == 0)
         elif chosen == "replay":
             done += ["a replay"] * (self.site.run("records", "replay", "--json").code in {0, 1})
-        elif chosen == "settle" and (found := [each for each in listed if each["state"] == "in_doubt"]):
+        elif chosen == "settle" and (found := [each for each in listed if each["state"] == "in-doubt"]):
             for each in found:
                 place = each["stream"], each["key"]
                 done += ["a decision"] * (self.site.run("records", "resolve", *place, "--not-delivered").code == 0)
@@ -291,22 +294,23 @@ class Nights:
 
     def _refusing(self, number: int) -> Callable[[Seen], Fate]:
         """The platform refuses some lots and invoices, to which nothing refers."""
-        seen_keys: set[str] = set()
 
         def fate(seen: Seen) -> Fate:
-            stream = next((name for path, name in REFUSED.items() if path in seen.path), None)
-            if stream is None or seen.method not in {"POST", "PATCH"} or Random(f"{number} {seen.key}").random() > 0.5:
+            is_leaf = any(path in seen.path for path in LEAVES) and seen.method in {"POST", "PATCH"}
+            if not is_leaf or Random(f"{number} {seen.key}").random() > 0.5:
                 return FORWARD
-            if seen.key not in seen_keys:
-                seen_keys.add(seen.key)
-                self.refused[stream] += 1
             return Reply(422, b'{"title": "no", "errors": [{"pointer": "#/quantity", "detail": "no"}]}')
 
         return fate
 
+    def _refused(self) -> set[tuple[str, str, str]]:
+        """Stream, key and time of each record that the platform has rejected."""
+        listed = self.site.listed("--state", "rejected", "--limit", "100000")
+        return {(each["stream"], each["key"], each["since"]) for each in listed if each["stage"] == "delivery"}
+
     def _listing(self, planned: dict[str, Any]) -> list[str]:
-        """A plan names each record once, and says of those that wait what the state says after the sync."""
-        shown = [each for each in planned["shown"] if each["do"] != "resend" and each["key"]]
+        """A plan names each record once, besides what an earlier run left of it, and what waits as the state does."""
+        shown = [each for each in planned["shown"] if each["do"] not in {"send", "resend"} and each["key"]]
         named = Counter((each["stream"], each["key"]) for each in shown)
         found = [f"{name} is named {number} times" for name, number in named.items() if number > 1]
         listed = self.site.listed("--state", "waiting", "--limit", "100000")
@@ -334,9 +338,14 @@ def _totals(document: dict[str, Any]) -> Counter[str]:
 def open_nights(
     folder: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch, seed: int, state: str = "sqlite:///state.db"
 ) -> Iterator[Nights]:
-    """A warehouse before its first night, with an empty platform and an empty state."""
+    """A warehouse before its first night, with an empty platform and an empty state.
+
+    Args:
+        seed: With an even one, records cannot be looked up on the platform.
+    """
     with open_site(folder, platform, monkeypatch) as site, Front(platform.base_url) as front:
-        site.config.write_text(CONFIG.format(base_url=front.base_url, tenant=site.tenant, state=state))
+        facts = {"base_url": front.base_url, "tenant": site.tenant, "lookup": "true" if seed % 2 else "false"}
+        site.config.write_text(CONFIG.format(**facts, state=state))
         site.init()
         random = Random(seed)
         yield Nights(site, front, random, Exports(random))

@@ -29,7 +29,5 @@ def test_a_plan_says_what_the_sync_does(
     print(f"\nplan/sync on {state_url.drivername}, seed {seed}\n{table(told)}")
     print(f"exports: {dict(nights.exports.done)}; before the plans: {dict(nights.happened)}")
     assert not [(night.number, night.differences) for night in told if night.differences]
-    missing = {"an interrupted sync", "a drop", "a replay", "an approval", "refused by the platform"} - set(
-        nights.happened
-    )
-    assert not missing, f"the seed did not cause {missing}"
+    wanted = {"an interrupted sync", "a drop", "a replay", "a restored backup"}
+    assert wanted <= set(nights.happened), f"the seed did not cause {wanted - set(nights.happened)}"

@@ -140,6 +140,15 @@ def test_records_that_are_gone_and_left_alone_are_one_line(site: Site) -> None:
     assert agreed(site)["left_alone"] == {"wms.products": 2}
 
 
+def test_a_record_that_is_still_rejected_is_counted(site: Site) -> None:
+    """The same row in a new file is rejected as before, and the plan says how many such records there are."""
+    site.export("PROD_1", "SKU;NAME;PRICE\nP1;Bolt;x\n")
+    assert site.sync().code == 1
+    site.export("PROD_2", "SKU;NAME;PRICE\nP1;Bolt;x\nP2;Nut;1\n")
+    assert "reject wms.products: 1 record rejected before and unchanged\n" in site.run("plan").out
+    assert agreed(site)["rejected_before"] == {"wms.products": 1}
+
+
 def test_new_invoices_of_a_restored_state_are_in_doubt(site: Site) -> None:
     """They may have been delivered before, so the sync sends none of them, and the plan says so."""
     site.fill()

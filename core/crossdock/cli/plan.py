@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +80,7 @@ def plan(
             "operations": dict(planned.operations),
             "forecast": asdict(planned.forecast),
             "streams": {name: tally.as_json() for name, tally in planned.tallies.items()},
+            "rejected_before": planned.rejected_before,
             "left_alone": planned.left_alone,
             "on_hold": dict(listing.on_hold),
             "shown": listing.shown,
@@ -187,17 +188,8 @@ class _Listing:
 
 
 def _show(console: Any, listing: _Listing, planned: Planned) -> None:
-    for item in listing.shown:
-        console.print(f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}")
-        for line in _details(item):
-            console.print(f"         {line}", soft_wrap=not console.is_terminal)
-    hidden = listing.counts.total() - sum(item["do"] != "hold" for item in listing.shown)
-    if hidden:
-        console.print(f"... and {hidden:,} more (--limit)")
-    for stream, number in listing.on_hold.items():
-        console.print(f"hold   {stream}: {counted(number, 'removal')} to approve; --limit {number} lists them")
-    for stream, number in planned.left_alone.items():
-        console.print(f"gone   {stream}: {counted(number, 'record')} no longer listed and left alone")
+    for line in _lines(listing, planned):
+        console.print(line, soft_wrap=True)
     console.print()
     for account in tally_lines.tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
         console.print(terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
@@ -206,11 +198,28 @@ def _show(console: Any, listing: _Listing, planned: Planned) -> None:
     counts = ", ".join(f"{n:,} {kind} {stream}" for (kind, stream), n in (*listing.counts.items(), *on_hold.items()))
     if planned.unread:
         streams = counted(planned.unread, "stream")
-        console.print(f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}")
+        summary = f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}"
     else:
-        console.print(f"plan: {counts or 'nothing to do'}")
+        summary = f"plan: {counts or 'nothing to do'}"
+    console.print(summary, soft_wrap=True)
     forecast = planned.forecast
     console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}", soft_wrap=True)
+
+
+def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
+    """The records that are shown with their details, and one line for each group that is only counted."""
+    for item in listing.shown:
+        yield f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}"
+        yield from (f"         {line}" for line in _details(item))
+    hidden = listing.counts.total() - sum(item["do"] != "hold" for item in listing.shown)
+    if hidden:
+        yield f"... and {hidden:,} more (--limit)"
+    for stream, number in listing.on_hold.items():
+        yield f"hold   {stream}: {counted(number, 'removal')} to approve; --limit {number} lists them"
+    for stream, number in planned.rejected_before.items():
+        yield f"reject {stream}: {counted(number, 'record')} rejected before and unchanged"
+    for stream, number in planned.left_alone.items():
+        yield f"gone   {stream}: {counted(number, 'record')} no longer listed and left alone"
 
 
 def _time_for(forecast: Forecast) -> str:

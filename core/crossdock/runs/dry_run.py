@@ -158,6 +158,8 @@ class _Preview:
             return
         if summed:
             self.result.sources[bound.name] = stream_input.digest
+        if rejected_before := tally.records["rejected"]:  # nothing of the stream is decided yet
+            self.result.rejected_before[bound.name] = rejected_before
         for dead_letter in stream_input.rows_without_key:
             self._listener.refused(dead_letter)
         stopped = self._decide(bound, tally, stream_input)

@@ -45,6 +45,7 @@ class Planned:
         errors: Why a stream could not be read, or its records not be removed, by its name.
         unread: How many streams could not be read.
         sources: A hash of what each stream read, by its name, if requested.
+        rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
         left_alone: Number of records that are gone and stay as they are, by the name of their stream.
         forecast: What the plan needs of the allowance.
     """
@@ -56,6 +57,7 @@ class Planned:
     operations: Counter[str] = field(default_factory=Counter)
     unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)
+    rejected_before: dict[str, int] = field(default_factory=dict)
     left_alone: dict[str, int] = field(default_factory=dict)
 
     @property

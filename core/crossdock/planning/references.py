@@ -54,9 +54,16 @@ class References:
         if self._planned is None:
             return
         scope, identity, step, payload = operation.scope, operation.identity, operation.step, operation.after
-        placeholder = _placeholder(scope, identity.key)
         self._first_steps[scope, identity.key_hash] = Binding(
-            identity.key_hash, identity.key, placeholder, None, identity.position, step, payload, None, 1
+            identity.key_hash,
+            identity.key,
+            placeholder(scope, identity.key),
+            None,
+            identity.position,
+            step,
+            payload,
+            None,
+            1,
         )
 
     def planned_binding(self, scope: Scope, key_hash: int) -> Binding | None:
@@ -82,7 +89,7 @@ class References:
                 if key_hash in ids:
                     self._ids[scope, key] = ids[key_hash]
                 elif self._planned and (scope, key_hash) in self._planned:
-                    self._ids[scope, key] = _placeholder(scope, key)
+                    self._ids[scope, key] = placeholder(scope, key)
 
     def missing(self, keys: Iterable[ScopedKey]) -> list[ScopedKey]:
         """Those of *keys* for which `look_up` found no id."""
@@ -106,7 +113,8 @@ class References:
         return Scope(self._target, reference.resource, namespace), reference.key
 
 
-def _placeholder(scope: Scope, key: str) -> str:
+def placeholder(scope: Scope, key: str) -> str:
+    """What a plan shows as the id of a record that has none yet."""
     return f"<{scope.resource} {scope.namespace}:{key}>"
 
 

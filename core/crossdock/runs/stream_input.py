@@ -20,7 +20,7 @@ from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.runs.pull_checks import pulled
-from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
+from crossdock.state import DeadLetter, Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
 
@@ -156,6 +156,10 @@ class StreamInput:
     @property
     def removals(self) -> Removals:
         return self._removals
+
+    @property
+    def rows_without_key(self) -> list[DeadLetter]:
+        return self._scan.keyless
 
     def records(self) -> Iterator[KeyedRecord]:
         """First what waited, longest first, then what is new or changed, in source order.

@@ -2,6 +2,7 @@
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create
+from crossdock.state.expected_deliveries import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
@@ -26,6 +27,8 @@ __all__ = [
     "DeadLetterFilter",
     "Digests",
     "DueRun",
+    "ExpectedDeliveries",
+    "ExpectedDelivery",
     "FileFacts",
     "FoundRecord",
     "Intent",

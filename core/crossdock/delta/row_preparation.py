@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -93,7 +94,12 @@ def _require_columns(stream: Stream[Any], source: str, schema: pl.Schema) -> Non
     if wrong:
         hint = f"a connector returns text columns, and the line number of each row in {LINE!r}"
         raise RefusedError(", ".join(wrong), where=source, hint=hint)
-    needed = {*stream.columns, *stream.key, *(stream.order_by or ()), *(rule.field for rule in stream.skip.values())}
+    needed = {
+        *stream.columns,
+        *stream.key,
+        *(stream.order_by or ()),
+        *chain.from_iterable(rule.columns() for rule in stream.skip.values()),
+    }
     needed |= set(stream.uses or ())
     if missing := sorted(needed - set(present)):
         # if all are missing the first line may be a record, and cells must not be shown

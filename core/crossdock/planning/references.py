@@ -13,6 +13,7 @@ import polars as pl
 from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
+from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 
@@ -101,7 +102,8 @@ class References:
         return exact_json.time_text(value) if isinstance(value, date) else value
 
     def _scoped_key(self, reference: Reference, namespace: str) -> ScopedKey:
-        return Scope(self._target, reference.resource, reference.namespace or namespace), reference.key
+        scope = Scope(self._target, reference.resource, reference.namespace or namespace)
+        return scope, key_text(reference.key_parts)
 
 
 def _placeholder(scope: Scope, key: str) -> str:

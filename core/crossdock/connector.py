@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import Field, GetPydanticSchema
+from pydantic import Discriminator, Field, GetPydanticSchema, Tag
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
+from crossdock.errors import RecordError
+from crossdock.mapping.convert import Row
+from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import RawBatch, Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
@@ -64,6 +67,13 @@ def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | Non
 _Texts = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
 Columns = Annotated[_Texts, Field(min_length=1)]
 
+_OrderColumn = Annotated[
+    Annotated[str, Tag("name")] | Annotated[OrderBy, Tag("declared")],
+    Discriminator(lambda item: "name" if isinstance(item, str) else "declared"),
+]
+_Ordering = GetPydanticSchema(lambda _, handler: handler(tuple[_OrderColumn, ...]))
+OrderColumns = Annotated[Annotated[Sequence[str | OrderBy], _Ordering], Field(min_length=1)]
+
 
 class StreamFacts:
     """What is declared about a stream: attributes of a class in code, keys of a section in a config file.
@@ -79,8 +89,8 @@ class StreamFacts:
     """The columns that identify a record."""
     group_by: Columns | None = None
     """Rows of one file with the same key make one record, such as an invoice and its lines. The same columns as key."""
-    order_by: Columns | None = None
-    """Columns, compared as text, that tell which row of a key is the newest; else the last one read is."""
+    order_by: OrderColumns | None = None
+    """Columns that tell which row of a key is the newest; else the last one read is. Names are compared as text."""
     columns: Mapping[str, Repair] = {}
     """Repairs by column, applied before key, filters and mapping."""
     skip: Mapping[str, Filter] = {}
@@ -181,7 +191,10 @@ class Stream(StreamFacts, ABC, Generic[S]):
             "resource": self.resource,
             "key": list(self.key),
             "group_by": list(self.group_by or ()),
-            "order_by": list(self.order_by or ()),
+            "order_by": [
+                item if isinstance(item, str) else item.model_dump(by_alias=True, exclude_none=True)
+                for item in self.order_by or ()
+            ],
             "columns": {name: repair.model_dump(exclude_none=True) for name, repair in self.columns.items()},
             "skip": {name: rule.model_dump(exclude_none=True) for name, rule in self.skip.items()},
             "uses": None if self.uses is None else sorted(self.uses),
@@ -197,8 +210,18 @@ class Stream(StreamFacts, ABC, Generic[S]):
             RecordError: See `to_resource`.
             pydantic.ValidationError: If its members break a rule.
         """
+        for item in declared(self.order_by):
+            for row, line in zip(record.rows, record.lines, strict=True):
+                _check_position(item, row, line)
         made = self.to_resource(record.copy())  # the mapping must not change the record that is stored
         return RESOURCES[self.resource].draft.model_validate(made)
+
+
+def _check_position(item: OrderBy, row: Row, line: int) -> None:
+    try:
+        item.position(row)
+    except RecordError as error:
+        raise error.at(line) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self, TypeVar, get_args, get_origin
 
 from pydantic import model_validator
-from pydantic_core import PydanticCustomError
 
 from crossdock import exact_json
-from crossdock.config_file import ConfigModel, unknown
+from crossdock.config_file import ConfigModel, misplaced, unknown
 from crossdock.connector import Settings, Stream, StreamFacts, no_removal
-from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
+from crossdock.mapping.declarative import Each, Form, Nested, RecordMap, When
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
 
@@ -30,37 +29,44 @@ class StreamConfig(ConfigModel, StreamFacts):
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         if reason := no_removal(self.resource, self.mode, self.on_gone):
-            raise _misplaced(("on_gone",), reason)
+            raise misplaced(("on_gone",), reason)
         self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
         for number, name in enumerate(self.personal):
             if name not in self.map:
-                raise _misplaced(("personal", number), unknown(name, list(self.map)))
+                raise misplaced(("personal", number), unknown(name, list(self.map)))
         return self
 
     def _check_members(self, model: type[ResourceModel], forms: Mapping[str, Any], place: tuple[str, ...]) -> None:
         known = {field.alias or name: field for name, field in model.model_fields.items()}
         for name, form in forms.items():
             if name not in known:
-                advice = unknown(name, list(known))
-                raise PydanticCustomError("unknown_key", "{advice}", {"key": (*place, name), "advice": advice})
+                raise misplaced((*place, name), unknown(name, list(known)))
             inner, is_list = _models_of(known[name].annotation)
             if isinstance(form, Each) is not is_list:
-                raise _misplaced(
+                raise misplaced(
                     (*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used"
                 )
             if isinstance(form, Each) and self.group_by is None:
-                raise _misplaced((*place, name), "makes one item of each row, which needs group_by")
+                raise misplaced((*place, name), "makes one item of each row, which needs group_by")
             if isinstance(form, Each) and inner:
                 self._check_members(inner, form.each, (*place, name, "each"))
-            if isinstance(form, Nested) and inner:
-                self._check_members(inner, form.object, (*place, name, "object"))
+            for nested, where in _nested(form, (*place, name)):
+                if inner is None:
+                    raise misplaced(where, "is not an object of members")
+                self._check_members(inner, nested.object, (*where, "object"))
         missing = [name for name, field in known.items() if field.is_required() and name not in forms]
         if missing:
-            raise _misplaced(place, f"lacks {', '.join(missing)}, which every {self.resource} needs")
+            raise misplaced(place, f"lacks {', '.join(missing)}, which every {self.resource} needs")
 
 
-def _misplaced(place: tuple[str | int, ...], message: str) -> PydanticCustomError:
-    return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
+def _nested(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Nested, tuple[str, ...]]]:
+    """Every object that *form* may give, with its place."""
+    match form:
+        case Nested():
+            yield form, place
+        case When():
+            yield from _nested(form.then, (*place, "then"))
+            yield from _nested(form.otherwise, (*place, "otherwise"))
 
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:

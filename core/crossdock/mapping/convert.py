@@ -73,7 +73,11 @@ def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timez
     Raises:
         RecordError: Also outside of the years 1 to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
     """
-    moment = _moment(row, column, layout)
+    return in_utc(_moment(row, column, layout), column, timezone)
+
+
+def in_utc(moment: datetime, column: str, timezone: str | None) -> datetime:
+    """*moment*, read from *column*, in UTC; see `instant`."""
     if moment.tzinfo is None:
         if timezone is None:
             raise RecordError("bad_value", "has no offset, and no timezone is declared", pointer=column)

@@ -88,8 +88,8 @@ def _form(value: Any) -> str | None:
     return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), None)
 
 
-def _branch(value: Any) -> str:
-    return "constant" if isinstance(value, _CONSTANTS) else "form"
+def _branch(value: Any) -> str | None:
+    return "constant" if isinstance(value, _CONSTANTS) else _form(value)
 
 
 _CONSTANTS = (bool, int, Decimal)
@@ -106,8 +106,13 @@ Simple = Annotated[
     _Single | Annotated["Nested", Tag("object")] | Annotated["When", Tag("when")],
     Discriminator(_form, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
 ]
-Constant = StrictBool | StrictInt | Annotated[Decimal, Strict()]
-Branch = Annotated[Annotated[Constant, Tag("constant")] | Annotated[Simple, Tag("form")], Discriminator(_branch)]
+Branch = Annotated[
+    _Single
+    | Annotated["Nested", Tag("object")]
+    | Annotated["When", Tag("when")]
+    | Annotated[StrictBool | StrictInt | Annotated[Decimal, Strict()], Tag("constant")],
+    Discriminator(_branch, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+]
 
 
 class Nested(ConfigModel):

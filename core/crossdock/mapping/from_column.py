@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from crossdock.config_file import ConfigModel
+from crossdock.config_file import ConfigModel, misplaced
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
@@ -42,6 +42,9 @@ def _date_format(layout: str) -> str:
     return layout
 
 
+DateFormat = Annotated[str, Field(max_length=100), AfterValidator(_date_format)]
+
+
 def _one_or_several(value: Any) -> str:
     return "several" if isinstance(value, list | tuple) else "one"
 
@@ -49,8 +52,6 @@ def _one_or_several(value: Any) -> str:
 Texts = Annotated[
     Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several)
 ]
-
-
 Scalar = StrictStr | StrictBool | StrictInt | Annotated[Decimal, Strict()]
 
 
@@ -59,7 +60,7 @@ class FromColumn(ConfigModel):
 
     from_: Annotated[str, Field(alias="from")]
     as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
-    format: Annotated[str, Field(max_length=100), AfterValidator(_date_format)] | None = None
+    format: DateFormat | None = None
     """The format of a date or instant, as for strptime."""
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """IANA time zone of an instant without offset."""
@@ -84,18 +85,22 @@ class FromColumn(ConfigModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         numeric = self.as_ in {"decimal", "integer"}
-        for name in ("thousands", "sign"):
-            if getattr(self, name) is not None and not numeric:
-                raise ValueError(f"{name} needs as: decimal or as: integer")
-        if self.round is not None and self.as_ != "decimal":
-            raise ValueError("round needs as: decimal")
-        if numeric and self.thousands == self.decimal_mark:
-            raise ValueError(f"thousands and decimal_mark are both {self.thousands!r}; set decimal_mark too")
-        if self.table is not None and self.as_ != "text":
-            raise ValueError("table looks up the text of the column, so `as` cannot be used")
-        if self.table is None and self.otherwise is not None:
-            raise ValueError("otherwise needs a table; use default for empty cells")
+        wrong = {
+            "thousands": self._thousands_problem() if numeric else "needs as: decimal or as: integer",
+            "sign": None if numeric else "needs as: decimal or as: integer",
+            "round": None if self.as_ == "decimal" else "needs as: decimal",
+            "table": None if self.as_ == "text" else "looks up the text of the column, so `as` cannot be used",
+            "otherwise": "needs a table; use default for empty cells" if self.table is None else None,
+        }
+        for name, problem in wrong.items():
+            if problem and getattr(self, name) is not None:
+                raise misplaced((name,), problem)
         return self
+
+    def _thousands_problem(self) -> str | None:
+        if self.thousands != self.decimal_mark:
+            return None
+        return f"is the decimal mark too; set decimal_mark, which is {self.decimal_mark!r}"
 
     def compile(self) -> Value:
         column, read, default = self.from_, self._reader(), self.default

@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Discriminator, Field, GetPydanticSchema, Tag
@@ -207,14 +208,20 @@ class Stream(StreamFacts, ABC, Generic[S]):
         """The draft that `to_resource` makes, checked against the resource's rules.
 
         Raises:
-            RecordError: See `to_resource`.
+            RecordError: See `to_resource`; or if it returned anything else, or a cell of ``order_by`` does not convert.
             pydantic.ValidationError: If its members break a rule.
         """
         for item in declared(self.order_by):
             for row, line in zip(record.rows, record.lines, strict=True):
                 _check_position(item, row, line)
         made = self.to_resource(record.copy())  # the mapping must not change the record that is stored
-        return RESOURCES[self.resource].draft.model_validate(made)
+        kind = RESOURCES[self.resource].draft
+        if not isinstance(made, kind | Mapping):
+            message = f"to_resource returned {type(made).__name__} instead of {kind.__name__} or its members"
+            code: CodeType | None = getattr(self.to_resource, "__code__", None)
+            place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
+            raise RecordError("mapping_failed", message + place)
+        return kind.model_validate(made)
 
 
 def _check_position(item: OrderBy, row: Row, line: int) -> None:

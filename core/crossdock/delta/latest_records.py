@@ -113,8 +113,8 @@ class Scan:
             self._add_to_unit(number, batch)
             self._add_rows(self._keyed(batch, tally, advance))
         if self._stream.mode == "snapshot" and self._units and not tally.rows_read:
-            message, hint = "the snapshot lists no records", "an empty snapshot is never taken in; check the source"
-            raise RefusedError(message, where=self._units[-1].source, hint=hint)
+            hint = "check the source; a page without rows does not show that records are gone"
+            raise RefusedError("is a snapshot without rows", where=self._units[-1].source, hint=hint)
         self._close_group()
         self._select_latest(tally)
         tally.count("read", self.latest.height)

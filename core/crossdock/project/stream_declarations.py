@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic import StrictStr, ValidationError
@@ -26,7 +26,7 @@ class _Declaration(ConfigModel, StreamFacts):
     """The attributes of a stream."""
 
     mapping_version: StrictStr
-    uses: Sequence[str] | None
+    uses: tuple[str, ...] | None
 
 
 def check_declaration(name: str, stream: Stream[Any]) -> None:

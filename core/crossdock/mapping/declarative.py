@@ -11,13 +11,13 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Strict, StrictBool, StrictInt, Tag
+from pydantic import Discriminator, StrictBool, Tag
 
 from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
-from crossdock.mapping.from_column import FromColumn, Scalar, Value
+from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.records import Record
 from crossdock.resources import Reference, ResourceName
@@ -110,7 +110,7 @@ Branch = Annotated[
     _Single
     | Annotated["Nested", Tag("object")]
     | Annotated["When", Tag("when")]
-    | Annotated[StrictBool | StrictInt | Annotated[Decimal, Strict()], Tag("constant")],
+    | Annotated[StrictBool | Number, Tag("constant")],
     Discriminator(_branch, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
 ]
 

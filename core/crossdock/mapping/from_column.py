@@ -17,6 +17,7 @@ from pydantic import (
     StrictInt,
     StrictStr,
     Tag,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -52,7 +53,8 @@ def _one_or_several(value: Any) -> str:
 Texts = Annotated[
     Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several)
 ]
-Scalar = StrictStr | StrictBool | StrictInt | Annotated[Decimal, Strict()]
+Number = StrictInt | Annotated[Decimal, Strict(), WithJsonSchema({"type": "number"})]
+Scalar = StrictStr | StrictBool | Number
 
 
 class FromColumn(ConfigModel):

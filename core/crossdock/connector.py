@@ -14,8 +14,7 @@ from pydantic import Discriminator, Field, GetPydanticSchema, Tag
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
-from crossdock.mapping.convert import Row
-from crossdock.mapping.ordering import OrderBy, declared
+from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import RawBatch, Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
@@ -211,9 +210,9 @@ class Stream(StreamFacts, ABC, Generic[S]):
             RecordError: See `to_resource`; or if it returned anything else, or a cell of ``order_by`` does not convert.
             pydantic.ValidationError: If its members break a rule.
         """
-        for item in declared(self.order_by):
-            for row, line in zip(record.rows, record.lines, strict=True):
-                _check_position(item, row, line)
+        for item in self.order_by or ():
+            if isinstance(item, OrderBy):
+                _check_positions(item, record)
         made = self.to_resource(record.copy())  # the mapping must not change the record that is stored
         kind = RESOURCES[self.resource].draft
         if not isinstance(made, kind | Mapping):
@@ -224,11 +223,12 @@ class Stream(StreamFacts, ABC, Generic[S]):
         return kind.model_validate(made)
 
 
-def _check_position(item: OrderBy, row: Row, line: int) -> None:
-    try:
-        item.position(row)
-    except RecordError as error:
-        raise error.at(line) from None
+def _check_positions(item: OrderBy, record: Record) -> None:
+    for row, line in zip(record.rows, record.lines, strict=True):
+        try:
+            item.position(row)
+        except RecordError as error:
+            raise error.at(line) from None
 
 
 @dataclass(frozen=True, slots=True)

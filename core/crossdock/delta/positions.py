@@ -14,6 +14,10 @@ _SEPARATOR = "\x1f"  # sorts before every printable character
 _ZONE = "(?:Z|[+-][0-9]{2}:?[0-9]{2})"
 _CLOCK = "[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?"
 _TIME = f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]){_CLOCK}({_ZONE})$"
+_USUAL = (
+    "^(?<day>(?:19|20)[0-9]{2}-[0-9]{2}-[0-9]{2})[T ](?<clock>[0-9]{2}:[0-9]{2}:[0-5][0-9])"
+    "(?:[.,](?<fraction>[0-9]{1,9}))?(?:Z|(?<sign>[+-])(?<hours>[01][0-9]):?(?<minutes>[0-5][0-9]))$"
+)
 _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}]"
 
 
@@ -30,7 +34,21 @@ def of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
 def _converted(item: OrderBy, column: pl.Series) -> pl.Expr:
     if item.as_ == "text":
         return pl.col(item.column).fill_null("")
-    return pl.lit(pl.Series([_position(item, cell) for cell in column.to_list()], dtype=pl.String))
+    usual = _usual_instants(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
+    cells = zip(usual, column.to_list(), strict=True)
+    return pl.lit(pl.Series([found or _position(item, cell) for found, cell in cells], dtype=pl.String))
+
+
+def _usual_instants(column: pl.Series) -> list[str | None]:
+    """`OrderBy.position` of instants as most programs write them, in columns, which is faster; None for other text."""
+    parts = column.str.extract_groups(_USUAL).struct.unnest()
+    local = (parts["day"] + " " + parts["clock"]).str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)
+    minutes = parts["hours"].cast(pl.Int64) * 60 + parts["minutes"].cast(pl.Int64)
+    signed = pl.select(pl.when(parts["sign"] == "-").then(-minutes).otherwise(minutes)).to_series().fill_null(0)
+    utc = local - (signed * 60_000_000).cast(pl.Duration("us"))
+    fraction = parts["fraction"].fill_null("").str.pad_end(9, "0")
+    found: list[str | None] = (utc.dt.strftime("%Y-%m-%dT%H:%M:%S") + "." + fraction + "Z").to_list()
+    return found
 
 
 def _position(item: OrderBy, cell: str | None) -> str | None:

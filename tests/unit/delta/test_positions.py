@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import polars as pl
@@ -20,7 +21,16 @@ from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 
 INSTANT, NUMBER, TEXT = OrderBy(column="T", as_="instant"), OrderBy(column="N", as_="integer"), OrderBy(column="X")
 SUMMER, WINTER = "2026-10-25T02:30:00+02:00", "2026-10-25T02:10:00+01:00"  # the second is 40 minutes later
-CELL = st.none() | st.sampled_from(["", SUMMER, WINTER, "7", "-7", "x"])
+ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+WRITTEN = st.one_of(
+    st.datetimes(timezones=ZONES).map(datetime.isoformat),
+    st.datetimes(timezones=ZONES).map(lambda at: f"{at:%Y-%m-%d %H:%M:%S%z}"),
+    st.datetimes(datetime.fromisoformat("1990-01-01")).map(lambda at: f"{at.isoformat()}Z"),
+    st.from_regex(
+        r"20[0-9]{2}-[01][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-6][0-9]:[0-6][0-9]([.,][0-9]{1,10})?Z", fullmatch=True
+    ),
+)
+CELL = WRITTEN | st.none() | st.sampled_from(["", SUMMER, WINTER, "7", "-7", "x"])
 
 
 @given(st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=5))

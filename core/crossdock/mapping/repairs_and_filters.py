@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal, Self
 
 import polars as pl
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from crossdock.config_file import ConfigModel
 from crossdock.mapping.convert import Row
@@ -17,6 +17,7 @@ from crossdock.mapping.convert import Row
 MAX_DEPTH = 5
 """Levels of a condition made of others."""
 _COMPARISONS = ("equals", "one_of", "starts_with", "ends_with", "empty")
+_KEYS = [*(("field", name) for name in _COMPARISONS), ("not",), ("any",), ("all",)]
 
 
 class Repair(ConfigModel):
@@ -51,6 +52,8 @@ class Filter(ConfigModel):
     An empty cell and a null are the same text, the empty one.
     """
 
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": list(keys)} for keys in _KEYS]})
+
     field: str | None = None
     equals: str | None = None
     one_of: tuple[str, ...] | None = None
@@ -68,7 +71,7 @@ class Filter(ConfigModel):
     @model_validator(mode="after")
     def _one_condition(self) -> Self:
         given = [name for name in _COMPARISONS if getattr(self, name) is not None]
-        combined = [name for name in ("not_", "any", "all") if getattr(self, name) is not None]
+        combined = [value for value in (self.not_, self.any, self.all) if value is not None]
         if (self.field is None) is bool(given) or len(given) + len(combined) != 1:
             raise ValueError(f"give field and one of {', '.join(_COMPARISONS)}; or one of not, any, all")
         if self._depth() > MAX_DEPTH:

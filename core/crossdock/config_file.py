@@ -184,6 +184,11 @@ Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "
 """1 to 63 ASCII letters, digits, ``_`` and ``-``: valid in command lines, file names and the state."""
 
 
+def misplaced(place: Place, message: str) -> PydanticCustomError:
+    """A finding about the key at *place*, for a validator of the model around it."""
+    return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed config file.

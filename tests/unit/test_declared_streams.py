@@ -109,6 +109,13 @@ def test_a_declared_stream_maps() -> None:
         ("map", {"sku": "S"}, ("map",), "lacks name"),
         ("map", {"sku": "S", "name": "N", "prise": "P"}, ("map", "prise"), "unknown key; known"),
         ("map", {"sku": "S", "name": {"each": {"a": "A"}}}, ("map", "name"), "each"),
+        ("map", {"sku": "S", "name": {"object": {"a": "A"}}}, ("map", "name"), "is not an object of members"),
+        (
+            "map",
+            {"sku": "S", "name": {"when": {"field": "A", "empty": True}, "then": "N", "otherwise": {"object": {}}}},
+            ("map", "name", "otherwise"),
+            "is not an object of members",
+        ),
         ("map", {"sku": "S", "name": "N", "unit_price": "P"}, ("map", "unit_price"), "did you mean 'unitPrice'?"),
     ],
 )
@@ -149,3 +156,16 @@ def test_a_nested_constant_must_fit_its_member() -> None:
         declared(REMOVING.replace("const: DE", "const: Germany"))
     with pytest.raises(ValidationError, match="must be an exact number"):
         declared(FULL.replace("{from: QTY, as: decimal}", "{const: one}"))
+
+
+def test_members_of_an_object_in_a_condition_are_checked() -> None:
+    """As those of an object without one."""
+    section = yaml.safe_load(REMOVING)
+    address = section["map"]["billingAddress"]
+    section["map"]["billingAddress"] = {"when": {"field": "L1", "empty": False}, "then": address}
+    StreamConfig.model_validate(section)
+    address["object"]["zip"] = "ZIP"
+    with pytest.raises(ValidationError, match="unknown key; known: city, country") as refused:
+        StreamConfig.model_validate(section)
+    (finding,) = refused.value.errors()
+    assert finding["ctx"]["key"] == ("map", "billingAddress", "then", "object", "zip")

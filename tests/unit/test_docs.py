@@ -58,6 +58,8 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "RefTo": "map.MEMBER.",
     "Nested": "map.MEMBER.",
     "Each": "map.MEMBER.",
+    "When": "map.MEMBER.",
+    "OrderBy": "order_by.",
     "JobConfig": "jobs.NAME.",
     "Schedule": "jobs.NAME.schedule.",
     "Blackout": "jobs.NAME.schedule.blackouts.",

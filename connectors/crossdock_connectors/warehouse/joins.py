@@ -96,7 +96,8 @@ class JoinedStream:
             return None
         others = [column for rule in config.lookup.values() for column in rule.columns]
         filters = [column for rule in stream.skip.values() for column in rule.columns()]
-        names = [*stream.uses, *filters, *(stream.order_by or ()), *stream.key, *others]
+        order = [each if isinstance(each, str) else each.column for each in stream.order_by or ()]
+        names = [*stream.uses, *filters, *order, *stream.key, *others]
         prefix = f"{lookup}."
         return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
 

@@ -13,6 +13,7 @@ import polars as pl
 from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
+from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 
@@ -110,7 +111,7 @@ class References:
 
     def _scoped_key(self, reference: Reference, namespace_of: NamespaceOf) -> ScopedKey:
         namespace = reference.namespace or namespace_of(reference.resource)
-        return Scope(self._target, reference.resource, namespace), reference.key
+        return Scope(self._target, reference.resource, namespace), key_text(reference.key_parts)
 
 
 def placeholder(scope: Scope, key: str) -> str:

@@ -13,7 +13,8 @@ from crossdock import config_file
 from crossdock.config_file import Secret
 from crossdock.declared_streams import StreamConfig
 from crossdock.environment_variables import escaped
-from crossdock.mapping.declarative import Const, Each, Nested, Template
+from crossdock.mapping.declarative import Const, Each, Nested, Template, When
+from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.project.config_model import ConfigFile
@@ -22,6 +23,7 @@ from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import StateUrl
 
 PERSONAL = "(personal)"
+_CONSTANTS = ("otherwise", "default")
 _COMPARED = ("equals", "one_of", "starts_with", "ends_with")
 
 
@@ -87,6 +89,8 @@ def _address(url: StateUrl) -> str:
 
 
 def _members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:
+    if isinstance(model, FromColumn) and model.table is not None and model.from_ in personal:
+        model = model.model_copy(update={"table": {PERSONAL: PERSONAL}})
     return {
         field.alias or name: _plain(value, personal)
         for name, field in type(model).model_fields.items()
@@ -100,14 +104,19 @@ def _personal_members(stream: StreamConfig) -> frozenset[str]:
 
 def _masked(form: Any) -> Any:
     """The form of a personal member, without its constant texts."""
+    masked = form
     match form:
-        case Const():
-            return Const(const=PERSONAL)
+        case Const() | bool() | int() | Decimal():
+            masked = Const(const=PERSONAL)
         case Template():
-            return Template(template=" ".join((PERSONAL, *(f"{{{column}}}" for column in form.columns()))))
+            masked = Template(template=" ".join((PERSONAL, *(f"{{{column}}}" for column in form.columns()))))
         case Nested():
-            return Nested(object={name: _masked(inner) for name, inner in form.object.items()})
-    return form
+            masked = Nested(object={name: _masked(inner) for name, inner in form.object.items()})
+        case FromColumn():
+            masked = form.model_copy(update={name: PERSONAL for name in _CONSTANTS if getattr(form, name) is not None})
+        case When():
+            masked = form.model_copy(update={"then": _masked(form.then), "otherwise": _masked(form.otherwise)})
+    return masked
 
 
 def _personal_columns(value: Any) -> Iterator[str]:

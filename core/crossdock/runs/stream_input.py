@@ -11,14 +11,15 @@ from itertools import chain
 import polars as pl
 
 from crossdock.delta import compare
-from crossdock.delta.latest_records import KeyedRecord, Scan
+from crossdock.delta.latest_records import UNIT, KeyedRecord, Scan
+from crossdock.delta.positions import mixed_zones
 from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.errors import CrossdockError
 from crossdock.planning.completeness import Completeness, SnapshotFacts
 from crossdock.planning.removals import Removals, decide
 from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.connector_instances import BoundStream
-from crossdock.records import Record
+from crossdock.records import LINE, Record
 from crossdock.runs.pull_checks import pulled
 from crossdock.state import DeadLetter, Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
@@ -91,9 +92,12 @@ class StreamInput:
         known = key_index.nothing() if nothing else self._known()
         with self._state.look() as tx:
             dead_letters = tx.dead_letters.facts(self._bound.name)
-        return compare.compare(
+        found = compare.compare(
             scan.latest, known, dead_letters=dead_letters, waiting=self._waiting, unsettled=unsettled, snapshot=snapshot
         )
+        for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
+            raise mixed_zones(scan.place(unit, line))
+        return found
 
     def _new_order(self, found: compare.Delta) -> pl.Series | None:
         """The keys as listed, if the key index has too many of them in another order; None after a first load."""

@@ -6,7 +6,6 @@ Several streams may share one source, which is then read once in a run.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from pathlib import Path
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.formats.compression import Openable
 from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.formats.file_ends import is_cut
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch
 from crossdock.sources.known_files import KnownFiles, StreamId
@@ -208,15 +207,7 @@ class FileSource:
         return again
 
     def _proof(self, facts: FileFacts) -> Proof:
-        has_trailer = self._layout.trailer is not None  # it counts the rows, or the file is refused
-        cut = not has_trailer and _is_cut(self._spool.bytes_of(facts.content_hash))
-        return Proof(partial(self._spool.content_hash, facts.content_hash), counted=has_trailer, cut=cut)
-
-
-def _is_cut(path: Openable) -> bool:
-    """Whether the last line has no line end, as in a truncated file; gzip has an end mark."""
-    with path.open("rb") as file:
-        if file.read(2) == b"\x1f\x8b":
-            return False
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 4))
-        return not file.read().rstrip(b"\x00\x1a").endswith(b"\n")  # UTF-16, and the end mark of DOS
+        trailer, layout = self._layout.trailer, self._layout
+        counted = trailer is not None and trailer.count is not None  # it counts the rows, or the file is refused
+        cut = trailer is None and is_cut(self._spool.bytes_of(facts.content_hash), layout.encoding, layout.row_end)
+        return Proof(partial(self._spool.content_hash, facts.content_hash), counted=counted, cut=cut)

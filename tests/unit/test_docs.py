@@ -49,6 +49,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Repair": "columns.COLUMN.",
     "Filter": "skip.NAME.",
     "Wait": "wait.",
+    "Manifest": "manifest.",
     "GoneLimits": "gone.",
     "FailureLimits": "mapping_failed.",
     "FromColumn": "map.MEMBER.",

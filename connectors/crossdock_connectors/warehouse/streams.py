@@ -25,6 +25,7 @@ class WarehouseStream(DeclaredStream[W]):
         )
         super().__init__(name, merged, source.format.model_dump(exclude_none=True))
         self.files, self.format, self.wait = source.files, source.format, source.wait
+        self._intake = source
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
 
@@ -50,6 +51,9 @@ class WarehouseStream(DeclaredStream[W]):
                 snapshot=self.mode == "snapshot",
                 stream_ids=[peer.stream_id(ctx) for peer in self.peers],
                 wait=self.wait,
+                ready=self._intake.ready,
+                manifest=self._intake.manifest,
+                archive_to=self._intake.archive,
             )
 
         return ctx.shared(self.peers, make)

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
     from crossdock.records import Proof
+    from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.http_source import HttpSource, Page
     from crossdock.sources.late_files import Wait
+    from crossdock.sources.manifests import Manifest
+    from crossdock.sources.markers import Markers, MarkerTemplate
     from crossdock.sources.source_context import SourceContext
     from crossdock.transport.file_store import FileStore, split_pattern
     from crossdock.transport.folder_store import FolderStore
@@ -28,9 +31,12 @@ _NAMES = {
     "errors": "UnavailableError",
     "formats.delimited_files": "DelimitedFormat",
     "records": "Proof",
+    "sources.archive": "ArchiveFolder",
     "sources.file_source": "FileSource StreamId",
     "sources.http_source": "HttpSource Page",
     "sources.late_files": "Wait",
+    "sources.manifests": "Manifest",
+    "sources.markers": "Markers MarkerTemplate",
     "sources.source_context": "SourceContext",
     "transport.file_store": "FileStore split_pattern",
     "transport.folder_store": "FolderStore",
@@ -39,8 +45,9 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName", "HttpSource", "Name", "Page",
-    "Proof", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
+    "ArchiveFolder", "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName",
+    "HttpSource", "Manifest", "MarkerTemplate", "Markers", "Name", "Page", "Proof", "SftpLogin", "SourceContext",
+    "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
 ]  # fmt: skip
 
 

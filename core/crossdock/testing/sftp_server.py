@@ -17,7 +17,7 @@ from typing import ParamSpec, Self, TypeVar
 
 import paramiko
 from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
-from paramiko.sftp import SFTP_PERMISSION_DENIED
+from paramiko.sftp import SFTP_FAILURE, SFTP_OK, SFTP_PERMISSION_DENIED
 
 _LOG_NAME = "crossdock.testing.ssh"
 logging.getLogger(_LOG_NAME).addHandler(logging.NullHandler())
@@ -152,7 +152,7 @@ def _with_sftp_codes(function: Callable[P, T]) -> Callable[P, T | int]:
 
 
 class _Folder(paramiko.SFTPServerInterface):
-    """The served folder as the root. Links out of it are refused, as is writing."""
+    """The served folder as the root. Links out of it are refused, as is writing; files can be renamed."""
 
     def __init__(self, ssh_server: _SshServer) -> None:
         super().__init__(ssh_server)
@@ -186,6 +186,17 @@ class _Folder(paramiko.SFTPServerInterface):
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or name in self._server.faults.deny:
             return SFTP_PERMISSION_DENIED
         return _File(self._server, name, self._real(path))
+
+    @_with_sftp_codes
+    def rename(self, oldpath: str, newpath: str) -> int:
+        """Rename, but never overwrite, as version 3 of the protocol demands."""
+        old, new = self._real(oldpath), self._real(newpath)
+        if os.path.normpath(oldpath).lstrip("/") in self._server.faults.deny:
+            return SFTP_PERMISSION_DENIED
+        if new.exists():
+            return SFTP_FAILURE
+        old.rename(new)
+        return SFTP_OK
 
     def _real(self, path: str) -> Path:
         real = (self._server.folder / os.path.normpath("/" + path).lstrip("/")).resolve()

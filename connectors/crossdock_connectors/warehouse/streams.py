@@ -25,7 +25,7 @@ class WarehouseStream(DeclaredStream[W]):
         )
         super().__init__(name, merged, source.format.model_dump(exclude_none=True))
         self.files, self.format, self.wait = source.files, source.format, source.wait
-        self._intake = source
+        self.ready, self.manifest, self.archive = source.ready, source.manifest, source.archive
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
 
@@ -51,9 +51,9 @@ class WarehouseStream(DeclaredStream[W]):
                 snapshot=self.mode == "snapshot",
                 stream_ids=[peer.stream_id(ctx) for peer in self.peers],
                 wait=self.wait,
-                ready=self._intake.ready,
-                manifest=self._intake.manifest,
-                archive_to=self._intake.archive,
+                ready=self.ready,
+                manifest=self.manifest,
+                archive_to=self.archive,
             )
 
         return ctx.shared(self.peers, make)
@@ -93,10 +93,11 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileS
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
-    """Open the store, report *opened*, and count the files of every pattern."""
+    """Open the store, report *opened*, count the files of every pattern, and look for the folders of archives."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
-        for files in dict.fromkeys(stream.files for stream in streams(settings, open_store)):
+        made = streams(settings, open_store)
+        for files in dict.fromkeys(stream.files for stream in made):
             folder, _, pattern = files.rpartition("/")
             try:
                 found = store.list(folder, pattern)
@@ -104,3 +105,10 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                 yield Finding(ok=False, text=f"{files}: {error.message}")
             else:
                 yield Finding(ok=bool(found), text=f"{files}: {len(found)} files, {sum(f.size for f in found):,} bytes")
+        for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
+            try:
+                store.list(folder, "*")
+            except CrossdockError as error:
+                yield Finding(ok=False, text=f"archive {folder}: {error.message}")
+            else:
+                yield Finding(ok=True, text=f"archive {folder}: is there")

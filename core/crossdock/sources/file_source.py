@@ -80,7 +80,7 @@ class FileSource:
         self._files_pattern = files
         self._layout, self._open_store, self._run = layout, open_store, run
         self._snapshot, self._stream_ids = snapshot, stream_ids
-        self._manifest, self._archive_to = manifest, archive_to
+        self._ready, self._manifest, self._archive_to = ready, manifest, archive_to
         self._entries: dict[str, Entry] = {}  # by content hash
         manifests = manifest.files if manifest else None
         self._listing = FileListing(files, run, settle_s=settle_s, snapshot=snapshot, ready=ready, manifests=manifests)
@@ -198,6 +198,9 @@ class FileSource:
         offered = self._listing.offered(store)
         if not offered and not self._late_file_watch:
             self._run.progress.warn(f"no file matches {self._files_pattern}")
+        if self._listing.unmarked:
+            left = f"files without the marker {self._ready}: {self._listing.unmarked:,}, left for a later run"
+            self._run.progress.warn(f"{self._files_pattern}: {left}")
         self._known.mark_seen(offered)
         new = self._known.new(offered)
         self._listing.check_complete(store, new)

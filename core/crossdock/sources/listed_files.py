@@ -29,6 +29,9 @@ class FileListing:
         snapshot: Whether only the newest file counts.
         ready: The name of a file's marker; without its marker, a file does not count.
         manifests: Folder and name pattern of manifests, which are no data.
+
+    Attributes:
+        unmarked: How many files had no marker when they were last listed.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class FileListing:
     ) -> None:
         self._folder, self._pattern = split_pattern(files)
         self._run, self._settle_s, self._snapshot = run, settle_s, snapshot
+        self.unmarked = 0
         self._markers = Markers(ready, self._folder) if ready else None
         self._manifests = split_pattern(manifests) if manifests else None
 
@@ -87,7 +91,9 @@ class FileListing:
         if self._markers is None:
             return files
         markers = self.markers(store)
-        return [file for file in files if self._markers.name(file.name) in markers]
+        marked = [file for file in files if self._markers.name(file.name) in markers]
+        self.unmarked = len(files) - len(marked)
+        return marked
 
     def _is_other(self, name: str) -> bool:
         """Whether a file is not data, although it matches the pattern."""

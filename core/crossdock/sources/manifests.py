@@ -79,6 +79,18 @@ class Entry:
     def counted(self) -> bool:
         return "rows" in self.facts
 
+    def check_form(self, manifest: Manifest) -> None:
+        """Check that numbers and checksums are written as such.
+
+        Raises:
+            RefusedError: If one is not.
+        """
+        for fact, text in self.facts.items():
+            if not re.fullmatch(_FORMS[fact], text):
+                what = "a whole number" if fact in {"rows", "bytes"} else f"a {fact} in hexadecimal digits"
+                hint = "correct 'manifest' in the config, or ask the sender for a correct one"
+                raise RefusedError(f"column {manifest.facts[fact]!r} is not {what}", where=self.where, hint=hint)
+
     def check(self, file: str, fact: str, found: int | str) -> None:
         """Check that *file* is as stated, if it is.
 
@@ -128,6 +140,7 @@ def read_entries(
         if file.name not in entries:
             hint = f"{len(listed):,} files match {manifest.files}; ask the sender, or run again when it is listed"
             raise RefusedError("has no entry in a manifest", where=file.path, hint=hint)
+        entries[file.name].check_form(manifest)
         entries[file.name].check(file.path, "bytes", file.size)
     return entries
 
@@ -147,7 +160,7 @@ def _entries(
                 if name in entries:
                     hint = "ask the sender for a manifest with one entry for each file"
                     raise RefusedError(f"a second entry of the file in {entries[name].where}", where=where, hint=hint)
-                facts = {fact: _fact(row[column], fact, column, where) for fact, column in manifest.facts.items()}
+                facts = {fact: row[column].strip() for fact, column in manifest.facts.items()}
                 entries[name] = Entry(where, facts)
         return entries
     finally:
@@ -166,13 +179,3 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
 
 def _file_name(cell: str) -> str:
     return cell.strip().rpartition("/")[2]
-
-
-def _fact(cell: str, fact: str, column: str, where: str) -> str:
-    text = cell.strip()
-    if not re.fullmatch(_FORMS[fact], text):
-        what = "a whole number" if fact in {"rows", "bytes"} else f"a {fact} in hexadecimal digits"
-        raise RefusedError(
-            f"column {column!r} is not {what}", where=where, hint="ask the sender for a correct manifest"
-        )
-    return text

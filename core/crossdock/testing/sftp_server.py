@@ -33,6 +33,7 @@ class Faults:
 
     stall_login: bool = False  # a login is never answered
     deny: set[str] = field(default_factory=set)  # files that cannot be read
+    read_only: bool = False  # no file can be moved
     end_early: dict[str, int] = field(default_factory=dict)  # bytes after which a file ends, whatever its size
     stall_after: dict[str, int] = field(default_factory=dict)  # bytes after which a read is never answered
     while_read: dict[str, Callable[[Path], object]] = field(default_factory=dict)  # called once, after the first read
@@ -42,7 +43,7 @@ class Faults:
 
 
 class SftpServer:
-    """Serves *folder* read-only on a free port of the loopback interface while the context is open.
+    """Serves *folder* on a free port of the loopback interface while the context is open; files can be renamed.
 
     The only user logs in with `password` or `client_key`, the text of a private key.
     """
@@ -191,7 +192,7 @@ class _Folder(paramiko.SFTPServerInterface):
     def rename(self, oldpath: str, newpath: str) -> int:
         """Rename, but never overwrite, as version 3 of the protocol demands."""
         old, new = self._real(oldpath), self._real(newpath)
-        if os.path.normpath(oldpath).lstrip("/") in self._server.faults.deny:
+        if self._server.faults.read_only:
             return SFTP_PERMISSION_DENIED
         if new.exists():
             return SFTP_FAILURE

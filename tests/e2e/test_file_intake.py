@@ -237,3 +237,12 @@ def test_a_young_file_is_moved_by_a_later_run(intake: Site) -> None:
     os.utime(path, (path.stat().st_mtime - 60,) * 2)
     assert intake.sync("wms.products").records("products") == {}
     assert archived(intake) == {"PROD_1.csv": PRODUCTS}
+
+
+def test_check_looks_for_the_archive(intake: Site) -> None:
+    """A missing folder is found before the first night."""
+    declare(intake, "archive: out/done")
+    intake.export("PROD_1.csv", PRODUCTS)
+    assert "FAIL  wms: archive out/done: " in intake.run("check").out
+    (intake.out / "done").mkdir()
+    assert "ok    wms: archive out/done: is there" in intake.run("check").out

@@ -196,11 +196,11 @@ class FileSource:
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered(store)
-        if not offered and not self._late_file_watch:
-            self._run.progress.warn(f"no file matches {self._files_pattern}")
         if self._listing.unmarked:
             left = f"files without the marker {self._ready}: {self._listing.unmarked:,}, left for a later run"
             self._run.progress.warn(f"{self._files_pattern}: {left}")
+        elif not offered and not self._late_file_watch:
+            self._run.progress.warn(f"no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
         new = self._known.new(offered)
         self._listing.check_complete(store, new)

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
+    GetJsonSchemaHandler,
     GetPydanticSchema,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
-    WithJsonSchema,
     WrapValidator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, misplaced, unknown
@@ -33,7 +35,6 @@ _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be tr
 
 
 Members = Mapping[str, Form]
-_FunctionText = Annotated[str, WithJsonSchema({"type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"})]
 
 
 def _map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
@@ -42,7 +43,16 @@ def _map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo
     return value if isinstance(value, PythonFunction) else members(value)
 
 
-_Map = Annotated[Members, WrapValidator(_map, json_schema_input_type=Members | _FunctionText)]
+class _MapSchema:
+    """One schema for members and for the text of a function, so that editors show what is wrong with a member."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        members = handler(core_schema)
+        return members | {"type": ["object", "string"], "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"}
+
+
+_Map = Annotated[Members, WrapValidator(_map), _MapSchema]
 
 
 class StreamConfig(ConfigModel, StreamFacts):

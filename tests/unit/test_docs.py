@@ -50,6 +50,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Join": "join.NAME.",
     "Lookup": "lookup.NAME.",
     "Wait": "wait.",
+    "Manifest": "manifest.",
     "GoneLimits": "gone.",
     "FailureLimits": "mapping_failed.",
     "FromColumn": "map.MEMBER.",

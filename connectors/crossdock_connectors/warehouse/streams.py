@@ -39,6 +39,7 @@ class WarehouseStream(DeclaredStream[W]):
         layout = source.format.model_dump(exclude_none=True) | joins.layout(config, source, others)
         super().__init__(name, merged, layout, config.lookup, config.join)
         self.config, self.files, self.format, self.wait = config, source.files, source.format, source.wait
+        self.archive = source.archive
         self._source_config, self._repairs, self._others = source, repairs, others
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
@@ -80,6 +81,9 @@ class WarehouseStream(DeclaredStream[W]):
             kept=kept,
             parts=parts,
             wait=config.wait,
+            ready=config.ready,
+            manifest=config.manifest,
+            archive_to=config.archive,
         )
 
     def _source(self, ctx: Context[W]) -> FileSource:
@@ -133,11 +137,12 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileS
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
-    """Open the store, report *opened*, and count the files of every pattern."""
+    """Open the store, report *opened*, count the files of every pattern, and look for the folders of archives."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
-        patterns = [stream.files for stream in streams(settings, open_store)]
-        for files in dict.fromkeys([*patterns, *(source.files for source in settings.sources.values())]):
+        made = streams(settings, open_store)
+        patterns = [*(stream.files for stream in made), *(source.files for source in settings.sources.values())]
+        for files in dict.fromkeys(patterns):
             folder, _, pattern = files.rpartition("/")
             try:
                 found = store.list(folder, pattern)
@@ -145,3 +150,10 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                 yield Finding(ok=False, text=f"{files}: {error.message}")
             else:
                 yield Finding(ok=bool(found), text=f"{files}: {len(found)} files, {sum(f.size for f in found):,} bytes")
+        for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
+            try:
+                store.list(folder, "*")
+            except CrossdockError as error:
+                yield Finding(ok=False, text=f"archive {folder}: {error.message}")
+            else:
+                yield Finding(ok=True, text=f"archive {folder}: is there")

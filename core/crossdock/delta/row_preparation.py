@@ -11,6 +11,7 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint, positions
+from crossdock.delta.missing_columns import hint_for
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
 from crossdock.mapping.repairs_and_filters import first_match
@@ -24,7 +25,6 @@ MAX_KEY_BYTES = 1_000
 """Of each part of a key, in UTF-8; twice the limit of the platform's externalId."""
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
-_LISTED = 50  # columns in a message, and characters of each
 
 
 def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -38,7 +38,7 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
     Raises:
         RefusedError: If a column that the stream uses is missing.
     """
-    _require_columns(stream, source, frame.schema)
+    _require_columns(stream, source, frame)
     text = [name for name in frame.columns if name != LINE]
     frame, order_by = _repaired(stream, frame), declared(stream.order_by)
     uses = stream.uses if stream.uses is not None else text
@@ -87,7 +87,8 @@ def _key_columns(stream: Stream[Any], frame: pl.DataFrame) -> list[pl.Expr]:
     return [key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)]
 
 
-def _require_columns(stream: Stream[Any], source: str, schema: pl.Schema) -> None:
+def _require_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> None:
+    schema = frame.schema
     present = [name for name in schema if name != LINE]
     wrong = [f"column {name!r} ({schema[name]}) must be text" for name in present if schema[name] != pl.String]
     if schema.get(LINE) != pl.UInt64:
@@ -99,15 +100,9 @@ def _require_columns(stream: Stream[Any], source: str, schema: pl.Schema) -> Non
     filters = chain.from_iterable(rule.columns() for rule in stream.skip.values())
     needed = {*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ())}
     if missing := sorted(needed - set(present)):
-        # if all are missing the first line may be a record, and cells must not be shown
-        hint = f"its columns: {_listed(present)}" if needed & set(present) else "check that the first line is a header"
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
-        raise RefusedError(message, where=f"{source}:1", hint=hint)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(name[:_LISTED] for name in names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+        place = source if JSON in present else f"{source}:1"
+        raise RefusedError(message, where=place, hint=hint_for(missing, needed, frame))
 
 
 def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:

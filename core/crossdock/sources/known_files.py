@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import timedelta
 from itertools import chain
 
 from crossdock.errors import RefusedError
-from crossdock.sources.listed_files import FileDescription, description
+from crossdock.sources.listed_files import FileDescription, description, stamp
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import FileFacts
 from crossdock.transport.file_store import RemoteFile
@@ -97,7 +97,7 @@ class KnownFiles:
             finished += [each for stream_id in self._stream_ids for each in self._intake.done(*astuple(stream_id))]
         return [content_hash for content_hash in finished if content_hash not in kept]
 
-    def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool]) -> list[RemoteFile]:
+    def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True) -> list[RemoteFile]:
         """Those of *offered* that a stream has not finished, as far as their descriptions show it.
 
         Args:
@@ -109,6 +109,23 @@ class KnownFiles:
             for stream_id in self._stream_ids
         ]
         return [file for file in offered if not all(description(file) in done for done in known)]
+
+    def finished_by_all(self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str]) -> list[RemoteFile]:
+        """Those of *listed* that every stream has finished, and of snapshots also all before them, the oldest first.
+
+        Args:
+            fetched: The content hashes of those that this run has fetched.
+        """
+        new = [file for file in self.new(listed) if not self._is_finished(file, fetched)]
+        ordered = sorted(listed, key=stamp)
+        done = [number for number, file in enumerate(ordered, 1) if file not in new]
+        if self._snapshot:
+            return ordered[: done[-1]] if done else []
+        return [ordered[number - 1] for number in done]
+
+    def _is_finished(self, file: RemoteFile, fetched: Mapping[RemoteFile, str]) -> bool:
+        is_steady = self._run.clock.now() - description(file)[2] >= YOUNG
+        return is_steady and file in fetched and all(self.done_by(fetched[file]))
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
         """The sizes of all files that any stream has finished or accepted; forgotten ones may have any of *new*."""

@@ -471,7 +471,7 @@ def test_a_person_says_what_became_of_an_invoice_in_doubt(site: Site, front: Fro
     refused = site.run("records", "resolve", "wms.invoices", "--delivered")
     assert (refused.code, "give the record's id" in refused.err) == (2, True)
     (made,) = [e["id"] for e in site.effects("invoice") if any(i["quantity"] == 100 for i in e["body"]["items"])]
-    assert site.run("records", "resolve", "wms.invoices", "3", "--delivered-as", made).code == 0
+    assert site.run("records", "resolve", "wms.invoices", "3", "--delivered-as", made, "--yes").code == 0
     assert site.run("records", "resolve", "wms.invoices", "1", "--not-delivered").code == 0
     assert site.sync().code == 0
     site.assert_everything_once()

@@ -80,7 +80,7 @@ def drop_(
     from crossdock.delivery import operator_actions
 
     loaded, choice = load(config), selection(stream, key, reason, None)
-    with loaded.look() as tx:
+    with loaded.alone() as opened, opened.look() as tx:  # while no run changes them
         chosen = _chosen(tx, choice, state)
     number = _number(chosen)
     if not number:

@@ -104,7 +104,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
     from crossdock.delivery import operator_actions
 
-    with loaded.look() as tx:
+    with loaded.alone() as state, state.look() as tx:  # while no run changes them
         intents = operator_actions.in_doubt(tx, choice)
     if not intents:
         raise ConfigError("no such record is in doubt", hint="'crossdock records list --state in-doubt' lists them")

@@ -27,11 +27,13 @@ def member_differences(
 ) -> list[MemberDifference]:
     """The differences, in the order of *before*; values of *personal* members are replaced by `PERSONAL`."""
     return [
-        MemberDifference(each.pointer, each.before and PERSONAL, each.after and PERSONAL)
-        if each.pointer.split("/")[1] in personal
-        else each
+        MemberDifference(each.pointer, *map(_masked, each[1:])) if each.pointer.split("/")[1] in personal else each
         for each in _differences("", before, after)
     ]
+
+
+def _masked(value: Any) -> str | None:
+    return None if value is None else PERSONAL
 
 
 def _differences(pointer: str, before: Any, after: Any) -> Iterator[MemberDifference]:

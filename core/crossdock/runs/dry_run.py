@@ -14,6 +14,7 @@ from crossdock.delivery.operations import Kind, Operation
 from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
+from crossdock.planning import update_limits
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -150,6 +151,8 @@ class _Preview:
             return
         if summed:
             self.result.sources[bound.name] = stream_input.digest
+        if self._is_refused(bound, stream_input):
+            return
         planner, reads = (
             self._planner(bound, tally, stream_input.removals, stream_input.failure_count()),
             stream_input.records(),
@@ -167,6 +170,21 @@ class _Preview:
         if stream_input.removals.refusal is not None:
             self.result.errors[bound.name] = stream_input.removals.refusal
             self._show_withheld(bound, stream_input.removals)
+
+    def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
+        """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
+        found = stream_input.update_candidates()
+        try:
+            withheld = update_limits.withheld(self._state, bound, self._target, found, self._known, at=self._now)
+            if withheld is None:
+                return False
+            self.result.errors[bound.name] = withheld.refusal
+            for operation in update_limits.updates(self._state, bound, self._target, found, self._known):
+                self._listener.withheld(operation)
+        except CrossdockError as error:
+            self.result.errors[bound.name] = error
+        stream_input.refuse(None)
+        return True
 
     def _planner(self, bound: BoundStream, tally: Tally, gone: Removals, failing: FailureCount) -> Planner:
         return Planner(

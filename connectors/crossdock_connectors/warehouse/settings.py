@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, StreamConfig
-from crossdock.sources import DelimitedFormat, Name, Wait, split_pattern
+from crossdock.sources import DelimitedFormat, Expect, Name, Wait, split_pattern
 
 
 def _files(pattern: str) -> str:
@@ -34,6 +34,16 @@ class SourceConfig(ConfigModel):
     """Rows to leave out, for all its streams, before their own filters."""
     wait: Wait | None = None
     """How long scheduled runs, and ``sync --wait``, wait for a file that is new to all its streams."""
+    required: bool | None = None
+    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
+    expect: Expect | None = None
+    """How often a new file must come, instead of ``required``."""
+
+    @model_validator(mode="after")
+    def _one_expectation(self) -> Self:
+        if self.required is not None and self.expect is not None:
+            raise ValueError("give either required or expect")
+        return self
 
 
 class WarehouseStreamConfig(StreamConfig):
@@ -45,6 +55,10 @@ class WarehouseStreamConfig(StreamConfig):
     format: DelimitedFormat | None = None
     wait: Wait | None = None
     """How long scheduled runs, and ``sync --wait``, wait for a file that is new to the stream."""
+    required: bool | None = None
+    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
+    expect: Expect | None = None
+    """How often a new file must come, instead of ``required``."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -54,6 +68,10 @@ class WarehouseStreamConfig(StreamConfig):
             raise ValueError("the format belongs to the source")
         if self.source is not None and self.wait is not None:
             raise ValueError("the wait belongs to the source")
+        if self.source is not None and (self.required is not None or self.expect is not None):
+            raise ValueError("required and expect belong to the source")
+        if self.required is not None and self.expect is not None:
+            raise ValueError("give either required or expect")
         return self
 
 
@@ -78,7 +96,13 @@ class WarehouseSettings(Settings):
         if stream.source is not None:
             return self.sources[stream.source]
         assert stream.files is not None
-        return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), wait=stream.wait)
+        return SourceConfig(
+            files=stream.files,
+            format=stream.format or DelimitedFormat(),
+            wait=stream.wait,
+            required=stream.required,
+            expect=stream.expect,
+        )
 
     def _waits_agree(self) -> None:
         waits: dict[str, tuple[str, Wait | None]] = {}

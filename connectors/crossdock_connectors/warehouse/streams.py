@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import FileSource, FileStore, StreamId, UnavailableError
+from crossdock.sources import Expectation, FileSource, FileStore, StreamId, UnavailableError
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
 
 W = TypeVar("W", bound=WarehouseSettings)
@@ -25,12 +25,14 @@ class WarehouseStream(DeclaredStream[W]):
         )
         super().__init__(name, merged, source.format.model_dump(exclude_none=True))
         self.files, self.format, self.wait = source.files, source.format, source.wait
+        is_usual = self.mode == "snapshot" and (self.wait is None or self.wait.then == "fail")
+        self._expectation = Expectation(source.required, source.expect, is_usual)
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
 
     def pull(self, ctx: Context[W], since: str | None) -> Iterator[RawBatch]:
         del since  # the intake log knows files by content
-        return self._source(ctx).read(self.stream_id(ctx))
+        return self._source(ctx).read(self.stream_id(ctx), self._expectation)
 
     def finished(self, ctx: Context[W]) -> None:
         self._source(ctx).finished(self.stream_id(ctx))

@@ -170,6 +170,8 @@ class _Preview:
         if stream_input.removals.refusal is not None:
             self.result.errors[bound.name] = stream_input.removals.refusal
             self._show_withheld(bound, stream_input.removals)
+        elif missing := bound.context.run.failures.get(bound.name):
+            self.result.errors[bound.name] = missing
 
     def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from crossdock.delivery.dispatcher import Counters
 from crossdock.errors import CrossdockError, InternalError
+from crossdock.sources.input_facts import InputFacts
 from crossdock.tally import Tally
 
 
@@ -18,6 +19,8 @@ class Report:
         tallies: By stream, in the order they ran.
         errors: What stopped a stream, by its name, or the run, under an empty name.
         notes: Other remarks on a stream, by its name.
+        inputs: What the sources of files found, by the stream's name.
+        warnings: Those of *notes* that people are notified about, with the stream's name.
         still_refused: Dead letters of earlier runs that this run did not see again.
     """
 
@@ -28,6 +31,8 @@ class Report:
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
+    inputs: dict[str, InputFacts] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     still_refused: int = 0
 
     def tally(self, stream: str) -> Tally:
@@ -55,8 +60,13 @@ class Report:
         return 1 if any(tally.unfinished for tally in self.tallies.values()) else 0
 
     def accounts(self) -> dict[str, Any]:
-        """The tally of each stream, with its notes."""
-        return {name: tally.as_json() | {"notes": self.notes.get(name, [])} for name, tally in self.tallies.items()}
+        """The tally of each stream, with its notes and the files it read."""
+        return {
+            name: tally.as_json()
+            | {"notes": self.notes.get(name, [])}
+            | (self.inputs[name].as_json() if name in self.inputs else {})
+            for name, tally in self.tallies.items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -55,7 +55,10 @@ class StreamRunner:
             self._report.errors[bound.name] = error
             source.abandon()
             return True
-        return True if self._refused(bound, source) else self._deliver_records(bound, source)
+        goes_on = True if self._refused(bound, source) else self._deliver_records(bound, source)
+        if missing := bound.context.run.failures.get(bound.name):
+            self._report.errors.setdefault(bound.name, missing)
+        return goes_on
 
     def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
         """True if the stream would update too many records; the report and the state then have what to approve."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
     from crossdock.records import Proof
+    from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.http_source import HttpSource, Page
     from crossdock.sources.late_files import Wait
@@ -28,6 +29,7 @@ _NAMES = {
     "errors": "UnavailableError",
     "formats.delimited_files": "DelimitedFormat",
     "records": "Proof",
+    "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
     "sources.http_source": "HttpSource Page",
     "sources.late_files": "Wait",
@@ -39,8 +41,9 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName", "HttpSource", "Name", "Page",
-    "Proof", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
+    "ConfigPath", "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore", "HostName",
+    "HttpSource", "Name", "Page", "Proof", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
+    "connect", "split_pattern",
 ]  # fmt: skip
 
 

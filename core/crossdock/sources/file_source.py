@@ -23,6 +23,8 @@ from crossdock.formats.compression import MAX_BYTES, Openable
 from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch
+from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
+from crossdock.sources.input_facts import is_to_remember
 from crossdock.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.sources.spool import Spool
@@ -58,6 +60,7 @@ class TakenFile:
     facts: FileFacts
     parts: Sequence[Path] = ()
     proof: Proof | None = None
+    rows: int = 0
 
 
 class FileSource:
@@ -94,8 +97,10 @@ class FileSource:
         patience = run.patience
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
 
-    def read(self, stream_id: StreamId) -> Iterator[RawBatch]:
+    def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
         """The rows of all files that *stream_id* has not finished, by file name.
+
+        A new file that is missing against *expectation* is an error of the stream that does not end it.
 
         Raises:
             RefusedError: If one file fails a check; then none is taken in.
@@ -103,15 +108,19 @@ class FileSource:
         """
         taken = self._taken(stream_id)
         unread = self._unread(stream_id, taken)
+        found = expectation.compare(
+            self._run, stream_id.stream, _facts_of(taken), _facts_of(unread), self._files_pattern
+        )
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
         try:
-            for file in unread:
+            for file, read in zip(unread, found.files, strict=False):
                 file.proof, again = file.proof or self._proof(file.facts), self._again(file.facts)
                 for rows in file.parts or self._parsed(file):
                     yield RawBatch(file.facts.name, rows, proof=file.proof, again=again)
+                read.rows = file.rows
             done = self._done(stream_id)  # a listed file that was forgotten is remembered again
-            listed = [file.facts for file in taken if file.facts.content_hash not in done]
+            listed = [file.facts for file in taken if is_to_remember(file.facts, done, snapshot=self._snapshot)]
             self._run.intake.accept(stream_id.stream, stream_id.version, listed)
         finally:
             self._forget_unaccepted()
@@ -265,16 +274,16 @@ class FileSource:
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other streams; so is a failure."""
-        facts, parts, is_empty = file.facts, list[Path](), True
+        facts, parts, file.rows = file.facts, list[Path](), 0
         try:
             for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._stream_ids) > 1:
                     parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
                         frame.write_ipc(part)
-                is_empty = is_empty and frame.is_empty()
+                file.rows += frame.height
                 yield frame
-            if self._snapshot and is_empty:
+            if self._snapshot and not file.rows:
                 raise RefusedError(
                     "is a snapshot without rows",
                     where=facts.name,

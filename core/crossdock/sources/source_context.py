@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from crossdock.clock import Clock
-from crossdock.errors import StateError
+from crossdock.errors import CrossdockError, StateError
 from crossdock.progress import Progress
+from crossdock.sources.input_facts import InputFacts
 from crossdock.state import Digests, FileFacts
 
 
@@ -29,6 +30,9 @@ class IntakeLog(Protocol):
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Record that the source still lists these files of `done`."""
+
+    def known(self, stream: str) -> list[FileFacts]:
+        """All files ever accepted, as far as retention keeps them."""
 
     def newest_stamp(self, stream: str) -> str | None:
         """The highest stamp of all files ever accepted."""
@@ -68,6 +72,19 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
+class JobRun:
+    """The scheduled run that sources are read for.
+
+    Attributes:
+        due: When it was due.
+        previous_end: When the previous run of its job ended; None if there was none.
+    """
+
+    due: datetime
+    previous_end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceContext:
     """What a run gives its sources; `Context.run` for streams.
 
@@ -78,6 +95,10 @@ class SourceContext:
         kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
         patience: None if the run does not wait for late files.
         notes: Remarks for the report of the run, by the stream's name.
+        job: None if the run is not scheduled.
+        inputs: What the sources of files found, by the stream's name.
+        failures: Errors that end no stream, such as an expected file that is missing, by the stream's name.
+        warnings: Those of *notes* that people are notified about.
     """
 
     clock: Clock
@@ -88,8 +109,17 @@ class SourceContext:
     kept: Path
     patience: Patience | None = None
     notes: dict[str, list[str]] = field(default_factory=dict)
+    job: JobRun | None = None
+    inputs: dict[str, InputFacts] = field(default_factory=dict)
+    failures: dict[str, CrossdockError] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def note(self, stream: str, text: str) -> None:
         """Show a remark now and in the report of the run."""
         self.progress.warn(f"{stream}: {text}")
         self.notes.setdefault(stream, []).append(text)
+
+    def warn(self, stream: str, text: str) -> None:
+        """As `note`, for what people are notified about."""
+        self.note(stream, text)
+        self.warnings.append(f"{stream}: {text}")

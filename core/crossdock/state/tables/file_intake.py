@@ -73,6 +73,11 @@ class Intake:
         """Record that the source still lists these finished files."""
         _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
 
+    def known(self, stream: str) -> list[FileFacts]:
+        """All files that *stream* has accepted under any version, oldest first, as far as retention keeps them."""
+        query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
+        return [FileFacts(*row) for row in self._connection.execute(query)]
+
     def last_finished(self, stream: str) -> FinishedImport | None:
         """The import of the file that *stream* accepted last among the finished ones; None without any."""
         query = select(table.c.version, table.c.accepted_at).where(table.c.stream == stream, table.c.status == "done")

@@ -16,7 +16,7 @@ Kind = Literal["failed", "degraded", "recovered", "late"]
 Status = Literal["done", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
-_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES = 40, 200, 4
+_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 200, 4, 300
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {"done": "completed", "incomplete": "did not finish", "failed": "failed", "skipped": "was skipped"}
 
@@ -29,6 +29,7 @@ class ScheduledRunEnded:
         due: When it was due, aware; None for a manual run. Shown in its own time zone.
         run_id: None if no run was started.
         degraded: The run completed, but records were rejected, are waiting or are in doubt.
+        warnings: What else needs a look, such as a short snapshot; without secrets and personal data.
         error: Why it did not complete, without secrets and personal data.
         previous: Status of the previous run that was not skipped; None if there is none.
     """
@@ -43,6 +44,7 @@ class ScheduledRunEnded:
     requests: int
     error: str | None
     previous: Status | None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def kinds(event: Event) -> set[Kind]:
     if event.status in _UNSUCCESSFUL:
         return {"failed"}
     found: set[Kind] = set()
-    if event.status == "done" and event.degraded:
+    if event.status == "done" and (event.degraded or event.warnings):
         found.add("degraded")
     if event.status == "done" and event.previous in _UNSUCCESSFUL:
         found.add("recovered")
@@ -103,7 +105,9 @@ def _outcome(event: Event) -> str:
     if isinstance(event, RunOverdue):
         return "is running late"
     outcome = "recovered" if "recovered" in kinds(event) else _OUTCOMES[event.status]
-    return f"{outcome} with open records" if "degraded" in kinds(event) else outcome
+    if event.status == "done" and event.degraded:
+        return f"{outcome} with open records"
+    return f"{outcome} with warnings" if event.status == "done" and event.warnings else outcome
 
 
 def _facts(event: Event) -> Iterator[str]:
@@ -112,6 +116,7 @@ def _facts(event: Event) -> Iterator[str]:
         yield f"Deadline: {_local_time(event.done_by)}"
         return
     yield from _error_lines(event.error)
+    yield from _warning_lines(event.warnings)
     if event.due is not None:
         yield f"Due: {_local_time(event.due)}"
     yield f"Duration: {in_words(event.seconds)}"
@@ -134,12 +139,18 @@ def _data(event: Event) -> dict[str, Any]:
         "requests": event.requests,
         "error": "\n".join(_error_lines(event.error)) or None,
         "previous": event.previous,
+        "warnings": _warning_lines(event.warnings),
     }
 
 
 def _error_lines(error: str | None) -> list[str]:
     """The first lines of *error*: its message and hint. `crossdock show` prints all of it."""
     lines = [_shortened(printable(line.strip()), _MAX_LINE) for line in (error or "").split("\n") if line.strip()]
+    return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
+
+
+def _warning_lines(warnings: tuple[str, ...]) -> list[str]:
+    lines = [f"Warning: {printable(text)}"[:_MAX_WARNING] for text in warnings]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 

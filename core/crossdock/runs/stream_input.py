@@ -14,7 +14,7 @@ from crossdock.delta import compare
 from crossdock.delta.latest_records import KeyedRecord, Scan
 from crossdock.delta.row_preparation import FP, KEY_HASH, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.planning.completeness import Completeness, SnapshotFacts
+from crossdock.planning.completeness import Completeness, SnapshotFacts, fewer_rows
 from crossdock.planning.removals import Removals, decide
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount, connector_code
@@ -23,6 +23,7 @@ from crossdock.records import Record
 from crossdock.runs.pull_checks import pulled
 from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
+from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.tally import Tally
 
 _IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the key index keeps its order
@@ -83,6 +84,7 @@ class StreamInput:
         self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.run.clock.now())
         self._scan.forget()
         self._rows = counted.rows_read
+        self._warn_if_short()
         self._tally.take_rows(counted)
         if self._removals.warning is not None:
             bound.context.run.progress.warn(self._removals.warning)
@@ -91,6 +93,15 @@ class StreamInput:
         }
         self._left_alone -= set(found.replaced)
         self._count(found)
+
+    def _warn_if_short(self) -> None:
+        if not self._is_snapshot:
+            return
+        bound = self._bound
+        with self._state.look() as tx:
+            past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
+        if text := fewer_rows(self._rows, past, bound.stream.fewer_rows_percent):
+            bound.context.run.warn(bound.name, text)
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:
         scan, snapshot = self._scan, self._is_snapshot

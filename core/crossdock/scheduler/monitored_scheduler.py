@@ -162,6 +162,7 @@ class Service:
                 seconds=report.seconds,
                 requests=report.counters.requests,
                 error=first_error(report),
+                warnings=tuple(report.warnings),
             )
             self._metrics.sent(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():

@@ -116,7 +116,7 @@ class _Missing:
     """What is missing.
 
     Attributes:
-        begin: From when on an earlier run may have found it; None if only this run counts.
+        begin: An earlier run may have found it after that; None if only this run counts.
     """
 
     text: str
@@ -125,7 +125,7 @@ class _Missing:
     def is_met_by(self, newest: FileFacts, *, by_file_time: bool) -> bool:
         accepted = newest.accepted_at or newest.modified_at
         at = min(newest.modified_at, accepted) if by_file_time else accepted
-        return self.begin is not None and at >= self.begin
+        return self.begin is not None and at > self.begin
 
 
 def instant_text(at: datetime) -> str:

@@ -108,9 +108,8 @@ class FileSource:
         """
         taken = self._taken(stream_id)
         unread = self._unread(stream_id, taken)
-        found = expectation.compare(
-            self._run, stream_id.stream, _facts_of(taken), _facts_of(unread), self._files_pattern
-        )
+        pair = [file.facts for file in taken], [file.facts for file in unread]
+        found = expectation.compare(self._run, stream_id.stream, *pair, self._files_pattern)
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
         try:

@@ -185,3 +185,47 @@ def last_success(nights: Nights) -> float:
     name = "crossdock_last_success_timestamp_seconds"
     (line,) = (line for line in nights.metrics.exposition()[0].decode().splitlines() if line.startswith(f"{name}{{"))
     return float(line.split()[-1])
+
+
+def test_a_manual_sync_misses_what_the_config_requires(site: Site) -> None:
+    """With ``required: true`` or ``expect`` it ends with exit 3, as the plan does, and delivers everything else."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    assert site.sync().code == 0, "nothing is required by default"
+    site.edit("mode: append", "mode: append\n        required: true", within="customers:")
+    site.edit("mode: append", "mode: append\n        expect: {every: 1d}", within="products:")
+    site.export("INV_2.csv", "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n9;C1;P1;1;1.50;EUR\n")
+    planned, synced = site.run("plan"), site.sync()
+    for result in (planned, synced):
+        assert result.code == 3
+        assert "wms.customers: out/CUST_*: no new file; newest: CUST_1.csv of 20" in result.err
+        assert "wms.products" not in result.err, "its file is of today"
+    assert synced.records("invoices") == {"read": 1, "created": 1}
+    old = (datetime.now(UTC) - timedelta(days=2)).timestamp()
+    os.utime(site.export("PROD_2.csv", "SKU;NAME;PRICE\nP9;Nut;1\n"), (old, old))
+    assert "wms.products" not in site.sync().err, "it has just arrived"
+    site.edit("every: 1d", "every: 1m")
+    assert "wms.products: out/PROD_*: no new file since 20" in site.sync().err
+
+
+def test_expectations_are_checked_with_the_config(site: Site) -> None:
+    """A time without quotes, an unknown interval, and two ways to say it are told with their place."""
+    site.edit("mode: append", "mode: append\n        expect: {by: 14:30, every: 1w}", within="products:")
+    result = site.run("sync")
+    assert result.code == 2
+    assert "connections.wms.streams.products.expect.by" in result.err
+    assert "'1w' is not an interval such as 6h, 1d or 7d" in result.err
+    site.edit("expect: {by: 14:30, every: 1w}", 'required: false\n        expect: {by: "05:00"}')
+    result = site.run("sync")
+    assert result.code == 2
+    assert "give either required or expect" in result.err
+
+
+def test_a_stream_that_may_go_without_its_file_requires_none(nights: Nights) -> None:
+    """``wait: {then: without}`` keeps its meaning for a snapshot in a job."""
+    nights.site.edit("mode: snapshot", "mode: snapshot\n        wait: {for: 1m, then: without}")
+    nights.service.reload(project.load(nights.site.config))
+    nights.site.export("PROD_1.csv", rows(4))
+    assert nights.night()["status"] == "done"
+    assert nights.night()["status"] == "done"

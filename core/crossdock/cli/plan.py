@@ -47,8 +47,8 @@ def plan(
     Calls nothing on the platform and writes nothing.
 
     Exit codes: 0 planned; 10 there is something to do (only with --detailed-exitcode); 2 wrong usage or config; 3 a
-    source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals,
-    shown as 'hold'.
+    source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals
+    and updates, shown as 'hold'.
     """
     from crossdock.planning import removals
     from crossdock.runs import dry_run

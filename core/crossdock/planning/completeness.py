@@ -111,12 +111,9 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
     return None
 
 
-def fewer_rows(rows: int, past: Sequence[PastSnapshot], percent: float) -> str | None:
-    """A sentence about a snapshot that is much shorter than each of the *past* ones; None if it is not.
-
-    Args:
-        percent: How many percent fewer rows it may have.
-    """
+def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> str | None:
+    """A sentence about a snapshot of *rows* that is much shorter than each of the *past* ones; None if it is not."""
+    percent = bound.stream.fewer_rows_percent
     if not past or any((earlier.rows - rows) * 100 <= percent * earlier.rows for earlier in past):
         return None
     if min(earlier.rows for earlier in past) - rows < FEWER_ROWS:

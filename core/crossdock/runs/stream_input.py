@@ -100,7 +100,7 @@ class StreamInput:
         bound = self._bound
         with self._state.look() as tx:
             past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
-        if text := fewer_rows(self._rows, past, bound.stream.fewer_rows_percent):
+        if text := fewer_rows(bound, self._rows, past):
             bound.context.run.warn(bound.name, text)
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:

@@ -46,6 +46,7 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
         ({"previous": "failed"}, {"recovered"}),
         ({"previous": "incomplete"}, {"recovered"}),
         ({"previous": "failed", "degraded": True}, {"recovered", "degraded"}),
+        ({"warnings": ("wms.lots: the snapshot is short",)}, {"degraded"}),
         ({"status": "skipped", "previous": "failed"}, set()),
         ({"status": "skipped", "degraded": True}, set()),
     ],
@@ -118,6 +119,7 @@ def test_the_payload() -> None:
             "requests": 12_345,
             "error": None,
             "previous": "failed",
+            "warnings": [],
         },
     }
     assert str(payload["data"]["seconds"]) == "312.4"

@@ -47,7 +47,7 @@ def test_a_swapped_column_stops(stocked: Site) -> None:
     """Nothing of the stream is sent (exit 4), other streams go on, and the plan says the same as the sync."""
     stocked.export("CUST_1.csv", CUSTOMERS)
     stocked.export("PROD_1.csv", rows(swapped=True))
-    planned = stocked.run("plan", "--limit", "0")
+    planned = stocked.run("plan", "--limit", "1")
     result = stocked.sync()
     assert (planned.code, result.code) == (4, 4)
     message = "PROD_1.csv: 150 of 150 known records would be updated, more than changes.at_most (100)"
@@ -55,6 +55,8 @@ def test_a_swapped_column_stops(stocked: Site) -> None:
     assert message in result.err
     assert "Members that change: name (150), unitPrice (150)" in result.err
     assert "150 hold wms.products" in planned.out
+    assert "update: needs 'crossdock approve'" in planned.out
+    assert 'name: "0.25" -> "1.50"' in planned.out
     assert result.records("products") == {"read": 150, "carried_on": 150}
     assert result.records("customers") == {"read": 2, "created": 2}
     assert updated(stocked) == []

@@ -110,7 +110,13 @@ class _Listing:
         return {"changes": changes}
 
     def withheld(self, operation: Operation) -> None:
-        self._add("hold", operation.identity.stream, operation.record.key, lambda: {"removal": self._verb(operation)})
+        is_removal = operation.step == "remove"
+        self._add(
+            "hold",
+            operation.identity.stream,
+            operation.record.key,
+            lambda: {"removal": self._verb(operation)} if is_removal else self._changes(operation),
+        )
 
     def refused(self, dead_letter: DeadLetter) -> None:
         detail = {
@@ -184,14 +190,18 @@ def _details(item: dict[str, Any]) -> list[str]:
     if item["do"] in {"create", "delete"}:
         return []
     if item["do"] in _NOTES:
-        return [_NOTES[item["do"]].format(**item)]
+        return [_NOTES[item["do"]].format(**{"removal": "update", **item}), *_changes(item)]
     if item["do"] in {"update", "archive"}:
-        return [f"{name}: {_change(change)}" for name, change in item["changes"].items()]
+        return _changes(item)
     if item["do"] == "wait":
         return [f"for {parents_text([parent])}" for parent in item["waits_for"]]
     if item["do"] == "reject":
         return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
     return [f"with the idempotency key {item['idempotency_key']}"]
+
+
+def _changes(item: dict[str, Any]) -> list[str]:
+    return [f"{name}: {_change(change)}" for name, change in item.get("changes", {}).items()]
 
 
 def _change(change: dict[str, Any]) -> str:

@@ -222,6 +222,21 @@ def test_expectations_are_checked_with_the_config(site: Site) -> None:
     assert "give either required or expect" in result.err
 
 
+def test_an_unchanged_export_ends_the_wait(nights: Nights) -> None:
+    """A run that waits for a snapshot goes on when it is exported again; without it, it fails once, after the wait."""
+    nights.site.edit("mode: snapshot", "mode: snapshot\n        wait: {for: 1h}")
+    nights.service.reload(project.load(nights.site.config))
+    path = nights.site.export("PROD_1.csv", rows(4))
+    assert nights.night()["status"] == "done"
+    newer = path.stat().st_mtime + 60
+    os.utime(path, (newer, newer))
+    again = nights.night()
+    assert (again["status"], inputs(again)[0]) == ("done", "unchanged")
+    late = nights.night()
+    assert late["status"] == "incomplete"
+    assert late["error"].startswith("out/PROD_*: no new file arrived by ")
+
+
 def test_a_stream_that_may_go_without_its_file_requires_none(nights: Nights) -> None:
     """``wait: {then: without}`` keeps its meaning for a snapshot in a job."""
     nights.site.edit("mode: snapshot", "mode: snapshot\n        wait: {for: 1m, then: without}")

@@ -25,7 +25,7 @@ from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch
 from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.sources.input_facts import is_to_remember
-from crossdock.sources.late_files import LateError, LateFileWatch, Wait
+from crossdock.sources.late_files import LateError, LateFileWatch, Wait, has_come
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.sources.spool import Spool
 from crossdock.state import FileFacts
@@ -196,13 +196,10 @@ class FileSource:
         return self._late_file_watch.look(take, self._arrived)
 
     def _arrived(self, taken: list[TakenFile]) -> bool:
-        """Whether a file is new to every stream, or one was taken in since the run was due."""
-        assert self._run.patience is not None
+        """Whether a file is new to every stream, or has come since the run was due."""
         new = [{file.facts.content_hash for file in self._new_to(stream_id, taken)} for stream_id in self._stream_ids]
-        if set.intersection(*new):
-            return True
-        known = (facts.accepted_at for stream_id in self._stream_ids for facts in self._done(stream_id).values())
-        return any(at is not None and at >= self._run.patience.since for at in known)
+        streams, facts = [stream_id.stream for stream_id in self._stream_ids], [file.facts for file in taken]
+        return bool(set.intersection(*new)) or has_come(self._run, streams, facts, snapshot=self._snapshot)
 
     def _take(self) -> list[TakenFile]:
         with writing(self._run.spool):

@@ -125,8 +125,9 @@ def updates(
         for chunk in chunks:
             progress.advance(chunk.size)
             for operation in chunk.operations:
-                known.add((operation.scope, operation.identity.key_hash))
-                if operation.binding is not None and operation.binding.step not in _NOT_COUNTED:
+                if operation.binding is None:
+                    known.add((operation.scope, operation.identity.key_hash))
+                elif operation.binding.step not in _NOT_COUNTED:
                     yield operation
         chunks = planner.next_round()
     if planner.stopped is not None:
@@ -145,7 +146,7 @@ def _is_approved(state: State, wanted: PendingApproval) -> bool:
         approved = tx.snapshots.get(wanted.stream)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False
-    return set(wanted.key_hashes) <= set(approved.key_hashes)
+    return wanted.keys == approved.keys or set(wanted.key_hashes) <= set(approved.key_hashes)
 
 
 def _refusal(

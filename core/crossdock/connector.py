@@ -50,6 +50,18 @@ class FailureLimits(ConfigModel):
         return failed > self.at_most and failed * 100 > self.at_most_percent * records
 
 
+class ChangeLimits(ConfigModel):
+    """The number of known records that one run may update without approval; beyond both limits its stream stops."""
+
+    at_most: Annotated[int, Field(ge=0)] = 100
+    """Number of records of one run."""
+    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 30.0
+    """Share of the records that crossdock knows of the stream."""
+
+    def exceeded(self, updates: int, known: int) -> bool:
+        return updates > self.at_most and updates * 100 > self.at_most_percent * known
+
+
 def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | None:
     """Why records of such a stream cannot be removed as *on_gone* says; None if they can."""
     kind = RESOURCES[resource]
@@ -109,6 +121,10 @@ class StreamFacts:
     """What to do with a record that a snapshot no longer lists; ``archive`` sets active to false."""
     gone: GoneLimits = GoneLimits()
     """Limits within which that is done without approval."""
+    changes: ChangeLimits = ChangeLimits()
+    """The number of known records that a run may update without approval."""
+    fewer_rows_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
+    """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
     mapping_failed: FailureLimits = FailureLimits()
     """The number of records at which the code of the mapping may fail before the stream stops."""
 

@@ -199,7 +199,7 @@ def test_an_approval_removes_exactly_these_once(site: Site) -> None:
     assert result.code == 0, result.err
     assert result.records("products") == {"read": 38, "unchanged": 38, "gone": 3, "deleted": 3}
     assert removed(site) == ["P0", "P1", "P2"]
-    assert "no removal needs approval" in site.run("approve").out
+    assert "nothing needs approval" in site.run("approve").out
     assert site.sync("wms.products").json["requests"] == 0
 
 

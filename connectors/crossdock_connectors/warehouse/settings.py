@@ -11,6 +11,7 @@ from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, Str
 from crossdock.sources import (
     ArchiveFolder,
     DelimitedFormat,
+    Expect,
     Join,
     Lookup,
     Manifest,
@@ -21,7 +22,7 @@ from crossdock.sources import (
     split_pattern,
 )
 
-INTAKE = ("wait", "ready", "manifest", "archive")
+INTAKE = ("wait", "ready", "manifest", "archive", "required", "expect")
 """Members that say when and how files are taken in; the same for all streams that read the same files."""
 
 
@@ -57,6 +58,10 @@ class SourceConfig(ConfigModel):
     """Files in which the sender states the rows, bytes or checksums of its files."""
     archive: ArchiveFolder | None = None
     """Where files are moved once all their records are settled or kept."""
+    required: bool | None = None
+    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
+    expect: Expect | None = None
+    """How often a new file must come, instead of ``required``."""
 
     @model_validator(mode="after")
     def _intake_fits(self) -> Self:
@@ -83,6 +88,10 @@ class WarehouseStreamConfig(StreamConfig):
     """Files in which the sender states the rows, bytes or checksums of its files."""
     archive: ArchiveFolder | None = None
     """Where files are moved once all their records are settled or kept."""
+    required: bool | None = None
+    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
+    expect: Expect | None = None
+    """How often a new file must come, instead of ``required``."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -7,7 +7,15 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import FileSource, FileStore, JoinedFiles, SourceContext, StreamId, UnavailableError
+from crossdock.sources import (
+    Expectation,
+    FileSource,
+    FileStore,
+    JoinedFiles,
+    SourceContext,
+    StreamId,
+    UnavailableError,
+)
 from crossdock_connectors.warehouse import joins
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
 
@@ -40,13 +48,17 @@ class WarehouseStream(DeclaredStream[W]):
         super().__init__(name, merged, layout, config.lookup, config.join)
         self.config, self.files, self.format, self.wait = config, source.files, source.format, source.wait
         self.archive = source.archive
+        is_usual = self.mode == "snapshot" and (self.wait is None or self.wait.then == "fail")
+        self.expectation = Expectation(source.required, source.expect, is_usual)
         self._source_config, self._repairs, self._others = source, repairs, others
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
 
     def pull(self, ctx: Context[W], since: str | None) -> Iterator[RawBatch]:
         del since  # the intake log knows files by content
-        return self._joined_files(ctx).read() if self.is_joined else self._source(ctx).read(self.stream_id(ctx))
+        if self.is_joined:
+            return self._joined_files(ctx).read()
+        return self._source(ctx).read(self.stream_id(ctx), self.expectation)
 
     def finished(self, ctx: Context[W]) -> None:
         if self.is_joined:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
 
-from crossdock.cli import tally_lines, timing_lines
+from crossdock.cli import input_lines, tally_lines, timing_lines
 from crossdock.cli.shared_options import counted, parents_text
 from crossdock.cli.timing_lines import span
 from crossdock.errors import ConfigError
@@ -104,6 +104,8 @@ def _tally(run: RunRecord) -> Iterator[str]:
     for account in tally_lines.tables(facts["streams"]):
         yield f"<h2>{account.title}</h2>{_table(account.columns, map(_row, account.lines), kind='numbers')}"
     for name, stream in facts["streams"].items():
+        if found := input_lines.sentence(stream):
+            yield f"<p>{_text(f'{name}: {found}')}</p>"
         yield from (f"<p>{_text(f'{name}: {note}')}</p>" for note in stream.get("notes", ()))
     balanced = "<p>The tally balances.</p>", '<p class="bad">THE TALLY DOES NOT BALANCE</p>'
     yield balanced[not facts["balanced"]]

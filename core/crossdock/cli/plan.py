@@ -55,8 +55,8 @@ def plan(
     platform accepts everything.
 
     Exit codes: 0 planned; 10 there is something to do (only with --detailed-exitcode); 2 wrong usage or config; 3 a
-    source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals,
-    shown as 'hold'.
+    source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals
+    and updates, shown as 'hold'.
     """
     from crossdock.planning import removals
     from crossdock.runs import dry_run
@@ -151,9 +151,9 @@ class _Listing:
         stream = operation.identity.stream
         self.on_hold[stream] += 1
         if self._room.take(on_hold=True):
-            self.shown.append(
-                {"do": "hold", "stream": stream, "key": operation.record.key, "removal": self._verb(operation)}
-            )
+            is_removal = operation.step == "remove"
+            detail = {"removal": self._verb(operation)} if is_removal else self._changes(operation)
+            self.shown.append({"do": "hold", "stream": stream, "key": operation.record.key, **detail})
 
     def refused(self, dead_letter: DeadLetter) -> None:
         detail = {
@@ -244,14 +244,18 @@ def _details(item: dict[str, Any]) -> list[str]:
     if item["do"] in {"create", "delete"}:
         return []
     if item["do"] in _NOTES:
-        return [_NOTES[item["do"]].format(**item)]
+        return [_NOTES[item["do"]].format(**{"removal": "update", **item}), *_changes(item)]
     if item["do"] in {"update", "archive"}:
-        return [f"{name}: {_change(change)}" for name, change in item["changes"].items()]
+        return _changes(item)
     if item["do"] == "wait":
         return [f"for {parents_text([parent])}" for parent in item["waits_for"]]
     if item["do"] == "reject":
         return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
     return [f"with the idempotency key {item['idempotency_key']}"]
+
+
+def _changes(item: dict[str, Any]) -> list[str]:
+    return [f"{name}: {_change(change)}" for name, change in item.get("changes", {}).items()]
 
 
 def _change(change: dict[str, Any]) -> str:

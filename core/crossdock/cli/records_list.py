@@ -193,7 +193,8 @@ def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str
 
 
 def _pending_why(intent: Intent) -> str:
-    return f"the next sync sends the {intent.operation}"
+    again = " again, or looks it up" if intent.status == "sending" else ""
+    return f"the next sync sends the {intent.operation}{again}"
 
 
 def _doubt_why(intent: Intent, message: str | None) -> str:

@@ -35,9 +35,9 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
     Reads all streams, or those named.
 
     Exit codes: 0 all delivered or unchanged; 1 records of these streams are open (rejected, waiting, pending or in
-    doubt), also if only an earlier run read them; 2 wrong usage or
-    config; 3 could not run or finish; 4 refused for safety: a source, a removal, or a mapping that fails too often;
-    70 the tally does not balance; 130 interrupted.
+    doubt), also if only an earlier run read them; 2 wrong usage or config; 3 could not run or finish, or an expected
+    file is missing; 4 refused for safety: a source, removals or updates beyond the limits, or a mapping that fails too
+    often; 70 the tally does not balance; 130 interrupted.
     """
     from crossdock.cli.trace_export import traced
     from crossdock.runs import runner

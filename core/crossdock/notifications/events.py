@@ -18,7 +18,7 @@ Kind = Literal["failed", "degraded", "recovered", "late"]
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
-_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES = 40, 200, 4
+_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 200, 4, 300
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {
     "done": "completed",
@@ -39,6 +39,7 @@ class ScheduledRunEnded:
         status: ``degraded``: it completed, but records are open.
         open: Records of the job's streams that are open at its end.
         repeated: It is degraded as it was before, and no reminder is due.
+        warnings: What else needs a look, such as a short snapshot; without secrets and personal data.
         error: Why it did not complete, without secrets and personal data.
         previous: Status of the previous run that was not skipped; None if there is none.
     """
@@ -54,6 +55,7 @@ class ScheduledRunEnded:
     previous: Status | None
     open: OpenCounts = NOTHING_OPEN
     repeated: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def kinds(event: Event) -> set[Kind]:
     if event.status in _UNSUCCESSFUL:
         return {"failed"}
     found: set[Kind] = set()
-    if event.status == "degraded" and not event.repeated:
+    if (event.status == "degraded" and not event.repeated) or (event.status in COMPLETED and event.warnings):
         found.add("degraded")
     if event.status in COMPLETED and event.previous in _UNSUCCESSFUL:
         found.add("recovered")
@@ -116,7 +118,9 @@ def _outcome(event: Event) -> str:
     if isinstance(event, RunOverdue):
         return "is running late"
     outcome = "recovered" if "recovered" in kinds(event) else _OUTCOMES[event.status]
-    return f"{outcome} with open records" if event.status == "degraded" else outcome
+    if event.status == "degraded":
+        return f"{outcome} with open records"
+    return f"{outcome} with warnings" if event.status == "done" and event.warnings else outcome
 
 
 def _facts(event: Event) -> Iterator[str]:
@@ -127,6 +131,7 @@ def _facts(event: Event) -> Iterator[str]:
     yield from _error_lines(event.error)
     if event.open.total:
         yield f"Open records: {event.open}"
+    yield from _warning_lines(event.warnings)
     if event.due is not None:
         yield f"Due: {_local_time(event.due)}"
     yield f"Duration: {in_words(event.seconds)}"
@@ -149,12 +154,18 @@ def _data(event: Event) -> dict[str, Any]:
         "requests": event.requests,
         "error": "\n".join(_error_lines(event.error)) or None,
         "previous": event.previous,
+        "warnings": _warning_lines(event.warnings),
     }
 
 
 def _error_lines(error: str | None) -> list[str]:
     """The first lines of *error*: its message and hint. `crossdock show` prints all of it."""
     lines = [_shortened(printable(line.strip()), _MAX_LINE) for line in (error or "").split("\n") if line.strip()]
+    return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
+
+
+def _warning_lines(warnings: tuple[str, ...]) -> list[str]:
+    lines = [f"Warning: {printable(text)}"[:_MAX_WARNING] for text in warnings]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 

@@ -13,6 +13,7 @@ from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
+from crossdock.planning import update_limits
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -160,12 +161,16 @@ class _Preview:
             self.result.sources[bound.name] = stream_input.digest
         if rejected_before := tally.records["rejected"]:  # nothing of the stream is decided yet
             self.result.rejected_before[bound.name] = rejected_before
+        if self._is_refused(bound, stream_input):
+            return
         for dead_letter in stream_input.rows_without_key:
             self._listener.refused(dead_letter)
         stopped = self._decide(bound, tally, stream_input)
         if stopped is not None:
             self.result.errors[bound.name] = stopped
             return
+        if missing := bound.context.run.failures.get(bound.name):
+            self.result.errors[bound.name] = missing
         self._show_removals(bound, stream_input.removals)
 
     def _tally(self, stream: str) -> Tally:
@@ -185,6 +190,21 @@ class _Preview:
         planner.pass_over(reads)
         planner.finish()
         return planner.stopped
+
+    def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
+        """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
+        found = stream_input.update_candidates()
+        try:
+            withheld = update_limits.withheld(self._state, bound, self._target, found, self._known, at=self._now)
+            if withheld is None:
+                return False
+            self.result.errors[bound.name] = withheld.refusal
+            for operation in update_limits.updates(self._state, bound, self._target, found, self._known):
+                self._listener.withheld(operation)
+        except CrossdockError as error:
+            self.result.errors[bound.name] = error
+        stream_input.refuse(None)
+        return True
 
     def _planner(self, bound: BoundStream, tally: Tally, gone: Removals, failing: FailureCount) -> Planner:
         return Planner(

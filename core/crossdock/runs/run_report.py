@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from crossdock.delivery.turn_writer import Counters
 from crossdock.errors import CrossdockError, InternalError
+from crossdock.sources.input_facts import InputFacts
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.tally import NOTHING_OPEN, OpenCounts, Tally
 
@@ -23,6 +24,8 @@ class Report:
         tallies: By stream, in the order they ran.
         errors: What stopped a stream, by its name, or the run, under an empty name.
         notes: Other remarks on a stream, by its name.
+        inputs: What the sources of files found, by the stream's name.
+        warnings: Those of *notes* that people are notified about, with the stream's name.
         open: What is open at the end of the run, by stream, whether or not the run read it again.
     """
 
@@ -33,6 +36,8 @@ class Report:
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
+    inputs: dict[str, InputFacts] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     open: dict[str, OpenCounts] = field(default_factory=dict)
 
     @property
@@ -82,10 +87,11 @@ class Report:
         return 1 if self.all_open.total else 0
 
     def accounts(self) -> dict[str, Any]:
-        """The tally of each stream, with its open records and notes."""
+        """The tally of each stream, with its open records, its notes and the files it read."""
         return {
             name: tally.as_json()
             | {"open": self.open.get(name, NOTHING_OPEN).as_json(), "notes": self.notes.get(name, [])}
+            | (self.inputs[name].as_json() if name in self.inputs else {})
             for name, tally in self.tallies.items()
         }
 

@@ -29,7 +29,7 @@ from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
-from crossdock.sources.source_context import Patience, SourceContext
+from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import DeadLetterFilter, DueRun, Transaction
 from crossdock.tally import Tally
 
@@ -170,8 +170,17 @@ class Run:
             spool,
             self._patience,
             report.notes,
+            self._job_run(),
+            report.inputs,
+            warnings=report.warnings,
         )
         return session.project.bind(names, target=self._target.name, run=context)
+
+    def _job_run(self) -> JobRun | None:
+        if self._due_run is None:
+            return None
+        with self._session.state.look() as tx:
+            return JobRun(self._due_run.due, tx.scheduled_runs.previous_end(self._due_run))
 
     def _runner(self, stack: ExitStack, report: Report, *, state_restored: bool) -> _Streams:
         session, project = self._session, self._session.project

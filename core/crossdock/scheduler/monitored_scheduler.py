@@ -163,6 +163,7 @@ class Service:
                 requests=report.counters.requests,
                 error=first_error(report),
                 open=report.all_open,
+                warnings=tuple(report.warnings),
             )
             self._metrics.sent(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.records import Proof
     from crossdock.sources.archive import ArchiveFolder
+    from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.http_source import HttpSource, Page
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
@@ -36,6 +37,7 @@ _NAMES = {
     "mapping.joined_records": "Join Lookup",
     "records": "Proof",
     "sources.archive": "ArchiveFolder",
+    "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
     "sources.http_source": "HttpSource Page",
     "sources.joined_files": "Joined JoinedFiles Part",
@@ -51,10 +53,10 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ArchiveFolder", "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName",
-    "HttpSource", "Join", "Joined", "JoinedFiles", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "Page",
-    "Part", "Proof", "Rule", "SftpLogin", "SourceContext",
-    "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
+    "ArchiveFolder", "ConfigPath", "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore",
+    "HostName", "HttpSource", "Join", "Joined", "JoinedFiles", "Lookup", "Manifest", "MarkerTemplate", "Markers",
+    "Name", "Page", "Part", "Proof", "Rule", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
+    "connect", "split_pattern",
 ]  # fmt: skip
 
 

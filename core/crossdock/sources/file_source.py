@@ -21,6 +21,8 @@ from crossdock.formats.file_ends import is_cut
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
+from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
+from crossdock.sources.input_facts import ReadFile
 from crossdock.sources.known_files import KnownFiles, StreamId
 from crossdock.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.sources.listed_files import FileListing, facts_of
@@ -42,11 +44,13 @@ class TakenFile:
     Attributes:
         facts: In a plan, a name may replace its content hash (`crossdock.sources.spool`).
         parts: Arrow files with its rows, in order, once one of several streams has read it.
+        rows: Their number, once they are read to the end.
     """
 
     facts: FileFacts
     parts: Sequence[Path] = ()
     proof: Proof | None = None
+    rows: int | None = None
 
 
 class FileSource:
@@ -93,20 +97,23 @@ class FileSource:
         )
         self._known = KnownFiles(run, stream_ids, snapshot=snapshot and not parts, kept=kept)
         self._files: list[TakenFile] | None = None
+        self._read: dict[StreamId, list[ReadFile]] = {}
         self._failure: CrossdockError | None = None
         self._spool = Spool(run)
         self._fetched: dict[RemoteFile, str] = {}  # their names in the spool
         patience = run.patience
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
 
-    def read(self, stream_id: StreamId) -> Iterator[RawBatch]:
+    def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
         """The rows of all files that *stream_id* has not finished, by file name.
+
+        A new file that is missing against *expectation* is an error of the stream that does not end it.
 
         Raises:
             RefusedError: If one file fails a check; then none is taken in.
             LateError: If the run must wait for a file; it may then read again.
         """
-        _, unread = self.current(stream_id)
+        _, unread = self.current(stream_id, expectation)
         try:
             for file in unread:
                 again = self._again(file.facts)
@@ -116,8 +123,12 @@ class FileSource:
         finally:
             self.forget_unaccepted()
 
-    def current(self, stream_id: StreamId) -> tuple[list[TakenFile], list[TakenFile]]:
+    def current(
+        self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED
+    ) -> tuple[list[TakenFile], list[TakenFile]]:
         """The files of this run and those that are kept, by name; and those of them that *stream_id* has not finished.
+
+        The run learns what was found, and what *expectation* misses.
 
         Raises:
             RefusedError: See `read`.
@@ -125,6 +136,10 @@ class FileSource:
         """
         taken = self._taken(stream_id)
         unread = self._known.unread(stream_id, [file.facts for file in taken])
+        found = expectation.compare(
+            self._run, stream_id.stream, [file.facts for file in taken], unread, self._files_pattern
+        )
+        self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
         return taken, [file for file in taken if file.facts in unread]
@@ -140,6 +155,9 @@ class FileSource:
 
     def accept(self, stream_id: StreamId) -> None:
         """Record that *stream_id* has read the files of `current` as a whole."""
+        rows = {file.facts.name: file.rows for file in self._files or ()}
+        for read in self._read[stream_id]:
+            read.rows = rows.get(read.name)
         self._known.accept(stream_id, [file.facts for file in self._files or ()])
 
     def finished(self, stream_id: StreamId) -> None:
@@ -257,7 +275,7 @@ class FileSource:
         except CrossdockError as failure:
             self._failure = failure
             raise
-        file.parts = parts
+        file.parts, file.rows = parts, rows
 
     def _again(self, facts: FileFacts) -> Again:
         file, layout = self._spool.bytes_of(facts.content_hash), self._layout

@@ -8,6 +8,8 @@ from datetime import timedelta
 from itertools import chain
 
 from crossdock.errors import RefusedError
+from crossdock.sources.input_facts import is_to_remember
+from crossdock.sources.late_files import has_come
 from crossdock.sources.listed_files import FileDescription, description, stamp
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import FileFacts
@@ -148,18 +150,15 @@ class KnownFiles:
                 self._intake.seen(stream_id.stream, stream_id.version, seen)
 
     def arrived(self, files: Sequence[FileFacts]) -> bool:
-        """Whether one of *files* is new to every stream, or one was taken in since the run was due."""
-        assert self._run.patience is not None
+        """Whether one of *files* is new to every stream, or has come since the run was due."""
         new = [{facts.content_hash for facts in self.new_to(stream_id, files)} for stream_id in self._stream_ids]
-        if set.intersection(*new):
-            return True
-        known = (facts.accepted_at for stream_id in self._stream_ids for facts in self.done(stream_id).values())
-        return any(at is not None and at >= self._run.patience.since for at in known)
+        streams = [stream_id.stream for stream_id in self._stream_ids]
+        return bool(set.intersection(*new)) or has_come(self._run, streams, files, snapshot=self._snapshot)
 
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
         """Record that *stream_id* has read *files* as a whole."""
         done = self.done(stream_id)  # a listed file that was forgotten is remembered again
-        listed = [facts for facts in files if facts.content_hash not in done]
+        listed = [facts for facts in files if is_to_remember(facts, done, snapshot=self._snapshot)]
         self._intake.accept(stream_id.stream, stream_id.version, listed)
 
     def finish(self, stream_id: StreamId) -> None:

@@ -12,7 +12,7 @@ from crossdock.state.tables.file_intake import FileFacts
 from crossdock.state.tables.intents import Attempt, Intent
 from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.record_version import RecordIdentity, Step
-from crossdock.state.tables.removal_evidence import PastSnapshot, PendingRemoval
+from crossdock.state.tables.removal_evidence import PastSnapshot, PendingApproval
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
@@ -33,7 +33,7 @@ __all__ = [
     "FoundRecord",
     "Intent",
     "PastSnapshot",
-    "PendingRemoval",
+    "PendingApproval",
     "Pin",
     "RecordIdentity",
     "RunRecord",

@@ -64,8 +64,8 @@ def test_the_counts_of_a_report_are_what_is_listed(filled: CommandLine) -> None:
     states = Counter(item["state"].replace("-", "_") for item in listed)
     assert counts.as_json() == states == {"rejected": 2, "waiting": 1, "in_doubt": 1, "pending": 2}
     assert [item["why"] for item in listed if item["state"] == "pending"] == [
-        "create is sent by the next run",
-        "create is sent or looked up again by the next run",
+        "the next sync sends the create",
+        "the next sync sends the create again, or looks it up",
     ]
     assert len(filled.run("records", "list", "--state", "pending", "--json").json) == 2
 

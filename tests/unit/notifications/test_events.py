@@ -50,6 +50,7 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
         ({"previous": "failed"}, {"recovered"}),
         ({"previous": "incomplete"}, {"recovered"}),
         ({"status": "degraded", "open": SIX, "previous": "failed"}, {"recovered", "degraded"}),
+        ({"warnings": ("wms.lots: the snapshot is short",)}, {"degraded"}),
         ({"status": "skipped", "previous": "failed"}, set()),
         ({"status": "skipped", "previous": "degraded"}, set()),
     ],
@@ -131,6 +132,7 @@ def test_the_payload() -> None:
             "requests": 12_345,
             "error": None,
             "previous": "failed",
+            "warnings": [],
         },
     }
     assert str(payload["data"]["seconds"]) == "312.4"

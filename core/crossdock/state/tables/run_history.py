@@ -125,5 +125,9 @@ class Cursors:
         query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
         return self._connection.execute(query).scalar()
 
+    def version(self, stream: str) -> str | None:
+        """The version that *stream* had when its cursor was stored; None without a cursor."""
+        return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
+
     def put(self, stream: str, version: str, value: str) -> None:
         sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from statistics import median
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import jobs, runs
@@ -100,6 +100,11 @@ class ScheduledRuns:
         """The finished scheduled run of *job* that was due last."""
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
         return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
+
+    def previous_end(self, due_run: DueRun) -> datetime | None:
+        """When the last run of the job of *due_run* that was executed ended; None without one."""
+        executed = and_(table.c.job == due_run.job, table.c.run_id.is_not(None), table.c.status != "running")
+        return self._connection.execute(select(func.max(table.c.finished_at)).where(executed)).scalar()
 
     def get(self, job: str, due: datetime, business_date: date) -> ScheduledRun | None:
         query = select(*_FIELDS).where(_is(DueRun(job, due, business_date)))

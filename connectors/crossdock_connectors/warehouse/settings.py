@@ -130,6 +130,8 @@ def _check_intake(files: str, part: SourceConfig | WarehouseStreamConfig) -> Non
         raise ValueError("archive must be another folder than that of files")
     if part.ready is not None and Markers(part.ready, folder).marks_itself(pattern):
         raise ValueError("ready must not be the name of the file itself")
+    if part.required is not None and part.expect is not None:
+        raise ValueError("give either required or expect")
 
 
 class WarehouseSettings(Settings):

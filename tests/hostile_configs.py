@@ -21,9 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.memory import peak_kib
 
-from crossdock import config_file
 from crossdock.errors import ConfigError
-from crossdock.notifications.notifier import notify_config
 from crossdock.project import project
 from crossdock.project.effective_config import effective
 from crossdock.transport.file_store import matches, split_pattern
@@ -120,6 +118,7 @@ TEXTS = [
     "https://a:b@c", "https://h:99999", "https://h:x", "é", "\u202e", "{", "{A}{", "{0}", "<<", "=", "1e5", "a b",
     "a.b", "a/b", "punycode", "idna", "cp1252", "undefined", "\x85", "\ufeff", "SHA256:x", "25:00", "0s", "99999d",
     "2026-02-30", "SKU", "nightly", "wms", "wms.a", "customer", "snapshot", "delete", "x" * 20_000,
+    "${", "$${A}", "${PATH}", "${NONE}", "${NONE:-}", "${NONE:-a: [b}", "$", "x-", "tab", r"\t", "null",
 ]  # fmt: skip
 RAW = [  # YAML that no dumper writes
     "1.0e+999999999", "-1.0e-999999999", "0.0e+400000000", ".inf", ".nan", "1" * 5000, "1" * 30, "0x" + "f" * 60,
@@ -127,7 +126,9 @@ RAW = [  # YAML that no dumper writes
     "!!float x", "!!binary AA==", "!!binary '*'", "!!bool x", "!!timestamp x", "!!null x", "!!set {a}", "!!omap [a: b]",
     "!!str [a]", "!!python/name:os.system", "!%ff x", "!x!y z", "2026-13-41", "2026-01-01T25:00:00", "0000-01-01",
     "2026-01-01T01:00:00+99:99", "9999-12-31T23:59:59-12:00", "&a [*a]", "&a {k: *a}", "&a {*a : 1}", "*a", "&b x",
-    "{? [a] : b}", "{<<: {a: b}}", "{1: 2}", "[" * 600, "{a: " * 300, "[" * 100 + "]" * 100, "\t", "@", "`", "%", "- -",
+    "{? [a] : b}", "{<<: {a: b}}", "{<<: x}", "{<<: [{a: b}, {c: d}]}",
+    "&m {<<: *m}", "{<<: [[[]]]}", "{x-a: b}", "0017", "12:30", "NO", "{null: x}", "{NO: x}", "${PATH}",
+    "{1: 2}", "[" * 600, "{a: " * 300, "[" * 100 + "]" * 100, "\t", "@", "`", "%", "- -",
     "[&x [a, a], &y [*x, *x], &z [*y, *y], *z]", "!!merge x", "=", "<<", "? ", "| \n x", "'", '"', "#", "&", "*",
     "{" + ", ".join(f"k{n}: " for n in range(2000)) + "}",
 ]  # fmt: skip
@@ -213,7 +214,6 @@ def judge(content: bytes, folder: Path) -> str | None:
     path.write_bytes(content)
     try:
         effective(path)
-        notify_config(config_file.read(path))
         _used(project.load(path))
     except ConfigError as error:
         said = str(error)
@@ -239,6 +239,12 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 _JOBS = f"{LEAST.strip()}\njobs:"
 BOMBS = {  # what takes the most memory for its size; the quick ones first
     "billion laughs": LAUGHS,
+    "billion merges": "a: &a {}\n"
+    + "".join(
+        f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 9)}]}}\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    ),
+    "a variable, repeated": f"a: {'${PATH}' * 140_000}",
     "a long text, repeated": f"a: &a {'x' * 900_000}\nb: [{'*a,' * 10_000}]",
     "half a million brackets": f"a: {'[' * 500_000}",
     "a line of blanks": f"a: {' ' * 1_000_000}b",

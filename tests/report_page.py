@@ -131,7 +131,8 @@ def start(tx: Transaction, *, days: int = 0) -> int:
 def finish(
     tx: Transaction, run_id: int, *, error: str | None = None, timings: dict[str, Any] | None = None, **terms: int
 ) -> RunRecord:
-    """Finish a run after an hour; *terms* are of its records, and as many are read."""
+    """Finish a run of one stream after an hour; *terms* are of its records, and as many are read."""
+    left = tx.open_records.counts(["wms.invoices"])["wms.invoices"]
     tally = Tally(rows_read=sum(terms.values()), rows_in_records=sum(terms.values()))
     tally.count("read", sum(terms.values()))
     for term, number in terms.items():
@@ -140,11 +141,12 @@ def finish(
     assert started is not None
     tx.runs.finish(
         run_id,
-        status="incomplete" if error else "done",
+        status="incomplete" if error else "degraded" if left.total else "done",
         requests=1234,
         throttled=5,
-        tally={"wms.invoices": tally.as_json()},
+        tally={"wms.invoices": tally.as_json() | {"open": left.as_json()}},
         error=error,
+        duration_ms=3_600_000,
         timings=timings,
         at=started.started_at + timedelta(hours=1),
     )

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from crossdock.declared_streams import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
+    from crossdock.mapping.ordering import OrderBy
     from crossdock.mapping.repairs_and_filters import Filter, Repair
     from crossdock.records import RawBatch, Record
     from crossdock.resources import (
@@ -35,6 +36,7 @@ _NAMES = {
     "declared_streams": "DeclaredStream StreamConfig",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",
+    "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
     "records": "RawBatch Record",
     "resources": "CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft OrderDraft ProductDraft Reference"
@@ -44,9 +46,9 @@ _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name
 
 __all__ = [
     "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream", "FailureLimits",
-    "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft", "OrderDraft",
-    "ProductDraft", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair", "SecretRef", "Settings",
-    "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
+    "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft", "OrderBy",
+    "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair",
+    "SecretRef", "Settings", "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
 ]  # fmt: skip
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -25,10 +26,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from crossdock import yaml_reader
+from crossdock import yaml_reader, yaml_scalars
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.local_files import open_regular, read_bounded
-from crossdock.yaml_reader import Place
+from crossdock.merged_content import merged
+from crossdock.yaml_reader import Content, Place
 
 M = TypeVar("M", bound=BaseModel)
 MAX_BYTES = 1 << 20
@@ -36,14 +38,17 @@ MAX_BYTES = 1 << 20
 MAX_SECRET_BYTES = 64 << 10
 MAX_S = 1_000_000_000
 """The most seconds of any setting, within the range of clocks and sockets."""
+IGNORED = "x-"
+"""How keys begin that a section ignores; they hold what other sections repeat by anchors."""
 _SHOWN_FINDINGS = 50
 _SHOWN_CHARACTERS = 500
+_A_SECTION = "must be a section of keys"
 NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
 
 class ConfigModel(BaseModel):
-    """Base of all config models: frozen, unknown keys refused with the nearest known name."""
+    """Base of all config models: frozen, unknown keys refused with the nearest known name, `IGNORED` ones left out."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True,
@@ -58,13 +63,15 @@ class ConfigModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            known = [field.alias or name for name, field in cls.model_fields.items()]
-            for key in data:
-                if key not in known and key not in cls.model_fields:
-                    advice = unknown(str(key), known)
-                    raise PydanticCustomError("unknown_key", "{advice}", {"key": key, "advice": advice})
-        return data
+        if not isinstance(data, Mapping):
+            return data
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        read = {key: value for key, value in data.items() if not str(key).startswith(IGNORED)}
+        for key in read:
+            if key not in known and key not in cls.model_fields:
+                advice = unknown(str(key), known)
+                raise PydanticCustomError("unknown_key", "{advice}", {"key": key, "advice": advice})
+        return read
 
 
 def unknown(name: str, known: list[str]) -> str:
@@ -151,6 +158,17 @@ ConfigPath = Annotated[Path, BeforeValidator(_path)]
 """A path, relative to the config file."""
 
 
+def _given(value: Any) -> Any:
+    if value is None:
+        raise PydanticCustomError("string_type", "must be text")
+    return value
+
+
+NOT_NULL = BeforeValidator(_given)
+"""For texts that may be left out, but not null: YAML reads an unquoted NULL, which may be meant as text, as null."""
+GivenText = Annotated[str | None, NOT_NULL, WithJsonSchema({"type": "string"})]
+
+
 def is_name(text: str) -> bool:
     """Whether *text* is valid as the name of a connection, stream, job or namespace: see `Name`."""
     return _NAME.fullmatch(text) is not None
@@ -166,18 +184,25 @@ Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "
 """1 to 63 ASCII letters, digits, ``_`` and ``-``: valid in command lines, file names and the state."""
 
 
+def misplaced(place: Place, message: str) -> PydanticCustomError:
+    """A finding about the key at *place*, for a validator of the model around it."""
+    return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A parsed config file.
 
     Attributes:
-        data: Plain values.
-        places: Line and column, from 1, of the key or item at each path.
+        path: The file; of several, the first.
     """
 
     path: Path
-    data: Any
-    places: Mapping[Place, tuple[int, int]]
+    content: Content
+
+    @property
+    def data(self) -> Any:
+        return self.content.data
 
     @property
     def folder(self) -> Path:
@@ -185,10 +210,9 @@ class Document:
 
     def where(self, place: Place) -> str:
         """``file:line:column`` of *place*, or of the nearest place around it."""
-        while place not in self.places:
+        while place not in self.content.places:
             place = place[:-1]
-        line, column = self.places[place]
-        return f"{self.path}:{line}:{column}"
+        return ":".join(map(str, self.content.places[place]))
 
     def check(self, model: type[M], data: Any, place: Place = ()) -> M:
         """Make a *model* of the values at *place*.
@@ -199,38 +223,70 @@ class Document:
         try:
             return model.model_validate(data, context={"folder": self.folder})
         except ValidationError as error:
-            found = [self._finding(place, item) for item in error.errors(include_url=False)]
-            findings = list(dict.fromkeys(found))
-            more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
-            raise FindingsError([*findings[:_SHOWN_FINDINGS], *more]) from None
+            raise _findings(self._finding(place, item) for item in error.errors(include_url=False)) from None
+
+    def check_quoting(self) -> None:
+        """Refuse plain scalars that YAML reads as something else than people mean.
+
+        Raises:
+            FindingsError: With every finding, each with its place.
+        """
+        found = []
+        for place, text in self.content.plain.items():
+            is_constant = place[-1:] == ("const",)
+            trap = yaml_scalars.number_trap(text) or (yaml_scalars.boolean_trap(text) if is_constant else None)
+            if trap:
+                found.append(f"{self.where(place)}: {_named(place)}{trap}")
+        if found:
+            raise _findings(found)
 
     def _finding(self, place: Place, item: Any) -> str:
         key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
         parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
         parts = tuple(part for part in parts if part != "[key]")  # added by pydantic where a key itself is wrong
         for number, part in enumerate(parts, 1):
+            if place in self.content.plain:
+                break  # what follows names a choice: nothing is inside of a scalar
             if number == len(parts) or not self._is_choice(place, part, parts[number]):
                 place = (*place, part)
-        named = f"{'.'.join(map(str, place))}: " if place else ""
-        return f"{self.where(place)}: {named}{_message(item)}"
+        plain = self.content.plain.get(place)
+        is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
+        message = yaml_scalars.must_be_text(plain) if is_text else _message(item)
+        return f"{self.where(place)}: {_named(place)}{message}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
         """Whether *part* of pydantic's path names a choice of a union, and is not in the file."""
         here = (*place, part)
-        return here not in self.places or ((*here, following) not in self.places and (*place, following) in self.places)
+        places = self.content.places
+        return here not in places or ((*here, following) not in places and (*place, following) in places)
+
+
+def _named(place: Place) -> str:
+    return f"{'.'.join(map(str, place))}: " if place else ""
+
+
+def _findings(found: Iterable[str]) -> FindingsError:
+    findings = list(dict.fromkeys(found))
+    more = [f"... and {len(findings) - _SHOWN_FINDINGS:,} more"] if len(findings) > _SHOWN_FINDINGS else []
+    return FindingsError([*findings[:_SHOWN_FINDINGS], *more])
+
+
+def _is_form(item: Any) -> bool:
+    """Whether text or a section is expected, as for a member of ``map``."""
+    return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
 
 
 def _message(item: Any) -> str:
     """Pydantic's finding in terms of the config file; never with the value."""
-    if item["type"] == "string_type":
-        return "is empty" if item["input"] is None else "must be text (quote numbers and words such as yes and no)"
     messages = {
         "too_short": "name at least one",
         "tuple_type": "must be a list: [NAME]",
         "missing": "is missing",
         "int_parsing": "must be a whole number",
-        "model_type": "must be a section of keys",
-        "model_attributes_type": "must be a section of keys",
+        "model_type": _A_SECTION,
+        "model_attributes_type": _A_SECTION,
+        "dict_type": _A_SECTION,
+        "mapping_type": _A_SECTION,
         "union_tag_not_found": "kind is missing",
     }
     if item["type"] == "union_tag_invalid":
@@ -241,12 +297,18 @@ def _message(item: Any) -> str:
     return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]} ..."
 
 
-def read(path: Path) -> Document:
-    """Read a config file, of at most `MAX_BYTES`.
+def read(path: Path, *overrides: Path) -> Document:
+    """Read a config file of at most `MAX_BYTES`, and files whose values replace or add to those of the ones before.
 
     Raises:
-        ConfigError: If it is missing, is not a YAML mapping, repeats a key, or exceeds a limit of `yaml_reader`.
+        ConfigError: If one is missing, is not a YAML mapping, repeats a key, or exceeds a limit of `yaml_reader`.
     """
+    document = Document(path, reduce(merged, map(_content, (path, *overrides))))
+    document.check_quoting()
+    return document
+
+
+def _content(path: Path) -> Content:
     try:
         with path.open("rb") as file:
             raw = read_bounded(file, MAX_BYTES)
@@ -260,5 +322,4 @@ def read(path: Path) -> Document:
         before = raw[: error.start].decode()
         where = yaml_reader.place_in(before, len(before), str(path))
         raise ConfigError("is not UTF-8 text", where=where) from None
-    data, places = yaml_reader.parse(text, str(path))
-    return Document(path, data, places)
+    return yaml_reader.parse(text, str(path), os.environ)

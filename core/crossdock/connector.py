@@ -6,12 +6,15 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import Field, GetPydanticSchema
+from pydantic import Discriminator, Field, GetPydanticSchema, Tag
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
+from crossdock.errors import RecordError
+from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import RawBatch, Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
@@ -47,6 +50,18 @@ class FailureLimits(ConfigModel):
         return failed > self.at_most and failed * 100 > self.at_most_percent * records
 
 
+class ChangeLimits(ConfigModel):
+    """The number of known records that one run may update without approval; beyond both limits its stream stops."""
+
+    at_most: Annotated[int, Field(ge=0)] = 100
+    """Number of records of one run."""
+    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 30.0
+    """Share of the records that crossdock knows of the stream."""
+
+    def exceeded(self, updates: int, known: int) -> bool:
+        return updates > self.at_most and updates * 100 > self.at_most_percent * known
+
+
 def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | None:
     """Why records of such a stream cannot be removed as *on_gone* says; None if they can."""
     kind = RESOURCES[resource]
@@ -63,6 +78,13 @@ def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | Non
 
 _Texts = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
 Columns = Annotated[_Texts, Field(min_length=1)]
+
+_OrderColumn = Annotated[
+    Annotated[str, Tag("name")] | Annotated[OrderBy, Tag("declared")],
+    Discriminator(lambda item: "name" if isinstance(item, str) else "declared"),
+]
+_Ordering = GetPydanticSchema(lambda _, handler: handler(tuple[_OrderColumn, ...]))
+OrderColumns = Annotated[Annotated[Sequence[str | OrderBy], _Ordering], Field(min_length=1)]
 
 
 class StreamFacts:
@@ -81,8 +103,8 @@ class StreamFacts:
     """The scope in which these keys are unique; default: the connection's. Two streams of one resource need two."""
     group_by: Columns | None = None
     """Rows of one file with the same key make one record, such as an invoice and its lines. The same columns as key."""
-    order_by: Columns | None = None
-    """Columns, compared as text, that tell which row of a key is the newest; else the last one read is."""
+    order_by: OrderColumns | None = None
+    """Columns that tell which row of a key is the newest; else the last one read is. Names are compared as text."""
     columns: Mapping[str, Repair] = {}
     """Repairs by column, applied before key, filters and mapping."""
     skip: Mapping[str, Filter] = {}
@@ -99,6 +121,10 @@ class StreamFacts:
     """What to do with a record that a snapshot no longer lists; ``archive`` sets active to false."""
     gone: GoneLimits = GoneLimits()
     """Limits within which that is done without approval."""
+    changes: ChangeLimits = ChangeLimits()
+    """The number of known records that a run may update without approval."""
+    fewer_rows_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
+    """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
     mapping_failed: FailureLimits = FailureLimits()
     """The number of records at which the code of the mapping may fail before the stream stops."""
 
@@ -183,7 +209,10 @@ class Stream(StreamFacts, ABC, Generic[S]):
             "resource": self.resource,
             "key": list(self.key),
             "group_by": list(self.group_by or ()),
-            "order_by": list(self.order_by or ()),
+            "order_by": [
+                item if isinstance(item, str) else item.model_dump(by_alias=True, exclude_none=True)
+                for item in self.order_by or ()
+            ],
             "columns": {name: repair.model_dump(exclude_none=True) for name, repair in self.columns.items()},
             "skip": {name: rule.model_dump(exclude_none=True) for name, rule in self.skip.items()},
             "uses": None if self.uses is None else sorted(self.uses),
@@ -196,11 +225,28 @@ class Stream(StreamFacts, ABC, Generic[S]):
         """The draft that `to_resource` makes, checked against the resource's rules.
 
         Raises:
-            RecordError: See `to_resource`.
+            RecordError: See `to_resource`; or if it returned anything else, or a cell of ``order_by`` does not convert.
             pydantic.ValidationError: If its members break a rule.
         """
+        for item in self.order_by or ():
+            if isinstance(item, OrderBy):
+                _check_positions(item, record)
         made = self.to_resource(record.copy())  # the mapping must not change the record that is stored
-        return RESOURCES[self.resource].draft.model_validate(made)
+        kind = RESOURCES[self.resource].draft
+        if not isinstance(made, kind | Mapping):
+            message = f"to_resource returned {type(made).__name__} instead of {kind.__name__} or its members"
+            code: CodeType | None = getattr(self.to_resource, "__code__", None)
+            place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
+            raise RecordError("mapping_failed", message + place)
+        return kind.model_validate(made)
+
+
+def _check_positions(item: OrderBy, record: Record) -> None:
+    for row, line in zip(record.rows, record.lines, strict=True):
+        try:
+            item.position(row)
+        except RecordError as error:
+            raise error.at(line) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
 from pydantic import (
+    GetJsonSchemaHandler,
     GetPydanticSchema,
+    ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
-    WithJsonSchema,
     WrapValidator,
     model_validator,
 )
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from crossdock import exact_json
-from crossdock.config_file import ConfigModel, unknown
+from crossdock.config_file import ConfigModel, misplaced, unknown
 from crossdock.connector import Settings, Stream, StreamFacts, no_removal
 from crossdock.mapping import joined_records
-from crossdock.mapping.declarative import Each, Form, Nested, RecordMap
+from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
 from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
 
 S = TypeVar("S", bound=Settings)
+_TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
 
 
 Members = Mapping[str, Form]
-_FunctionText = Annotated[str, WithJsonSchema({"type": "string", "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"})]
 
 
 def _map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
@@ -41,7 +43,16 @@ def _map(value: Any, members: ValidatorFunctionWrapHandler, info: ValidationInfo
     return value if isinstance(value, PythonFunction) else members(value)
 
 
-_Map = Annotated[Members, WrapValidator(_map, json_schema_input_type=Members | _FunctionText)]
+class _MapSchema:
+    """One schema for members and for the text of a function, so that editors show what is wrong with a member."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        members = handler(core_schema)
+        return members | {"type": ["object", "string"], "pattern": r"^.+\.py:[A-Za-z_][A-Za-z0-9_]*$"}
+
+
+_Map = Annotated[Members, WrapValidator(_map), _MapSchema]
 
 
 class StreamConfig(ConfigModel, StreamFacts):
@@ -55,44 +66,64 @@ class StreamConfig(ConfigModel, StreamFacts):
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         if reason := no_removal(self.resource, self.mode, self.on_gone):
-            raise _misplaced(("on_gone",), reason)
+            raise misplaced(("on_gone",), reason)
         members = list(_members_of(RESOURCES[self.resource].draft))
         if not isinstance(self.map, PythonFunction):
             self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
             members = list(self.map)
         for number, name in enumerate(self.personal):
             if name not in members:
-                raise _misplaced(("personal", number), unknown(name, members))
+                raise misplaced(("personal", number), unknown(name, members))
         return self
 
     def _check_members(self, model: type[ResourceModel], forms: Mapping[str, Any], place: tuple[str, ...]) -> None:
         known = _members_of(model)
         for name, form in forms.items():
             if name not in known:
-                advice = unknown(name, list(known))
-                raise PydanticCustomError("unknown_key", "{advice}", {"key": (*place, name), "advice": advice})
+                raise misplaced((*place, name), unknown(name, list(known)))
             inner, is_list = _models_of(known[name].annotation)
             if isinstance(form, Each) is not is_list:
-                raise _misplaced(
+                raise misplaced(
                     (*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used"
                 )
             if isinstance(form, Each) and form.of is None and self.group_by is None:
-                raise _misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
+                raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
+            if isinstance(form, Const) and (fault := _misfit(model, name, form.const)):
+                raise misplaced((*place, name, "const"), fault)
             if isinstance(form, Each) and inner:
                 self._check_members(inner, form.each, (*place, name, "each"))
-            if isinstance(form, Nested) and inner:
-                self._check_members(inner, form.object, (*place, name, "object"))
+            for nested, where in _nested(form, (*place, name)):
+                if inner is None:
+                    raise misplaced(where, "is not an object of members")
+                self._check_members(inner, nested.object, (*where, "object"))
         missing = [name for name, field in known.items() if field.is_required() and name not in forms]
         if missing:
-            raise _misplaced(place, f"lacks {', '.join(missing)}, which every {self.resource} needs")
+            raise misplaced(place, f"lacks {', '.join(missing)}, which every {self.resource} needs")
 
 
-def _misplaced(place: tuple[str | int, ...], message: str) -> PydanticCustomError:
-    return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
+def _nested(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Nested, tuple[str, ...]]]:
+    """Every object that *form* may give, with its place."""
+    match form:
+        case Nested():
+            yield form, place
+        case When():
+            yield from _nested(form.then, (*place, "then"))
+            yield from _nested(form.otherwise, (*place, "otherwise"))
 
 
 def _members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
+def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
+    """Why *value* cannot be the member *name* of *model*; None if it can."""
+    try:
+        model.model_validate({name: value})
+    except ValidationError as error:
+        found = [item for item in error.errors(include_url=False, include_input=False) if item["loc"][:1] == (name,)]
+        if found:
+            return _TYPES.get(found[-1]["type"], found[-1]["msg"].removeprefix("Value error, "))
+    return None
 
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:

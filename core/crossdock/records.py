@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import polars as pl
 
@@ -126,6 +126,11 @@ class Record:
     rows: tuple[dict[str, str | None], ...]
     source: str
     lines: tuple[int, ...]
+
+    @property
+    def key_parts(self) -> tuple[str, ...]:
+        """The texts of the key columns, as a `crossdock.Reference` takes them."""
+        return tuple(unquote(part) for part in self.key.split("|"))
 
     @property
     def row(self) -> dict[str, str | None]:

@@ -35,6 +35,7 @@ from crossdock.field_types import (
 ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
 
 _Storable = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL accepts no NUL
+_KeyPart = Annotated[str, Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +43,19 @@ class Reference:
     """Another record, identified by its own key instead of the platform's id.
 
     Attributes:
-        key: Its record key in text form (`crossdock.records.key_text`).
+        key: Its key as the source has it, such as ``gid://shop/Customer/1``; for a key of several columns, a tuple of
+            their texts. `Record.key_parts` is the key of a record in this form.
         namespace: Where *key* is unique; None for the namespace of the record that refers to it.
     """
 
     resource: ResourceName
-    key: Annotated[_Storable, Field(min_length=1)]
+    key: _KeyPart | Annotated[tuple[_KeyPart, ...], Field(min_length=1)]
     namespace: _Storable | None = None
+
+    @property
+    def key_parts(self) -> tuple[str, ...]:
+        """The parts of the key."""
+        return (self.key,) if isinstance(self.key, str) else self.key
 
 
 Ref = Reference | PlatformId

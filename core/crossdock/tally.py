@@ -1,10 +1,14 @@
-"""The tally of a run, which must balance for rows and for records (law 3); no term is computed by subtraction."""
+"""The tally of a run, which must balance for rows and for records (law 3); no term is computed by subtraction.
+
+What is open when a run ends is counted separately, in the state.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal, Self
 
 Term = Literal[
     "carried_over", "read", "gone",
@@ -57,11 +61,6 @@ class Tally:
         left = sum(self.records[term] for term in OUT)
         return self.rows_read == rows and entered == left
 
-    @property
-    def unfinished(self) -> bool:
-        """True if something was rejected, waits or is in doubt."""
-        return bool(self.rows_rejected or self.records["rejected"] or self.records["carried_on"])
-
     def as_json(self) -> dict[str, Any]:
         return {
             "rows": {
@@ -74,3 +73,46 @@ class Tally:
             "records": {term: self.records[term] for term in (*IN, *OUT)} | {"delivered": self.delivered},
             "balanced": self.balanced,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCounts:
+    """Records that are not delivered and need a person or another run, by the states of ``crossdock records list``.
+
+    Attributes:
+        pending: An operation is stored that the next run sends, or sends again.
+    """
+
+    rejected: int = 0
+    waiting: int = 0
+    pending: int = 0
+    in_doubt: int = 0
+
+    @classmethod
+    def of_json(cls, document: Mapping[str, int]) -> Self:
+        """From `as_json`; what is missing is 0."""
+        return cls(**{each.name: document.get(each.name, 0) for each in fields(cls)})
+
+    def as_json(self) -> dict[str, int]:
+        return asdict(self)
+
+    @property
+    def total(self) -> int:
+        return sum(self.as_json().values())
+
+    def __add__(self, other: OpenCounts) -> OpenCounts:
+        theirs = other.as_json()
+        return OpenCounts(**{name: number + theirs[name] for name, number in self.as_json().items()})
+
+    def exceeds(self, other: OpenCounts) -> bool:
+        """True if more records are open than in *other*, in any state."""
+        theirs = other.as_json()
+        return any(number > theirs[name] for name, number in self.as_json().items())
+
+    def __str__(self) -> str:
+        """For example ``6 rejected, 45 waiting, 1 in doubt``; ``none`` without any."""
+        counts = (f"{number:,} {name.replace('_', ' ')}" for name, number in self.as_json().items() if number)
+        return ", ".join(counts) or "none"
+
+
+NOTHING_OPEN = OpenCounts()

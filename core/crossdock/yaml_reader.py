@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal, DecimalException
 from typing import Any
 
 import yaml
 
+from crossdock.environment_variables import substituted
 from crossdock.errors import ConfigError
 
 Place = tuple[str | int, ...]
-Places = dict[Place, tuple[int, int]]
+Origin = tuple[str, int, int]
+"""A file, a line and a column, both from 1."""
 
 MAX_DEPTH = 50
 """Levels of sections and lists; a config has about ten."""
@@ -29,18 +32,36 @@ _MAX_DIGITS = 18  # before the point, the most that the databases store
 _MAX_PLACES = 40  # after the point
 
 _TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
+_OWN_KINDS = {"=", "<<"}  # values that YAML 1.1 gives types of their own, and that are texts here
 _QUOTED = re.compile(r"\b(alias|anchor|tag|handle) ['\"].*", re.DOTALL)  # may be a password that begins with * or !
 _NO_TAG = "is not valid YAML for a config: tags are not supported; quote a text that begins with !"
 _UNFIT = re.compile("[\x00\ud800-\udfff]")  # not allowed in file names, databases and UTF-8
 
 
-def parse(text: str, name: str) -> tuple[dict[str, Any], Mapping[Place, tuple[int, int]]]:
-    """The mapping in *text*, and line and column (from 1) of the key or item at each place in it.
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a YAML file contains.
 
-    Numbers with a point are `Decimal`. Keys are texts, unique in their mapping.
+    Attributes:
+        data: Plain values; numbers with a point are `Decimal`. Keys are texts.
+        places: The origin of the key or item at each place.
+        plain: How each boolean, number, date and null is written.
+    """
+
+    data: dict[str, Any] = field(default_factory=dict)
+    places: dict[Place, Origin] = field(default_factory=dict)
+    plain: dict[Place, str] = field(default_factory=dict)
+
+
+def parse(text: str, name: str, environment: Mapping[str, str]) -> Content:
+    """The mapping in *text*.
+
+    Keys are unique in their mapping. Merge keys (``<<``) add what a mapping does not have itself.
 
     Args:
         name: The path of its file, for errors.
+        environment: The variables that texts may refer to as ``${NAME}``.
 
     Raises:
         ConfigError: If it is not such a mapping, or exceeds a limit. It never quotes an alias, an anchor or a tag.
@@ -56,10 +77,9 @@ def parse(text: str, name: str) -> tuple[dict[str, Any], Mapping[Place, tuple[in
             raise ConfigError(
                 "is empty or not a mapping of sections", where=name, hint="the README shows a complete config"
             )
-        places: Places = {(): (1, 1)}
-        return _Reader(name, loader, places).mapping(node, ()), places
+        return _Reader(name, loader, environment).read(node)
     except yaml.YAMLError as error:
-        raise _invalid(error, name) from None
+        raise _invalid(error, text, name) from None
     except (ValueError, OverflowError):  # a number in an escape or a directive is too large
         where = f"{name}:{loader.line + 1}:{loader.column + 1}"
         raise ConfigError("is not valid YAML: a number is too large", where=where) from None
@@ -73,11 +93,13 @@ def place_in(text: str, index: int, name: str) -> str:
     return f"{name}:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
 
-def _invalid(error: yaml.YAMLError, name: str) -> ConfigError:
+def _invalid(error: yaml.YAMLError, text: str, name: str) -> ConfigError:
     mark = getattr(error, "problem_mark", None)
     where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
     begun = getattr(error, "context_mark", None)
     hint = f"it belongs to what begins at line {begun.line + 1}, column {begun.column + 1}" if begun else None
+    if mark and text[mark.index - 1 : mark.index + 1] == "${":
+        hint = "quote a text with ${NAME} inside of { } or [ ]"
     problem = _QUOTED.sub(r"\1", str(getattr(error, "problem", None) or error))
     return ConfigError(f"is not valid YAML: {problem}", where=where, hint=hint)
 
@@ -108,24 +130,52 @@ class _Loader(yaml.SafeLoader):
 class _Reader:
     """Turns nodes into values; what an alias repeats is read and counted again."""
 
-    def __init__(self, name: str, loader: yaml.SafeLoader, places: Places) -> None:
-        self._name, self._loader, self._places = name, loader, places
+    def __init__(self, name: str, loader: yaml.SafeLoader, environment: Mapping[str, str]) -> None:
+        self._name, self._loader, self._environment = name, loader, environment
+        self._found = Content(places={(): (name, 1, 1)})
         self._values = self._text = 0
 
-    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+    def read(self, node: yaml.MappingNode) -> Content:
+        self._found.data.update(self._mapping(node, ()))
+        return self._found
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = self._key(key_node)
-            if key in result:
-                raise self._refused(key_node, f"the key {key!r} is repeated")
+        for key, (key_node, value_node) in self._members(node, len(place)).items():
             self._mark((*place, key), key_node)
             result[key] = self._value(value_node, (*place, key))
         return result
 
+    def _members(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """The members of a mapping: its own, and at the place of a merge key those that it does not have itself."""
+        members: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        own = set()
+        for key_node, value_node in node.value:
+            key = "<<" if key_node.tag == _MERGE else self._key(key_node)
+            if key in own:
+                raise self._refused(key_node, f"the key {key!r} is repeated")
+            own.add(key)
+            if key_node.tag == _MERGE:
+                members |= self._merged(value_node, depth) | members
+            else:
+                members[key] = (key_node, value_node)
+        return members
+
+    def _merged(self, node: yaml.Node, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """The members of one section, or of several; those of an earlier one apply."""
+        self._check_depth(node, depth)
+        self._count(node, "")
+        if isinstance(node, yaml.MappingNode):
+            return self._members(node, depth + 1)
+        if not isinstance(node, yaml.SequenceNode):
+            raise self._refused(node, "a merge key takes a section or a list of sections: <<: *NAME")
+        merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        for item in node.value:
+            merged |= self._merged(item, depth + 1) | merged
+        return merged
+
     def _key(self, node: yaml.Node) -> str:
         """The text of a key as it is written: no key is a number or a boolean, as ``on`` is in YAML 1.1."""
-        if node.tag == f"{_TAG}merge":
-            raise self._refused(node, "merge keys (<<) are not supported: write the keys here")
         if not isinstance(node, yaml.ScalarNode):
             raise self._refused(node, "a key must be text")
         if len(node.value) > MAX_KEY:
@@ -133,27 +183,31 @@ class _Reader:
         self._count(node, node.value)
         return str(node.value)
 
-    def _value(self, node: yaml.Node, place: Place) -> Any:
-        if len(place) > MAX_DEPTH:
+    def _check_depth(self, node: yaml.Node, depth: int) -> None:
+        if depth > MAX_DEPTH:
             problem = f"is nested deeper than {MAX_DEPTH} levels"
             raise self._refused(node, f"{problem}; is an alias inside of what it repeats?")
+
+    def _value(self, node: yaml.Node, place: Place) -> Any:
+        self._check_depth(node, len(place))
         if isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
             self._count(node, "")
-            return self.mapping(node, place)
+            return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
             self._count(node, "")
             for number, item in enumerate(node.value):
                 self._mark((*place, number), item)
             return [self._value(item, (*place, number)) for number, item in enumerate(node.value)]
         if isinstance(node, yaml.ScalarNode):
-            self._count(node, node.value)
-            return self._scalar(node)
+            return self._scalar(node, place)
         raise self._refused(node, _NO_TAG)
 
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
+    def _scalar(self, node: yaml.ScalarNode, place: Place) -> Any:
         kind = node.tag.removeprefix(_TAG)
-        if kind == "str":
-            return node.value
+        if kind == "str" or node.value in _OWN_KINDS:
+            return self._substituted(node)
+        self._count(node, node.value)
+        self._found.plain[place] = node.value
         if kind == "null":
             return None
         if kind not in {"bool", "int", "float", "timestamp"}:
@@ -166,6 +220,14 @@ class _Reader:
         except (ValueError, OverflowError, LookupError, AttributeError):  # such as a date in a 13th month, a wrong tag
             raise self._refused(node, "looks like a date or a number, but is not one: quote it") from None
         raise self._refused(node, "is too long for a number or a date: quote it if it is text")
+
+    def _substituted(self, node: yaml.ScalarNode) -> str:
+        try:
+            text = substituted(node.value, self._environment)
+        except ValueError as error:
+            raise self._refused(node, str(error)) from None
+        self._count(node, text)
+        return text
 
     def _number(self, node: yaml.ScalarNode) -> Decimal:
         number = Decimal(node.value.replace("_", ""))  # exact
@@ -193,7 +255,7 @@ class _Reader:
             raise self._refused(node, f"the file holds more than {most}, including what aliases repeat")
 
     def _mark(self, place: Place, node: yaml.Node) -> None:
-        self._places[place] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self._found.places[place] = (self._name, node.start_mark.line + 1, node.start_mark.column + 1)
 
     def _refused(self, node: yaml.Node, problem: str) -> ConfigError:
         mark = node.start_mark

@@ -17,12 +17,11 @@ from unittest import mock
 from crossdock.cli import main as command
 from crossdock.clock import SystemClock
 from crossdock.delivery import outcomes
-from crossdock.delivery.dispatcher import Counters
 from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
-from crossdock.delivery.turn_writer import Chunk
+from crossdock.delivery.turn_writer import Chunk, Counters
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.runs import runner
 from crossdock.state import Binding, Intent, State

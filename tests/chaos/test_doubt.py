@@ -119,7 +119,7 @@ def parked(site: Site, *, invoices: int) -> Figures:
     assert again["requests"] == 0, f"what is in doubt was touched: {again}"
     for key in sorted(unsettled):
         number = int(key[1:]) + 1
-        word = ("--delivered-as", made[number]) if number in made else ("--not-delivered",)
+        word = ("--delivered-as", made[number], "--yes") if number in made else ("--not-delivered",)
         assert site.run("records", "resolve", "wms.invoices", key, *word).code == 0
     end = site.sync()
     assert (end.code, end.json["requests"]) == (0, figures.in_doubt - figures.happened)

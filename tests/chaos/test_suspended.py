@@ -116,7 +116,7 @@ def _resolve(site: Site, *, delivered: bool) -> None:
     for item in site.listed("--state", "in-doubt", "--limit", "100000"):
         name = made.get(int(item["key"][1:]))
         if (name is not None) is delivered:
-            word = ("--delivered-as", name) if name is not None else ("--not-delivered",)
+            word = ("--delivered-as", name, "--yes") if name is not None else ("--not-delivered",)
             assert site.run("records", "resolve", item["stream"], item["key"], *word).code == 0
 
 

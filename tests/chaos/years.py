@@ -31,7 +31,7 @@ from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.runs import dry_run, runner
-from crossdock.runs.dry_run import PlanListener
+from crossdock.runs.plan_results import PlanListener
 from crossdock.sandbox import SandboxServer
 from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.state import StateUrl

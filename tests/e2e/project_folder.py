@@ -28,6 +28,10 @@ LISTS = {
     "customer": "/api/v1/sales/customers",
     "product": "/api/v1/catalog/products",
     "invoice": "/api/v1/finance/invoices",
+    "order": "/api/v1/sales/orders",
+    "inventory_lot": "/api/v1/inventory/lots",
+    "warehouse_bin": "/api/v1/warehouse/bins",
+    "ledger_account": "/api/v1/finance/ledger-accounts",
 }
 
 

@@ -653,7 +653,7 @@ BAD_RECORDS = {
     "sixteen digits": BadRecord(("C2;P1;1234567890123456;1.50;EUR",), "bad_value", "QTY"),
     "exponent": BadRecord(("C2;P1;1e3;1.50;EUR",), "bad_value", "QTY"),
     "not a number": BadRecord(("C2;P1;NaN;1.50;EUR",), "bad_value", "QTY"),
-    "blank in front": BadRecord(("C2;P1; 1;1.50;EUR",), "bad_value", "QTY"),
+    "blank between digits": BadRecord(("C2;P1;1 0;1.50;EUR",), "bad_value", "QTY"),
     "second line": BadRecord((GOOD, "C2;P1;?;1.50;EUR"), "bad_value", "QTY", row=1),
     "no price": BadRecord(("C2;P1;1;;EUR",), "invalid_draft", "/items/0/unitPrice"),
     "no such currency": BadRecord(("C2;P1;1;1.50;XYZ",), "invalid_draft", "/currency"),

@@ -362,7 +362,7 @@ def messages(site: Site, outputs: Outputs) -> None:
         outputs.run(site.config, "sync", "wms.customers", "--json")
         outputs.run(site.config, "runs", "--json")
     error = json.loads(next(shown for name, shown in outputs.kept[::-1] if name == "runs --json"))[0]["error"]
-    night = ScheduledRunEnded("nightly", date(2026, 3, 14), None, 17, "failed", False, 60.0, 5, error, "done")
+    night = ScheduledRunEnded("nightly", date(2026, 3, 14), None, 17, "failed", 60.0, 5, error, "done")
     with served(Receiver(500, 404)) as hook, relaying(Relay(after=["550 no"])) as relay:
         hook_url = f"{hook.url}/{SECRETS['webhook address']}"
         with pytest.MonkeyPatch.context() as patch:

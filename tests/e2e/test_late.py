@@ -140,7 +140,7 @@ def test_a_wait_is_checked_with_the_config(site: Site) -> None:
     waits(site, "invoices", "{until: 14:30}")
     result = site.run("sync")
     assert result.code == 2
-    assert f"{site.place('until')}: connections.wms.streams.invoices.wait.until: '870' is not a time" in result.err
+    assert f"{site.place('until')}: connections.wms.streams.invoices.wait.until: is a number to base 60" in result.err
     site.edit("{until: 14:30}", '{until: "14:30"}')
     site.edit("out/PROD_*", "out/INV_*")
     result = site.run("sync")

@@ -199,7 +199,7 @@ def test_an_approval_removes_exactly_these_once(site: Site) -> None:
     assert result.code == 0, result.err
     assert result.records("products") == {"read": 38, "unchanged": 38, "gone": 3, "deleted": 3}
     assert removed(site) == ["P0", "P1", "P2"]
-    assert "no removal needs approval" in site.run("approve").out
+    assert "nothing needs approval" in site.run("approve").out
     assert site.sync("wms.products").json["requests"] == 0
 
 
@@ -298,6 +298,10 @@ def test_a_plan_shows_what_is_held(site: Site) -> None:
     held = [(each["key"], each["removal"]) for each in result.json["shown"] if each["do"] == "hold"]
     assert sorted(held) == [("P0", "archive"), ("P1", "archive"), ("P2", "archive")]
     assert site.run("approve", "--json").json == [], "a plan writes nothing"
+    assert result.json["on_hold"] == {"wms.products": 3}
+    summary = site.run("plan", "wms.products").out
+    assert summary.count("hold   ") == 1, "one line for all of them"
+    assert "hold   wms.products: 3 removals to approve; --limit 3 lists them\n" in summary
     shown = site.run("plan", "wms.products", "--limit", "3")
     assert "3 hold wms.products" in shown.out
     assert all(f"hold   wms.products P{number}\n" in shown.out for number in range(3)), "the limit is theirs alone"

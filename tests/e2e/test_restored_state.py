@@ -64,7 +64,7 @@ def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
         assert (site.sync().code, len(site.effects())) == (1, effects), "a further sync does not send it either"
 
     (made,) = [each["id"] for each in site.effects("invoice") if len(each["body"]["items"]) == 1][-1:]
-    assert site.run("records", "resolve", "wms.invoices", "4", "--delivered-as", made).code == 0
+    assert site.run("records", "resolve", "wms.invoices", "4", "--delivered-as", made, "--yes").code == 0
     site.export("PROD_3.csv", PRODUCTS + "P4;Rivet;0.07\n")
     assert site.sync().json["requests"] == 2, "P4 is looked up first"
     effects += 1

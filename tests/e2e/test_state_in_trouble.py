@@ -172,7 +172,7 @@ def test_a_night_without_room(site: Site, beside: Engine, table: str) -> None:
         assert_stopped(site.process(*once, within_s=60), "no can do", "free space on its disk")
     assert site.process(*once, within_s=60).code == 1
     (found,) = site.run("jobs", "list", "--json").json["nights"]
-    assert (found["status"], found["attempts"]) == ("done", 2)
+    assert (found["status"], found["attempts"]) == ("degraded", 2)
     assert_goes_on(site)
 
 

@@ -186,7 +186,7 @@ def test_a_replay_takes_only_what_was_chosen(site: Site, choice: tuple[str, ...]
     refused(site)
     site.edit(*COMMA)
     before = site.effects()
-    assert replayed(site, *choice).code == 0
+    assert replayed(site, *choice).code == (0 if choice == ("wms.customers",) else 1), "streams with a letter are open"
     assert (site.effects(), len(site.listed())) == (before, 1)
 
 
@@ -295,7 +295,7 @@ def test_nothing_is_mended_while_a_sync_runs(site: Site, front: Front, command: 
         return FORWARD
 
     front.fate = meanwhile
-    assert site.sync("wms.products").code == 0
+    assert site.sync("wms.products").code == 1, "the letter is still there"
     ((code, err),) = told
     assert code == 3
     assert "another run is using" in err
@@ -356,7 +356,7 @@ def test_a_replay_does_not_make_a_restored_state_trusted(site: Site) -> None:
     """Only a whole sync without errors has looked at everything; a replay, and a sync of one stream, have not."""
     refused(site)
     declare_restored(site)
-    assert replayed(site, "--reason", "conflict").code == 0
+    assert replayed(site, "--reason", "conflict").code == 1
     site.edit(*COMMA)
     assert replayed(site).code == 0
     assert restored(site)

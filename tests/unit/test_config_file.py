@@ -9,7 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from crossdock import config_file
-from crossdock.config_file import ConfigModel, Name, Secret, SecretRef
+from crossdock.config_file import ConfigModel, GivenText, Name, Secret, SecretRef
 from crossdock.errors import ConfigError
 
 
@@ -18,11 +18,17 @@ class Part(ConfigModel):
     label: str | None = None
 
 
+class Fixed(ConfigModel):
+    const: str | bool | int
+
+
 class Whole(ConfigModel):
     name: str
     ratio: float = 0.5
     token: SecretRef | None = None
     parts: dict[str, Part] = {}
+    fixed: Fixed | None = None
+    given: GivenText = None
 
 
 def read(tmp_path: Path, text: str) -> Whole:
@@ -36,7 +42,9 @@ def read(tmp_path: Path, text: str) -> Whole:
     ("text", "place", "message"),
     [
         pytest.param("name: x\nparts:\n  a: {szie: 2}", ":3:7: parts.a.szie", "did you mean 'size'", id="unknown key"),
-        pytest.param("name: x\nzzz: 1", ":2:1: zzz", "known: name, parts", id="unknown key, nothing near"),
+        pytest.param(
+            "name: x\nzzz: 1", ":2:1: zzz", "known: fixed, given, name, parts", id="unknown key, nothing near"
+        ),
         pytest.param("name: x\nname: y", ":2:1", "'name' is repeated", id="key twice"),
         pytest.param("name: 17", ":1:1: name", "quote numbers", id="number for text"),
         pytest.param(
@@ -49,13 +57,37 @@ def read(tmp_path: Path, text: str) -> Whole:
         pytest.param("name: x\ntoken: !hunter2 y", ":2:8", "tags are not supported", id="secret that looks like a tag"),
         pytest.param("name: 2026-13-41", ":1:7", "is not one: quote it", id="no date"),
         pytest.param("- a", "c.yaml", "mapping of sections", id="a list"),
-        pytest.param("name: x\n1: y", ":2:1", "key must be text", id="key is a number"),
+        pytest.param("name: x\n1: y", ":2:1", "1: unknown key", id="key is a number"),
         pytest.param("name: x\nratio: .nan", "c.yaml", "finite", id="not a number"),
+        pytest.param("name: NO", ":1:1: name", 'NO is a boolean in YAML; quote it, "NO"', id="boolean for text"),
+        pytest.param("name: NULL", ":1:1: name", 'NULL means no value in YAML; quote it, "NULL"', id="null for text"),
+        pytest.param("name:", ":1:1: name", "is empty", id="nothing for text"),
+        pytest.param("name: 2026-01-02", ":1:1: name", "quote numbers and dates", id="date for text"),
+        pytest.param(
+            "name: 0017", ":1:1: name", 'octal number in YAML: quote it if it is text, as in "0017"', id="octal"
+        ),
+        pytest.param("name: 12:30", ":1:1: name", "a number to base 60 in YAML: quote it", id="base 60"),
+        pytest.param("name: [x]", ":1:1: name", "must be text", id="list for text"),
+        pytest.param("name: x\ngiven: ~", ":2:1: given", '~ means no value in YAML; quote it, "~"', id="given null"),
+        pytest.param("name: x\nfixed: {const: NO}", ":2:9: fixed.const", "NO is the boolean false", id="constant NO"),
+        pytest.param("name: x\nfixed: {const: on}", ":2:9: fixed.const", "or write true", id="constant on"),
+        pytest.param("name: x\nparts: null", ":2:1: parts", "must be a section of keys", id="no section"),
+        pytest.param("name: x\ntoken: ${HUNTER}", ":2:1: token", "refer to it by env:NAME", id="secret by a variable"),
+        pytest.param("name: ${NONE}", ":1:7", "environment variable NONE is not set", id="unset variable"),
+        pytest.param(
+            "x-part: &part\n  szie: 2\nname: x\nparts: {a: {<<: *part}}",
+            ":2:3: parts.a.szie",
+            "did you mean 'size'",
+            id="in a merged section",
+        ),
         pytest.param("name: !!python/object/apply:os.getcwd []", ":1:", "", id="a tag that would run code"),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, place: str, message: str) -> None:
+def test_a_wrong_file_is_refused_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, place: str, message: str
+) -> None:
     """Line, column and path stand in the message; the value does not."""
+    monkeypatch.setenv("HUNTER", "hunter2")
     with pytest.raises(ConfigError) as refused:
         read(tmp_path, text)
     assert place in str(refused.value)
@@ -179,3 +211,45 @@ def test_a_secret_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "key").chmod(0o600)
     with pytest.raises(ConfigError, match="is not UTF-8 text"):
         Secret("file:key", tmp_path).reveal()
+
+
+def test_keys_that_begin_with_x_are_ignored(tmp_path: Path) -> None:
+    """They may stand in every section, with any content; among names that the user chooses they are names."""
+    whole = read(tmp_path, "x-a: {b: [1]}\nname: x\nparts: {x-b: {size: 2, x-c: 1}}")
+    assert whole.parts == {"x-b": Part(size=2)}
+
+
+def test_variables_are_replaced_in_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number is read from the text of a variable; a reference to a secret and a doubled dollar stay."""
+    monkeypatch.setenv("SIZE", "17")
+    text = 'name: "$${SIZE} ${SIZE:-3} ${NONE:-4}"\nparts: {a: {size: "${SIZE}"}}\ntoken: env:SIZE'
+    whole = read(tmp_path, text)
+    assert whole.name == "${SIZE} 17 4"
+    assert whole.parts["a"].size == 17
+    assert whole.token == Secret("env:SIZE", tmp_path)
+
+
+def test_later_files_override_earlier_ones(tmp_path: Path) -> None:
+    """Sections are merged, a finding names the file of its value, and paths are relative to the first file."""
+    first, second, third = tmp_path / "1.yaml", tmp_path / "other" / "2.yaml", tmp_path / "3.yaml"
+    second.parent.mkdir()
+    first.write_text("name: x\nparts: {a: {size: 1, label: l}, b: {}}\ntoken: file:key")
+    second.write_text("parts: {a: {size: 2}}")
+    third.write_text("name: y\nparts:\n  b: {szie: 7}\n  a: {label: 1}")
+    document = config_file.read(first, second)
+    whole = document.check(Whole, document.data)
+    assert (whole.name, whole.parts["a"]) == ("x", Part(size=2, label="l"))
+    assert whole.token == Secret("file:key", tmp_path)
+    document = config_file.read(first, second, third)
+    with pytest.raises(ConfigError) as refused:
+        document.check(Whole, document.data)
+    assert f"{third}:3:7: parts.b.szie: unknown key" in str(refused.value)
+    assert f"{third}:4:7: parts.a.label: must be text: quote numbers" in str(refused.value)
+
+
+def test_a_missing_override_is_named(tmp_path: Path) -> None:
+    """The message names the file that is missing."""
+    (tmp_path / "c.yaml").write_text("name: x")
+    with pytest.raises(ConfigError, match="no such config file") as refused:
+        config_file.read(tmp_path / "c.yaml", tmp_path / "none.yaml")
+    assert refused.value.where == str(tmp_path / "none.yaml")

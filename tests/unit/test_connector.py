@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Repair, Settings, Stream
+from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.connector import FailureLimits, no_removal
 from crossdock.resources import ResourceModel
 
@@ -54,6 +54,7 @@ def test_the_version_of_a_stream_in_code_stays(stream: Stream[Settings], version
         ("key", ["id", "shop"]),
         ("group_by", ["id"]),
         ("order_by", ["at"]),
+        ("order_by", [OrderBy(column="at", as_="instant")]),
         ("columns", {"id": Repair(strip="left")}),
         ("skip", {"old": Filter(field="id", equals="0")}),
         ("uses", ["id"]),
@@ -74,6 +75,17 @@ def test_the_version_ignores_what_makes_the_same_records(fact: str) -> None:
     stream = Minimal()
     setattr(stream, fact, object())
     assert stream.version == Minimal().version
+
+
+def test_the_version_names_what_a_column_of_order_by_holds() -> None:
+    """Another meaning of the column may make another row the newest; the version of such a stream stays."""
+    stream = Minimal()
+    versions = set()
+    for facts in ({"as_": "instant"}, {"as_": "decimal"}, {"as_": "instant", "timezone": "Europe/Berlin"}):
+        stream.order_by = (OrderBy.model_validate({"column": "at", **facts}),)
+        versions.add(stream.version)
+    assert len(versions) == 3
+    assert "139797e9fc3df9975680a222625df76d" in versions
 
 
 def test_a_draft_is_checked_and_its_record_stays_as_read() -> None:

@@ -109,6 +109,13 @@ def test_a_declared_stream_maps() -> None:
         ("map", {"sku": "S"}, ("map",), "lacks name"),
         ("map", {"sku": "S", "name": "N", "prise": "P"}, ("map", "prise"), "unknown key; known"),
         ("map", {"sku": "S", "name": {"each": {"a": "A"}}}, ("map", "name"), "each"),
+        ("map", {"sku": "S", "name": {"object": {"a": "A"}}}, ("map", "name"), "is not an object of members"),
+        (
+            "map",
+            {"sku": "S", "name": {"when": {"field": "A", "empty": True}, "then": "N", "otherwise": {"object": {}}}},
+            ("map", "name", "otherwise"),
+            "is not an object of members",
+        ),
         ("map", {"sku": "S", "name": "N", "unit_price": "P"}, ("map", "unit_price"), "did you mean 'unitPrice'?"),
     ],
 )
@@ -122,3 +129,43 @@ def test_a_section_that_cannot_work_is_refused_at_its_place(
     (finding,) = refused.value.errors()
     assert finding.get("ctx", {}).get("key", ()) == place
     assert message in finding["msg"]
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        pytest.param("name: {const: false}", "must be text here: quote it", id="boolean for text"),
+        pytest.param("name: {const: 17}", "must be text here: quote it", id="number for text"),
+        pytest.param("name: N, active: {const: 'true'}", "must be true or false here", id="text for a boolean"),
+        pytest.param("name: N, unitPrice: {const: '1'}", "must be an exact number", id="text for a number"),
+        pytest.param("name: N, currency: {const: EUU}", "'EUU' is not an ISO 4217", id="no currency"),
+        pytest.param("name: {const: 2026-01-02}", "must be text", id="date"),
+        pytest.param("name: {const: null}", "must be text", id="null"),
+    ],
+)
+def test_a_constant_must_fit_its_member(member: str, message: str) -> None:
+    """A constant that would make a dead letter of each record is refused when the config is loaded."""
+    with pytest.raises(ValidationError, match=message) as refused:
+        declared(MINIMAL.replace("name: NAME", member))
+    assert refused.value.error_count() == 1
+
+
+def test_a_nested_constant_must_fit_its_member() -> None:
+    """Constants in objects and in lines are checked as well."""
+    with pytest.raises(ValidationError, match="should match pattern"):
+        declared(REMOVING.replace("const: DE", "const: Germany"))
+    with pytest.raises(ValidationError, match="must be an exact number"):
+        declared(FULL.replace("{from: QTY, as: decimal}", "{const: one}"))
+
+
+def test_members_of_an_object_in_a_condition_are_checked() -> None:
+    """As those of an object without one."""
+    section = yaml.safe_load(REMOVING)
+    address = section["map"]["billingAddress"]
+    section["map"]["billingAddress"] = {"when": {"field": "L1", "empty": False}, "then": address}
+    StreamConfig.model_validate(section)
+    address["object"]["zip"] = "ZIP"
+    with pytest.raises(ValidationError, match="unknown key; known: city, country") as refused:
+        StreamConfig.model_validate(section)
+    (finding,) = refused.value.errors()
+    assert finding["ctx"]["key"] == ("map", "billingAddress", "then", "object", "zip")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +16,11 @@ from pydantic import TypeAdapter
 
 from crossdock import exact_json, registry, yaml_reader
 from crossdock.cli.main import cli
-from crossdock.config_file import read
 from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
-from crossdock.notifications.notifier import NotifyConfig, notify_config
 from crossdock.project import project
 from crossdock.project.config_schema import config_schema
+from crossdock.project.effective_config import effective
 from crossdock.records import REASONS
 from crossdock.resources import RESOURCES, personal_members
 
@@ -52,7 +50,10 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Join": "join.NAME.",
     "Lookup": "lookup.NAME.",
     "Wait": "wait.",
+    "Manifest": "manifest.",
+    "Expect": "expect.",
     "GoneLimits": "gone.",
+    "ChangeLimits": "changes.",
     "FailureLimits": "mapping_failed.",
     "FromColumn": "map.MEMBER.",
     "Const": "map.MEMBER.",
@@ -60,9 +61,12 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "RefTo": "map.MEMBER.",
     "Nested": "map.MEMBER.",
     "Each": "map.MEMBER.",
+    "When": "map.MEMBER.",
+    "OrderBy": "order_by.",
     "JobConfig": "jobs.NAME.",
     "Schedule": "jobs.NAME.schedule.",
     "Blackout": "jobs.NAME.schedule.blackouts.",
+    "NotifyConfig": "notify.",
     "Webhook": "notify.webhook.",
     "Email": "notify.email.",
 }
@@ -73,12 +77,10 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def known_keys() -> set[str]:
-    """Every key of a config file, from its JSON Schema; `notify` has a model that the schema leaves open."""
+    """Every key of a config file, from its JSON Schema."""
     schema = config_schema({name: registry.load(name).settings for name in registry.available()})
-    notify = TypeAdapter(NotifyConfig).json_schema()
-    definitions = {**schema["$defs"], **notify["$defs"]}
-    keys = {*schema["properties"], *(f"notify.{name}" for name in notify["properties"])}
-    return keys | {f"{SECTIONS[name]}{key}" for name, part in definitions.items() for key in part["properties"]}
+    keys = {f"{SECTIONS[name]}{key}" for name, part in schema["$defs"].items() for key in part["properties"]}
+    return {*keys, *schema["properties"]}
 
 
 def test_the_reference_lists_every_config_key() -> None:
@@ -139,7 +141,7 @@ def test_the_index_names_every_page() -> None:
 def yaml_examples() -> Iterator[tuple[str, dict[str, Any]]]:
     for page in PAGES:
         for number, text in enumerate(blocks(page, "yaml"), 1):
-            yield f"{page.stem}-{number}", yaml_reader.parse(text, page.name)[0]
+            yield f"{page.stem}-{number}", yaml_reader.parse(text, page.name, {}).data
 
 
 EXAMPLES = dict(yaml_examples())
@@ -157,11 +159,20 @@ def test_yaml_examples_load(tmp_path: Path, example: str) -> None:
     """Each example is a whole config, or sections that replace those of the first one; a container's command is not."""
     for name, text in PYTHON_FILES:
         (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "c.yaml").write_text(
-        json.dumps(json.loads(exact_json.dumps({**WHOLE, **EXAMPLES[example]}))), encoding="utf-8"
-    )
+    (tmp_path / "c.yaml").write_bytes(exact_json.dumps({**WHOLE, **EXAMPLES[example]}))
     assert project.load(tmp_path / "c.yaml").connections
-    notify_config(read(tmp_path / "c.yaml"))
+
+
+def test_a_login_is_shared_as_the_guide_shows(tmp_path: Path) -> None:
+    """The example, as it is written, gives both connections the login, and one of them its own user."""
+    (tmp_path / "whole.yaml").write_bytes(exact_json.dumps(WHOLE))
+    (example,) = [text for text in blocks(DOCS / "configure.md", "yaml") if "<<: *login" in text]
+    (tmp_path / "example.yaml").write_text(example, encoding="utf-8")
+    connections = effective(tmp_path / "whole.yaml", tmp_path / "example.yaml")["connections"]
+    hamburg, bremen = connections["hamburg"], connections["bremen"]
+    assert hamburg["private_key"] == bremen["private_key"] == "file:~/.ssh/wms"
+    assert (hamburg["user"], bremen["user"]) == ("export", "crossdock")
+    assert hamburg["streams"] == bremen["streams"]
 
 
 def test_there_are_examples_to_load() -> None:

@@ -7,17 +7,25 @@ import importlib
 import re
 import subprocess
 import sys
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import crossdock
-from crossdock.connector import Connector
+from crossdock.connector import Connector, Context
+from crossdock.progress import Silent
 from crossdock.project import project
-from crossdock.records import RawBatch, Record
+from crossdock.records import Record
 from crossdock.registry import available, load
 from crossdock.resources import RESOURCES
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import HttpSource
+from crossdock.sources.source_context import SourceContext
+from crossdock.testing.manual_clock import ManualClock
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")])
@@ -61,7 +69,7 @@ def test_money_never_meets_a_float() -> None:
 
 def test_the_facade_gives_what_it_names() -> None:
     """Every exported name is there, few enough to learn, and comes from where it lives."""
-    assert len(crossdock.__all__) <= 27
+    assert len(crossdock.__all__) <= 28
     assert set(crossdock.__all__) == set(crossdock._HOME_OF)
     assert all(getattr(crossdock, name) is not None for name in crossdock.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
@@ -83,18 +91,28 @@ def test_the_config_of_the_readme_loads(tmp_path: Path) -> None:
     assert [stream.resource for stream in connection.streams] == ["product"]
 
 
-def test_the_connector_of_the_readme_maps() -> None:
-    """The README's connector is whole: it can be built and maps a record."""
+@pytest.mark.parametrize("price", ["12.50", '"12.50"', "1.25e1", "2", '"2"', '".5000"'])
+def test_the_connector_of_the_readme_maps(price: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The README's connector is whole: it pulls a page and maps its record, whether the price is a number or a text."""
     code = block("python")
     assert len(code.splitlines()) <= 40
     namespace: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec", dont_inherit=True), namespace)
     (stream,) = namespace["CONNECTOR"].streams(None)
-    item = {"id": 1, "sku": "0017", "title": "Lamp", "price": 2, "updated_at": "x"}
-    rows = RawBatch.json([item], source="page", key=["id"]).load().drop("_line").to_dicts()
+    page = f'{{"items": [{{"id": 1, "sku": "0017", "title": "Lamp", "price": {price}, "updated_at": "x"}}]}}'
+    monkeypatch.setenv("SHOP_TOKEN", "t0ken")
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, text=page))
+    namespace["HttpSource"] = partial(HttpSource, transport=answers)
+    settings = {"kind": "shop", "base_url": "https://shop.example", "token": "env:SHOP_TOKEN"}
+    run = SourceContext(ManualClock(), Silent(), NoIntake(), tmp_path, tmp_path, tmp_path)
+    context = Context(namespace["ShopSettings"].model_validate(settings), "shop", run)
+    (batch,) = stream.pull(context, None)
+    assert batch.cursor == "x"
+    rows = batch.load().drop("_line").to_dicts()
     draft = stream.draft(Record("1", tuple(rows), "page", (1,)))
     assert isinstance(draft, RESOURCES["product"].draft)
     assert draft.payload()["sku"] == "0017"
+    assert draft.payload()["unitPrice"] == Decimal(price.strip('"'))
 
 
 def test_the_readme_fits_its_promises() -> None:

@@ -23,6 +23,12 @@ def test_different_keys_have_different_texts(one: list[str], other: list[str]) -
     assert (key_text(one) == key_text(other)) is (one == other)
 
 
+@given(PARTS)
+def test_a_record_gives_the_parts_of_its_key(parts: list[str]) -> None:
+    """As a reference to a record with the same key takes them."""
+    assert Record(key_text(parts), (), "f", ()).key_parts == tuple(parts)
+
+
 def test_a_record_from_the_state_is_the_same() -> None:
     """Rows with their nulls, and lines."""
     record = Record("1", ({"A": "x", "B": None}, {"A": "y", "B": ""}), "f.csv", (2, 7))

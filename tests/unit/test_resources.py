@@ -141,7 +141,8 @@ def test_a_time_that_utc_has_not_is_refused(placed: datetime) -> None:
         pytest.param(Reference("product", 17), id="a number"),  # type: ignore[arg-type]
         pytest.param(Reference("product", ""), id="no key"),
         pytest.param(Reference("product", "\ud800"), id="half a character"),
-        pytest.param(Reference("product", "a\0"), id="NUL"),
+        pytest.param(Reference("product", ()), id="no parts"),
+        pytest.param(Reference("product", ("a", "")), id="an empty part"),
         pytest.param(Reference("product", "1", "\0"), id="NUL in the namespace"),
         pytest.param(Reference("shop", "1"), id="no resource"),  # type: ignore[arg-type]
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.tally import DELIVERED, IN, OUT, Tally, Term
+from crossdock.tally import DELIVERED, IN, NOTHING_OPEN, OUT, OpenCounts, Tally, Term
 
 NUMBER = st.integers(0, 1_000)
 TALLY = st.builds(
@@ -27,7 +27,6 @@ def test_records_balance_if_each_leaves_once(ends: list[Term], entry: Term) -> N
         tally.count(end)
     assert tally.balanced
     assert tally.delivered == sum(end in DELIVERED for end in ends)
-    assert tally.unfinished is bool({"rejected", "carried_on"} & set(ends))
     for term in (entry, OUT[0]):
         tally.count(term)
         assert tally.balanced is (term == OUT[0])
@@ -61,3 +60,22 @@ def test_the_json_form_has_every_term() -> None:
     shown = Tally().as_json()
     assert shown["balanced"] is True
     assert shown["records"] == dict.fromkeys([*IN, *OUT, "delivered"], 0)
+
+
+OPEN = st.builds(OpenCounts, rejected=NUMBER, waiting=NUMBER, pending=NUMBER, in_doubt=NUMBER)
+
+
+@given(OPEN, OPEN)
+def test_open_counts_add_up_and_are_kept_exactly(first: OpenCounts, second: OpenCounts) -> None:
+    """Stored and read they are the same; a sum has the total of both, and exceeds one where the other adds to it."""
+    assert OpenCounts.of_json(first.as_json()) == first
+    both = first + second
+    assert both.total == first.total + second.total
+    assert both.exceeds(first) is bool(second.total)
+    assert not first.exceeds(both)
+
+
+def test_open_counts_are_a_phrase() -> None:
+    """States without a record are left out."""
+    assert str(OpenCounts(rejected=6, waiting=1_045, in_doubt=1)) == "6 rejected, 1,045 waiting, 1 in doubt"
+    assert str(NOTHING_OPEN) == "none"

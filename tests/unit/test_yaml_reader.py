@@ -5,12 +5,19 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError
 from crossdock.yaml_reader import MAX_DEPTH, MAX_KEY, MAX_TEXT, MAX_VALUES, parse
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+MERGES = "a: &a {}\n" + "".join(
+    f"{name}: &{name} {{<<: [{', '.join([f'*{before}'] * 9)}]}}\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
 
@@ -53,7 +60,17 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param("a: !!binary AA==", "c:1:4", "tags are not supported", id="bytes"),
         pytest.param("a: !!set {b, c}", "c:1:4", "tags are not supported", id="set"),
         pytest.param("a: !!str [b]", "c:1:4", "tags are not supported", id="tag of another kind"),
-        pytest.param("a:\n  <<: {b: 1}", "c:2:3", "merge keys", id="merge key"),
+        pytest.param("a:\n  <<: b", "c:2:7", "takes a section or a list of sections", id="merge of a text"),
+        pytest.param("a:\n  <<: [{b: 1}, 2]", "c:2:16", "takes a section", id="merge of a number"),
+        pytest.param("a:\n  <<: {b: 1}\n  <<: {c: 1}", "c:3:3", "'<<' is repeated", id="two merge keys"),
+        pytest.param("a:\n  b: 1\n  <<: {c: 1}\n  b: 2", "c:4:3", "'b' is repeated", id="key twice beside a merge"),
+        pytest.param("a: &a\n  <<: *a", "c:1:4", "is an alias inside", id="merge of itself"),
+        pytest.param("a: &a {<<: [*a, *a]}", "c:1:", "is an alias inside", id="merge of itself, twice"),
+        pytest.param(MERGES, "c:1:", "including what aliases repeat", id="billion merges"),
+        pytest.param("a: ${NONE}", "c:1:4", "the environment variable NONE is not set", id="unset variable"),
+        pytest.param("a:\n- 'x ${'", "c:2:3", "write $$ for a dollar", id="no variable"),
+        pytest.param("a: ${BYTES}", "c:1:4", "surrogate", id="variable that is not UTF-8"),
+        pytest.param("a:\n" + "- ${LONG}\n" * 50, "c:4", "characters, including", id="long variable, repeated"),
         pytest.param("? [a]\n: b", "c:1:3", "a key must be text", id="list as a key"),
         pytest.param(f"? {'k' * 1_000}\n: b", "c:1:3", f"at most {MAX_KEY} characters", id="long key"),
     ],
@@ -61,7 +78,7 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
 def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, message: str) -> None:
     """Bombs, broken characters and impossible scalars end in one finding with line and column, in few words."""
     with pytest.raises(ConfigError) as refused:
-        parse(text, "c")
+        parse(text, "c", {"BYTES": "\udc80", "LONG": "x" * 100_000})
     assert str(refused.value.where).startswith(place)
     assert message in refused.value.message
     assert len(str(refused.value)) < 300
@@ -70,9 +87,62 @@ def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, messag
 def test_what_people_write_is_read() -> None:
     """Aliases, nesting and exact numbers within the bounds mean what they mean in YAML."""
     text = "a: &a {k: [0.10, 1_000, yes, ~, 2026-01-02]}\nb: *a\nc: " + "[" * (MAX_DEPTH - 2) + "]" * (MAX_DEPTH - 2)
-    data, places = parse(text, "c")
-    assert data["a"] == data["b"]
-    assert data["a"]["k"][0] == Decimal("0.10")
-    assert data["a"]["k"][1:4] == [1_000, True, None]
-    assert places["b", "k", 0] == (1, 12)
-    assert len(parse(f"a: {'x' * (MAX_TEXT - 10)}", "c")[0]["a"]) == MAX_TEXT - 10
+    content = parse(text, "c", {})
+    assert content.data["a"] == content.data["b"]
+    assert content.data["a"]["k"][0] == Decimal("0.10")
+    assert content.data["a"]["k"][1:4] == [1_000, True, None]
+    assert content.places["b", "k", 0] == ("c", 1, 12)
+    assert content.plain["b", "k", 2] == "yes"
+    assert len(parse(f"a: {'x' * (MAX_TEXT - 10)}", "c", {}).data["a"]) == MAX_TEXT - 10
+
+
+def test_merge_keys_add_what_a_section_does_not_have() -> None:
+    """Own keys win, then earlier sections; an error in a merged section points to where it is written."""
+    text = "x-a: &a {k: 1, l: 2}\nx-b: &b\n  l: 3\n  m: 4\nc:\n  <<: [*a, *b]\n  k: 0\nd: {k: 9, <<: *a}"
+    content = parse(text, "c", {})
+    assert content.data["c"] == {"k": 0, "l": 2, "m": 4}
+    assert list(content.data["c"]) == ["k", "l", "m"]
+    assert content.data["d"] == {"k": 9, "l": 2}
+    assert content.places["c", "m"] == ("c", 4, 3)
+    assert content.places["c", "k"] == ("c", 7, 3)
+
+
+_MEMBERS = st.dictionaries(st.sampled_from("klmn"), st.integers(0, 9), max_size=3)
+
+
+@given(st.lists(st.tuples(_MEMBERS, st.lists(st.integers(0, 9), max_size=3), st.booleans()), min_size=1, max_size=5))
+def test_merge_keys_mean_what_they_mean_to_pyyaml(sections: list[tuple[dict[str, int], list[int], bool]]) -> None:
+    """Sections that merge earlier ones have the values that PyYAML gives them."""
+    lines = []
+    for number, (members, before, is_first) in enumerate(sections):
+        merge = [f"<<: [{', '.join(f'*s{each % number}' for each in before)}]"] if number and before else []
+        own = [f"{key}: {value}" for key, value in members.items()]
+        parts = [*merge, *own] if is_first else [*own, *merge]
+        lines.append(f"s{number}: &s{number} {{{', '.join(parts)}}}")
+    text = "\n".join(lines)
+    assert parse(text, "c", {}).data == yaml.safe_load(text)
+
+
+def test_texts_may_refer_to_variables() -> None:
+    """Keys, numbers and the structure are never made by a variable, and an alias repeats the replaced text."""
+    text = "a: &a '${X}'\nb: [*a, \"$$X\"]\n${X}: 1\nc: |\n  ${X}\nd: env:X"
+    content = parse(text, "c", {"X": "{k: 1}"})
+    assert content.data == {"a": "{k: 1}", "b": ["{k: 1}", "$X"], "${X}": 1, "c": "{k: 1}\n", "d": "env:X"}
+
+
+def test_texts_that_yaml_gives_types_of_their_own() -> None:
+    """The key null is text, and so are = and << as values."""
+    assert parse('a: {null: "NULL", b: =, c: <<}', "c", {}).data == {"a": {"null": "NULL", "b": "=", "c": "<<"}}
+
+
+@pytest.mark.parametrize("text", ["a: {b: ${X}}", "a: [https://h:${X}/]", "- [x, ${X}"])
+def test_a_variable_in_braces_needs_quotes(text: str) -> None:
+    """YAML takes its brace for a section, so the hint says what to write."""
+    with pytest.raises(ConfigError, match=r"quote a text with \$\{NAME\} inside of"):
+        parse(text, "c", {"X": "1"})
+
+
+@pytest.mark.parametrize("key", ["on", "NO", "null", "~", "0017", "1.50", "2026-01-02", "12:30", "0x1F"])
+def test_a_key_is_text_as_it_is_written(key: str) -> None:
+    """YAML 1.1 reads such a scalar as something else; as the name of a column or setting it never is."""
+    assert parse(f"a: {{{key}: 1}}" if ":" not in key else f"a:\n  {key}: 1", "c", {}).data == {"a": {key: 1}}

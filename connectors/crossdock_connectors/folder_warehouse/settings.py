@@ -15,9 +15,15 @@ P = TypeVar("P", SourceConfig, WarehouseStreamConfig)
 
 
 def _inside(part: P) -> P:
-    files: str | None = part.files
-    if files is not None and (files.startswith("/") or ".." in files.split("/")):
-        raise ValueError("files must be below path, and written relative to it")
+    paths = {
+        "files": part.files,
+        "ready": part.ready,
+        "manifest.files": part.manifest.files if part.manifest else None,
+        "archive": part.archive,
+    }
+    for name, path in paths.items():
+        if path is not None and (path.startswith("/") or ".." in path.split("/")):
+            raise ValueError(f"{name} must be below path, and written relative to it")
     return part
 
 

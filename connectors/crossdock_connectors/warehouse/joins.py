@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from crossdock import Context, Repair
-from crossdock.sources import FileSource, Join, Joined, JoinedFiles, Lookup, Part, Rule, StreamId
+from crossdock.sources import Expectation, FileSource, Join, Joined, JoinedFiles, Lookup, Part, Rule, StreamId
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseStreamConfig
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ class JoinedStream:
         kept = max((join.kept_for for join in self._config.join.values()), default=None)
         stream_id = self._stream.stream_id(self._ctx)
         source = self._file_source(self._main, stream_id, kept=kept, snapshot=self._snapshot)
-        main = Part(self._main.files, source, stream_id, lambda rows: repaired(rows, self._repairs))
+        main = Part(
+            self._main.files, source, stream_id, lambda rows: repaired(rows, self._repairs), self._stream.expectation
+        )
         lookups = {name: self._lookup(name, rule) for name, rule in self._config.lookup.items()}
         joins = {name: self._join(name, rule) for name, rule in self._config.join.items()}
         return JoinedFiles(main, lookups, joins, self._ctx.run, snapshot=self._snapshot)
@@ -80,7 +82,10 @@ class JoinedStream:
         stream_id = StreamId(f"{own.stream}:{name}", own.version)
         parts = isinstance(rule, Join)
         source = self._file_source(config, stream_id, kept=rule.kept_for, snapshot=snapshot, parts=parts)
-        part = Part(config.files, source, stream_id, lambda rows: filtered(repaired(rows, config.columns), config))
+        expectation = Expectation(config.required, config.expect)
+        part = Part(
+            config.files, source, stream_id, lambda rows: filtered(repaired(rows, config.columns), config), expectation
+        )
         return Joined(part, found_by, None if columns is None else list(dict.fromkeys(columns)))
 
     def _file_source(
@@ -96,7 +101,8 @@ class JoinedStream:
             return None
         others = [column for rule in config.lookup.values() for column in rule.columns]
         filters = [column for rule in stream.skip.values() for column in rule.columns()]
-        names = [*stream.uses, *filters, *(stream.order_by or ()), *stream.key, *others]
+        order = [each if isinstance(each, str) else each.column for each in stream.order_by or ()]
+        names = [*stream.uses, *filters, *order, *stream.key, *others]
         prefix = f"{lookup}."
         return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
 

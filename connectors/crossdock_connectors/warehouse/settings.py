@@ -8,7 +8,25 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, StreamConfig
-from crossdock.sources import DelimitedFormat, Join, Lookup, Name, Wait, split_pattern
+from crossdock.sources import (
+    ArchiveFolder,
+    DelimitedFormat,
+    Expect,
+    Join,
+    Lookup,
+    Manifest,
+    Markers,
+    MarkerTemplate,
+    Name,
+    Wait,
+    split_pattern,
+)
+
+INTAKE = ("wait", "ready", "manifest", "archive", "required", "expect")
+"""Members that say when and how files are taken in; the same for all streams that read the same files."""
+
+
+_DIFFERENT = {"wait": "and waits for them differently"}
 
 
 def _files(pattern: str) -> str:
@@ -34,6 +52,21 @@ class SourceConfig(ConfigModel):
     """Rows to leave out, for all its streams, before their own filters."""
     wait: Wait | None = None
     """How long scheduled runs, and ``sync --wait``, wait for a file that is new to all its streams."""
+    ready: MarkerTemplate | None = None
+    """The name of the marker that shows that a file is complete, such as ``{name}.done`` or ``{stem}.ok``."""
+    manifest: Manifest | None = None
+    """Files in which the sender states the rows, bytes or checksums of its files."""
+    archive: ArchiveFolder | None = None
+    """Where files are moved once all their records are settled or kept."""
+    required: bool | None = None
+    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
+    expect: Expect | None = None
+    """How often a new file must come, instead of ``required``."""
+
+    @model_validator(mode="after")
+    def _intake_fits(self) -> Self:
+        _check_intake(self.files, self)
+        return self
 
 
 class WarehouseStreamConfig(StreamConfig):
@@ -49,15 +82,26 @@ class WarehouseStreamConfig(StreamConfig):
     """Rows of other sources whose columns are used as ``NAME.COLUMN``; a later one may use those of an earlier one."""
     join: Mapping[Name, Join] = {}
     """Rows of other sources that belong to a record, such as the lines of an order; used by ``each`` with ``of``."""
+    ready: MarkerTemplate | None = None
+    """The name of the marker that shows that a file is complete, such as ``{name}.done`` or ``{stem}.ok``."""
+    manifest: Manifest | None = None
+    """Files in which the sender states the rows, bytes or checksums of its files."""
+    archive: ArchiveFolder | None = None
+    """Where files are moved once all their records are settled or kept."""
+    required: bool | None = None
+    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
+    expect: Expect | None = None
+    """How often a new file must come, instead of ``required``."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.source is None) == (self.files is None):
             raise ValueError("give either source or files")
-        if self.source is not None and self.format is not None:
-            raise ValueError("the format belongs to the source")
-        if self.source is not None and self.wait is not None:
-            raise ValueError("the wait belongs to the source")
+        for name in ("format", *INTAKE):
+            if self.source is not None and getattr(self, name) is not None:
+                raise ValueError(f"the {name} belongs to the source")
+        if self.files is not None:
+            _check_intake(self.files, self)
         return self
 
     @model_validator(mode="after")
@@ -74,6 +118,21 @@ class WarehouseStreamConfig(StreamConfig):
                 raise ValueError(f"map.{member}.of: there is no join {of!r}")
         return self
 
+    def joined_sources(self) -> dict[str, str]:
+        """The names of the sources that it looks up or joins, by the key that names them."""
+        lookups = {f"lookup.{name}.source": rule.source for name, rule in self.lookup.items()}
+        return lookups | {f"join.{name}.source": join.source for name, join in self.join.items()}
+
+
+def _check_intake(files: str, part: SourceConfig | WarehouseStreamConfig) -> None:
+    folder, pattern = split_pattern(files)
+    if part.archive is not None and part.archive == folder:
+        raise ValueError("archive must be another folder than that of files")
+    if part.ready is not None and Markers(part.ready, folder).marks_itself(pattern):
+        raise ValueError("ready must not be the name of the file itself")
+    if part.required is not None and part.expect is not None:
+        raise ValueError("give either required or expect")
+
 
 class WarehouseSettings(Settings):
     """A warehouse that exports files; subclasses add where the files are."""
@@ -86,13 +145,11 @@ class WarehouseSettings(Settings):
     @model_validator(mode="after")
     def _sources_fit(self) -> Self:
         for name, stream in self.streams.items():
-            used = {"source": stream.source}
-            used |= {f"lookup.{each}.source": rule.source for each, rule in stream.lookup.items()}
-            used |= {f"join.{each}.source": join.source for each, join in stream.join.items()}
-            for place, source in used.items():
+            for place, source in {"source": stream.source, **stream.joined_sources()}.items():
                 if source is not None and source not in self.sources:
                     raise ValueError(f"streams.{name}.{place}: there is no source {source!r}")
-        self._waits_agree()
+        self._intake_agrees()
+        self._archives_fit()
         return self
 
     def source_of(self, stream: WarehouseStreamConfig) -> SourceConfig:
@@ -100,15 +157,32 @@ class WarehouseSettings(Settings):
         if stream.source is not None:
             return self.sources[stream.source]
         assert stream.files is not None
-        return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), wait=stream.wait)
+        intake = {name: getattr(stream, name) for name in INTAKE}
+        return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), **intake)
 
-    def _waits_agree(self) -> None:
-        waits: dict[str, tuple[str, Wait | None]] = {}
+    def _intake_agrees(self) -> None:
+        """Streams that read the same files take them in in the same way, and together if the files are moved."""
+        first: dict[str, tuple[str, SourceConfig, bool]] = {}
         for name, stream in self.streams.items():
-            source = self.source_of(stream)
-            other, wait = waits.setdefault(source.files, (name, source.wait))
-            if wait != source.wait:
-                raise ValueError(
-                    f"streams.{name}.wait: {other} reads the same files and waits for them differently; "
-                    "give both the same wait, or make the files a source of both"
-                )
+            source, is_snapshot = self.source_of(stream), stream.mode == "snapshot"
+            other, others, mode = first.setdefault(source.files, (name, source, is_snapshot))
+            for key in INTAKE:
+                if getattr(source, key) != getattr(others, key):
+                    message = _DIFFERENT.get(key, f"and has another {key}")
+                    advice = f"give both the same {key}, or make the files a source of both"
+                    raise ValueError(f"streams.{name}.{key}: {other} reads the same files {message}; {advice}")
+            if source.archive is not None and (source.format, is_snapshot) != (others.format, mode):
+                message = f"{other} reads the same files with another format or mode"
+                raise ValueError(f"streams.{name}.archive: {message}, and may read them after they were moved")
+
+    def _archives_fit(self) -> None:
+        """A source with an archive that is looked up or joined is read by one stream alone."""
+        joined = [
+            (name, source) for name, stream in self.streams.items() for source in stream.joined_sources().values()
+        ]
+        readers = [(name, stream.source) for name, stream in self.streams.items()] + joined
+        for name, source in joined:
+            others = [other for other, read in readers if read == source and (other, read) != (name, source)]
+            if self.sources[source].archive is not None and others:
+                message = f"streams.{others[0]} reads the same source, and may read the files after they were moved"
+                raise ValueError(f"sources.{source}.archive: {message}; leave archive out")

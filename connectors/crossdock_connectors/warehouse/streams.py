@@ -7,7 +7,15 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import FileSource, FileStore, JoinedFiles, SourceContext, StreamId, UnavailableError
+from crossdock.sources import (
+    Expectation,
+    FileSource,
+    FileStore,
+    JoinedFiles,
+    SourceContext,
+    StreamId,
+    UnavailableError,
+)
 from crossdock_connectors.warehouse import joins
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
 
@@ -39,13 +47,18 @@ class WarehouseStream(DeclaredStream[W]):
         layout = source.format.model_dump(exclude_none=True) | joins.layout(config, source, others)
         super().__init__(name, merged, layout, config.lookup, config.join)
         self.config, self.files, self.format, self.wait = config, source.files, source.format, source.wait
+        self.archive = source.archive
+        is_usual = self.mode == "snapshot" and (self.wait is None or self.wait.then == "fail")
+        self.expectation = Expectation(source.required, source.expect, is_usual)
         self._source_config, self._repairs, self._others = source, repairs, others
         self.peers: Sequence[WarehouseStream[W]] = (self,)
         self._open_store = open_store
 
     def pull(self, ctx: Context[W], since: str | None) -> Iterator[RawBatch]:
         del since  # the intake log knows files by content
-        return self._joined_files(ctx).read() if self.is_joined else self._source(ctx).read(self.stream_id(ctx))
+        if self.is_joined:
+            return self._joined_files(ctx).read()
+        return self._source(ctx).read(self.stream_id(ctx), self.expectation)
 
     def finished(self, ctx: Context[W]) -> None:
         if self.is_joined:
@@ -80,6 +93,9 @@ class WarehouseStream(DeclaredStream[W]):
             kept=kept,
             parts=parts,
             wait=config.wait,
+            ready=config.ready,
+            manifest=config.manifest,
+            archive_to=config.archive,
         )
 
     def _source(self, ctx: Context[W]) -> FileSource:
@@ -133,11 +149,12 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileS
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
-    """Open the store, report *opened*, and count the files of every pattern."""
+    """Open the store, report *opened*, count the files of every pattern, and look for the folders of archives."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
-        patterns = [stream.files for stream in streams(settings, open_store)]
-        for files in dict.fromkeys([*patterns, *(source.files for source in settings.sources.values())]):
+        made = streams(settings, open_store)
+        patterns = [*(stream.files for stream in made), *(source.files for source in settings.sources.values())]
+        for files in dict.fromkeys(patterns):
             folder, _, pattern = files.rpartition("/")
             try:
                 found = store.list(folder, pattern)
@@ -145,3 +162,10 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                 yield Finding(ok=False, text=f"{files}: {error.message}")
             else:
                 yield Finding(ok=bool(found), text=f"{files}: {len(found)} files, {sum(f.size for f in found):,} bytes")
+        for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
+            try:
+                store.list(folder, "*")
+            except CrossdockError as error:
+                yield Finding(ok=False, text=f"archive {folder}: {error.message}")
+            else:
+                yield Finding(ok=True, text=f"archive {folder}: is there")

@@ -1,4 +1,4 @@
-"""``crossdock approve``: permission to remove more records than the limits allow."""
+"""``crossdock approve``: permission to remove or update more records than the limits allow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.state import PendingRemoval, Transaction
+    from crossdock.state import PendingApproval, Transaction
 
 
 @click.command(epilog=example("crossdock approve", "crossdock approve wms.products 150"))
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 @click.argument("number", type=click.IntRange(1, MOST), required=False)
 @common_options
 def approve(stream: str | None, number: int | None, config: Path, *, as_json: bool) -> None:
-    """Permit a removal that exceeds the limits, or list such removals.
+    """Permit removals or updates that exceed the limits, or list them.
 
-    The next sync removes the NUMBER records of STREAM that made the last sync stop. An approval is valid once, for
-    exactly these records: if one of them reappears, or another one disappears, the next sync stops again.
+    The next sync removes or updates the NUMBER records of STREAM that made the last sync stop. An approval is valid
+    once, for exactly these removals or updates: if one of the records reappears or has another content, or if there
+    are further ones, the next sync stops again.
     """
     if (stream is None) is not (number is None):
         raise ConfigError("name a stream and the number of records; 'crossdock approve' lists both")
@@ -43,35 +44,35 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     terminal_output.print_result(_facts(approved), text, as_json=as_json)
 
 
-def _approve(tx: Transaction, stream: str, number: int) -> PendingRemoval:
+def _approve(tx: Transaction, stream: str, number: int) -> PendingApproval:
     pending = tx.snapshots.get(stream)
     if pending is None:
-        raise ConfigError(f"no removal of {stream} needs approval", hint="'crossdock approve' lists those that do")
+        raise ConfigError(f"nothing of {stream} needs approval", hint="'crossdock approve' lists what does")
     if pending.number != number:
-        raise ConfigError(f"the removal to approve is {_summary(pending)}, not {number:,}")
+        raise ConfigError(f"to be approved: {_summary(pending)}, not {number:,}")
     tx.snapshots.approve(pending, at=SystemClock().now())
     return tx.snapshots.get(stream) or pending
 
 
-def _show(pending: list[PendingRemoval]) -> None:
+def _show(pending: list[PendingApproval]) -> None:
     rows = [(each.stream, each.number, each.what, each.since, "yes" if each.approved_at else "") for each in pending]
     console = terminal_output.out()
     if rows:
         columns = ("stream", "records", "what", "since", "approved")
-        console.print(terminal_output.table("Removals", columns, rows, numbers=("records",)))
+        console.print(terminal_output.table("Removals and updates", columns, rows, numbers=("records",)))
     else:
-        console.print("no removal needs approval")
+        console.print("nothing needs approval")
 
 
-def _summary(removal: PendingRemoval) -> str:
-    return f"{removal.what}: {counted(removal.number, 'record')}"
+def _summary(pending: PendingApproval) -> str:
+    return f"{pending.what}: {counted(pending.number, 'record')}"
 
 
-def _facts(removal: PendingRemoval) -> dict[str, Any]:
+def _facts(pending: PendingApproval) -> dict[str, Any]:
     return {
-        "stream": removal.stream,
-        "number": removal.number,
-        "what": removal.what,
-        "since": removal.since,
-        "approved_at": removal.approved_at,
+        "stream": pending.stream,
+        "number": pending.number,
+        "what": pending.what,
+        "since": pending.since,
+        "approved_at": pending.approved_at,
     }

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example
+from crossdock.cli.shared_options import common_options, example, overrides
 from crossdock.printable import printable_json, printable_lines
 
 
@@ -27,7 +27,7 @@ def show(config: Path, *, as_json: bool) -> None:
     from crossdock import exact_json
     from crossdock.project.effective_config import effective
 
-    document = effective(config)
+    document = effective(config, *overrides(config))
     click.echo(printable_json(exact_json.dumps(document).decode()) if as_json else _yaml(document), nl=as_json)
 
 

@@ -53,7 +53,7 @@ def demo(ctx: click.Context, folder: Path, *, serve: bool, as_json: bool) -> Non
 
 
 def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
-    from crossdock.cli import plan, records, terminal_output
+    from crossdock.cli import plan, records_list, terminal_output
     from crossdock.demo import demo_folder, effects_check
     from crossdock.platform import access_check
     from crossdock.project import project
@@ -61,7 +61,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
     with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder.CONFIG)
         loaded.init()
-        access_check.reach(loaded.platform)
+        access_check.reach(loaded.platform, loaded.probed)
         facts = {"base_url": loaded.pin.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []
@@ -75,7 +75,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
                 _heading(console, f"Day {day}: crossdock records list")
-                ctx.invoke(records.list_, config=config)
+                ctx.invoke(records_list.list_, config=config)
                 terminal_output.print_lines(console, f"\n{_AFTER[day]}")
         demo_folder.write_exports(3, folder / "day-3")
         effects = effects_check.compare(loaded, reports)

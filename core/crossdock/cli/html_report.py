@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli import html_open_records, tally_lines, timing_lines
+from crossdock.cli import html_open_records, input_lines, tally_lines, timing_lines
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.shared_options import counted
 from crossdock.errors import ConfigError
@@ -116,11 +116,10 @@ def _head(run: RunRecord) -> Iterator[str]:
         "business date": run.business_date,
         "started": instant_text(run.started_at),
         "ended": instant_text(run.finished_at) if run.finished_at else "not yet",
-        "duration": duration_text(run.finished_at - run.started_at) if run.finished_at else "",
+        "duration": "" if run.duration is None else duration_text(run.duration),
         "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
         "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
-        "rejected": f"{sum(each['rows']['rejected'] + each['records']['rejected'] for each in streams):,}",
-        "waiting, in doubt": f"{sum(each['records']['carried_on'] for each in streams):,}",
+        "open": "" if run.open is None else str(run.open),
     }
     entries = (f"<div><dt>{name}</dt><dd>{text(value)}</dd></div>" for name, value in facts.items() if value)
     yield f"<h2>This run</h2><dl>{''.join(entries)}</dl>"
@@ -152,7 +151,7 @@ def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
     if more := stream.get("more_files"):
         yield f"{counted(more, 'file')} more", ""
     if stream.get("input") == "none":
-        yield "no new file", ""
+        yield input_lines.sentence(stream) or "", ""
 
 
 def _deliveries(found: Sequence[Delivery]) -> str:
@@ -170,8 +169,7 @@ def _timings(run: RunRecord) -> Iterator[str]:
         rows = (row(_STEPS, (step.name, duration_text(step.lasted), f"{step.share:.0f} %")) for step in steps)
         yield f"<h2>Slowest steps</h2>{table(_STEPS, rows, kind='numbers named')}"
     if (tokens := timing_lines.allowance(run)) is not None:
-        lasted = (run.finished_at or run.started_at) - run.started_at
-        yield f"<h2>Allowance</h2>{_plot(timing_lines.samples(run), lasted.total_seconds())}"
+        yield f"<h2>Allowance</h2>{_plot(timing_lines.samples(run), (run.duration or timedelta()).total_seconds())}"
         yield f'<p>{str(tokens).capitalize()}. <span class="soft">Shaded while requests were sent.</span></p>'
 
 

@@ -38,11 +38,7 @@ def check(config: Path, *, as_json: bool) -> int:
 
     Also lists what is assumed about the platform. Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
     """
-    from crossdock import config_file
-    from crossdock.notifications.notifier import notify_config
-
     loaded = load(config)
-    notify_config(config_file.read(config))
     findings = list(_findings(loaded))
     assumptions = dict(loaded.platform.assumptions())
     if as_json:
@@ -58,15 +54,37 @@ def check(config: Path, *, as_json: bool) -> int:
 
 
 def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
-    from crossdock.platform import access_check
-
     state = _try(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
     yield "state", state
-    yield "platform", _try(lambda: access_check.reach(loaded.platform))
+    yield from (("platform", finding) for finding in _platform(loaded))
     if state.ok:  # otherwise the allowance fails for the same reason
         yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
+
+
+def _platform(loaded: Project) -> Iterator[Finding]:
+    """Request what delivery needs to read, and otherwise one list, of which a refusal is sufficient too."""
+    from crossdock.connector import Finding
+    from crossdock.platform import access_check
+
+    try:
+        access = access_check.reach(loaded.platform, loaded.probed)
+    except CrossdockError as error:
+        yield Finding(ok=False, text=str(error))
+        return
+    yield Finding(ok=True, text=access.text)
+    for resource in access.unreadable:
+        if resource in loaded.looked_up:
+            yield Finding(ok=False, text=f"may not read {_plural(resource)}, but their delivery needs look-ups")
+        else:
+            yield Finding(
+                ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"
+            )
+
+
+def _plural(resource: str) -> str:
+    return f"{resource.replace('_', ' ')}s"
 
 
 def _allowance(loaded: Project) -> str:

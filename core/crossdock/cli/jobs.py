@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from crossdock.cli.shared_options import MOST, as_json, config_option, example, say
+from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, say
 
 
 @click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
@@ -24,9 +24,8 @@ def jobs() -> None:
 def list_(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
-    from crossdock.project import project
 
-    loaded = project.load(config)
+    loaded = load(config)
     with loaded.look() as tx:
         scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused()
     rows = [
@@ -69,9 +68,8 @@ def resume(job: str, config: Path) -> None:
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
-    from crossdock.project import project
 
-    loaded = project.load(config)
+    loaded = load(config)
     if job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs) or 'none'}")
     with closing(loaded.open_state()) as state, state.begin() as tx:

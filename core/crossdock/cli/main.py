@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import say
+from crossdock.cli.shared_options import say, selected_config
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.printable import printable
 
@@ -64,15 +64,16 @@ class _Lazy(click.Group):
     "-C",
     "--config",
     type=click.Path(path_type=Path),
+    multiple=True,
     envvar="CROSSDOCK_CONFIG",
-    default=Path("crossdock.yaml"),
+    default=[Path("crossdock.yaml")],
     show_default=True,
-    help="Config file; or set CROSSDOCK_CONFIG.",
+    help="Config file; or set CROSSDOCK_CONFIG. Of several, later ones override earlier ones.",
 )
 @click.pass_context
-def cli(ctx: click.Context, config: Path) -> None:
+def cli(ctx: click.Context, config: tuple[Path, ...]) -> None:
     """Move records from legacy warehouses, shops and 3PLs to an enterprise platform."""
-    ctx.obj = config
+    ctx.obj = selected_config(ctx, config)
 
 
 def main(arguments: list[str] | None = None) -> None:

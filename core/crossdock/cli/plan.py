@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import terminal_output
+from crossdock.cli import tally_lines, terminal_output
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, say
 from crossdock.clock import SystemClock
 
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from crossdock.delivery.answer_masking import Masks
     from crossdock.delivery.operations import Operation
     from crossdock.pacing.forecast import Forecast
-    from crossdock.state import DeadLetter, Intent, WaitingRecord
+    from crossdock.runs.plan_results import Planned
+    from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 
 
+_SHOWN = 50  # records without --limit
 _PERSONAL = {"before": "(personal)", "after": "(personal)"}
 
 
@@ -31,7 +34,11 @@ _PERSONAL = {"before": "(personal)", "after": "(personal)"}
     "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for 'crossdock apply'."
 )
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 10 if there is something to do.")
-@click.option("--limit", type=click.IntRange(0, MOST), default=50, show_default=True, help="Operations to show.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0, MOST),
+    help="Records to show, and as many removals on hold.  [default: 50; removals on hold are only counted]",
+)
 @common_options
 def plan(
     streams: tuple[str, ...],
@@ -39,23 +46,25 @@ def plan(
     config: Path,
     *,
     detailed_exitcode: bool,
-    limit: int,
+    limit: int | None,
     as_json: bool,
 ) -> int:
     """Show what a sync would do, with every changed field.
 
-    Calls nothing on the platform and writes nothing.
+    Calls nothing on the platform and writes nothing. The tally at the end is the one that the sync will report, if the
+    platform accepts everything.
 
     Exit codes: 0 planned; 10 there is something to do (only with --detailed-exitcode); 2 wrong usage or config; 3 a
-    source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals,
-    shown as 'hold'.
+    source or the state cannot be read; 4 refused for safety: a source, a mapping that fails too often, or removals
+    and updates, shown as 'hold'.
     """
     from crossdock.planning import removals
     from crossdock.runs import dry_run
+    from crossdock.runs.plan_results import PlanListener
 
     loaded = load(config)
-    listing = _Listing(limit, loaded.masks, removals.verb)
-    listener = dry_run.PlanListener(
+    listing = _Listing(_Room.of(limit, as_json=as_json), loaded.masks, removals.verb)
+    listener = PlanListener(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
     )
     with terminal_output.progress(wanted=not as_json) as progress:
@@ -71,12 +80,15 @@ def plan(
             "operations": dict(planned.operations),
             "forecast": asdict(planned.forecast),
             "streams": {name: tally.as_json() for name, tally in planned.tallies.items()},
+            "rejected_before": planned.rejected_before,
+            "left_alone": planned.left_alone,
+            "on_hold": dict(listing.on_hold),
             "shown": listing.shown,
             "errors": {name: str(error) for name, error in planned.errors.items()},
         }
         terminal_output.print_json(document)
     else:
-        listing.show(terminal_output.out(), planned.forecast, unread=planned.unread)
+        _show(terminal_output.out(), listing, planned)
     if planned.errors:
         return planned.exit_code
     if out is not None and saved is not None:
@@ -86,14 +98,40 @@ def plan(
     return 10 if detailed_exitcode and planned.operations else 0
 
 
-class _Listing:
-    """Counts everything that a run would do, refuse or leave waiting, and keeps the first items to show."""
+@dataclass(slots=True)
+class _Room:
+    """How many records may still be shown; removals on hold have their own limit, so that all can be listed."""
 
-    def __init__(self, limit: int, masks: Masks, verb: Callable[[Operation], str]) -> None:
-        self._masks, self._verb = masks, verb
-        self._room = {True: limit, False: limit}  # removals on hold have their own limit, so that all can be listed
+    records: int
+    removals: int
+
+    @classmethod
+    def of(cls, limit: int | None, *, as_json: bool) -> _Room:
+        default = _SHOWN if limit is None else limit
+        return cls(default, 0 if limit is None and not as_json else default)
+
+    def take(self, *, on_hold: bool) -> bool:
+        left = self.removals if on_hold else self.records
+        if on_hold:
+            self.removals -= left > 0
+        else:
+            self.records -= left > 0
+        return left > 0
+
+
+class _Listing:
+    """Counts what a run would do, reject or leave waiting, and keeps the first records to show.
+
+    Attributes:
+        counts: By kind and stream, without removals on hold.
+        on_hold: Removals on hold, by stream.
+    """
+
+    def __init__(self, room: _Room, masks: Masks, verb: Callable[[Operation], str]) -> None:
+        self._room, self._masks, self._verb = room, masks, verb
         self.shown: list[dict[str, Any]] = []
-        self._counts: dict[str, int] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.on_hold: Counter[str] = Counter()
 
     def operation(self, operation: Operation) -> None:
         self._add(
@@ -110,7 +148,12 @@ class _Listing:
         return {"changes": changes}
 
     def withheld(self, operation: Operation) -> None:
-        self._add("hold", operation.identity.stream, operation.record.key, lambda: {"removal": self._verb(operation)})
+        stream = operation.identity.stream
+        self.on_hold[stream] += 1
+        if self._room.take(on_hold=True):
+            is_removal = operation.step == "remove"
+            detail = {"removal": self._verb(operation)} if is_removal else self._changes(operation)
+            self.shown.append({"do": "hold", "stream": stream, "key": operation.record.key, **detail})
 
     def refused(self, dead_letter: DeadLetter) -> None:
         detail = {
@@ -134,32 +177,49 @@ class _Listing:
             kind, intent.identity.stream, intent.identity.key, lambda: {"idempotency_key": intent.idempotency_key}
         )
 
-    def in_doubt(self, intent: Intent) -> None:
-        self._add("doubt", intent.identity.stream, intent.identity.key, dict)
+    def in_doubt(self, identity: RecordIdentity) -> None:
+        self._add("doubt", identity.stream, identity.key, dict)
 
     def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
         """Count an item, and collect its details if it is to be shown."""
-        label = f"{kind} {stream}"
-        self._counts[label] = self._counts.get(label, 0) + 1
-        if self._room[kind == "hold"]:
-            self._room[kind == "hold"] -= 1
+        self.counts[kind, stream] += 1
+        if self._room.take(on_hold=False):
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
 
-    def show(self, console: Any, forecast: Forecast, *, unread: int) -> None:
-        for item in self.shown:
-            console.print(f"{item['do']:6} {item['stream']} {item['key']}")
-            for line in _details(item):
-                console.print(f"         {line}", soft_wrap=not console.is_terminal)
-        hidden = sum(self._counts.values()) - len(self.shown)
-        if hidden:
-            console.print(f"... and {hidden:,} more (--limit)")
-        counts = ", ".join(f"{number:,} {label}" for label, number in self._counts.items())
-        if unread:
-            streams = counted(unread, "stream")
-            console.print(f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}")
-        else:
-            console.print(f"plan: {counts or 'nothing to do'}")
-        console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}", soft_wrap=True)
+
+def _show(console: Any, listing: _Listing, planned: Planned) -> None:
+    for line in _lines(listing, planned):
+        console.print(line, soft_wrap=True)
+    console.print()
+    for account in tally_lines.tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
+        console.print(terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
+        console.print()
+    on_hold = {("hold", stream): number for stream, number in listing.on_hold.items()}
+    counts = ", ".join(f"{n:,} {kind} {stream}" for (kind, stream), n in (*listing.counts.items(), *on_hold.items()))
+    if planned.unread:
+        streams = counted(planned.unread, "stream")
+        summary = f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}"
+    else:
+        summary = f"plan: {counts or 'nothing to do'}"
+    console.print(summary, soft_wrap=True)
+    forecast = planned.forecast
+    console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}", soft_wrap=True)
+
+
+def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
+    """The records that are shown with their details, and one line for each group that is only counted."""
+    for item in listing.shown:
+        yield f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}"
+        yield from (f"         {line}" for line in _details(item))
+    hidden = listing.counts.total() - sum(item["do"] != "hold" for item in listing.shown)
+    if hidden:
+        yield f"... and {hidden:,} more (--limit)"
+    for stream, number in listing.on_hold.items():
+        yield f"hold   {stream}: {counted(number, 'removal')} to approve; --limit {number} lists them"
+    for stream, number in planned.rejected_before.items():
+        yield f"reject {stream}: {counted(number, 'record')} rejected before and unchanged"
+    for stream, number in planned.left_alone.items():
+        yield f"gone   {stream}: {counted(number, 'record')} no longer listed and left alone"
 
 
 def _time_for(forecast: Forecast) -> str:
@@ -184,14 +244,18 @@ def _details(item: dict[str, Any]) -> list[str]:
     if item["do"] in {"create", "delete"}:
         return []
     if item["do"] in _NOTES:
-        return [_NOTES[item["do"]].format(**item)]
+        return [_NOTES[item["do"]].format(**{"removal": "update", **item}), *_changes(item)]
     if item["do"] in {"update", "archive"}:
-        return [f"{name}: {_change(change)}" for name, change in item["changes"].items()]
+        return _changes(item)
     if item["do"] == "wait":
         return [f"for {parents_text([parent])}" for parent in item["waits_for"]]
     if item["do"] == "reject":
         return [f"{item['code']} at {item['at']} {item['pointer'] or ''}: {item['message']}"]
     return [f"with the idempotency key {item['idempotency_key']}"]
+
+
+def _changes(item: dict[str, Any]) -> list[str]:
+    return [f"{name}: {_change(change)}" for name, change in item.get("changes", {}).items()]
 
 
 def _change(change: dict[str, Any]) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from crossdock.cli import tally_lines, terminal_output, timing_lines
-from crossdock.cli.shared_options import MOST, common_options, example, load, say
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 from crossdock.times_in_text import instant_text
@@ -28,9 +27,22 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
     if as_json:
         terminal_output.print_json([tally_lines.facts(run) for run in listed])
         return
-    rows = [(run.id, run.business_date, run.started_at, _duration(run), run.status, run.requests) for run in listed]
-    columns = ("run", "business date", "started", "duration", "status", "requests")
-    terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=("run", "duration", "requests")))
+    rows = [
+        (
+            run.id,
+            run.job or "",
+            run.business_date,
+            run.started_at,
+            run.duration,
+            run.status,
+            "" if run.open is None else run.open.total,
+            run.requests,
+        )
+        for run in listed
+    ]
+    columns = ("run", "job", "business date", "started", "duration", "status", "open", "requests")
+    numbers = ("run", "duration", "open", "requests")
+    terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=numbers))
 
 
 @click.command(epilog=example("crossdock show", "crossdock show 7", "crossdock show 7 -o report.html"))
@@ -79,7 +91,8 @@ def _show(run: RunRecord) -> None:
     if run.error:
         say(*f"error: {run.error}".split("\n"), "")
     if run.tally is None:
-        say(f"run {run.id}, started at {instant_text(run.started_at)}, has no tally: {run.status}")
+        requests = counted(run.requests, "request")
+        say(f"run {run.id}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}")
     else:
         terminal_output.show_run(terminal_output.out(), tally_lines.facts(run))
     if steps := timing_lines.slowest(run):
@@ -89,7 +102,3 @@ def _show(run: RunRecord) -> None:
         terminal_output.out().print(terminal_output.table("Slowest steps", columns, lines, numbers=columns[1:]))
     if (tokens := timing_lines.allowance(run)) is not None:
         say(f"allowance: {tokens}")
-
-
-def _duration(run: RunRecord) -> timedelta | None:
-    return None if run.finished_at is None else run.finished_at - run.started_at

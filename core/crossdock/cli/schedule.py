@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.shared_options import as_json, config_option, example, interruptible, say
+from crossdock.cli.shared_options import as_json, config_option, example, interruptible, load, say
 
 if TYPE_CHECKING:
     from crossdock.clock import Clock
@@ -77,13 +77,12 @@ def schedule(
     reloads the config, unless the new one is invalid.
     """
     from crossdock.errors import ConfigError
-    from crossdock.project import project
 
     if allow_host and health is None:
         raise ConfigError(
             "--allow-host applies to the health endpoints, which are not served", hint="Add --health PORT."
         )
-    loaded = project.load(config)
+    loaded = load(config)
     if not loaded.jobs:
         raise ConfigError("has no jobs", where=str(config), hint="docs/schedule.md has an example")
     if days is not None:
@@ -140,7 +139,7 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
     clock = SystemClock()
-    check_clock(loaded.platform, clock)
+    check_clock(loaded.platform, clock, loaded.probed[0])
     now, codes = clock.now(), [0]
     around = datetime.combine(day, datetime.min.time(), now.tzinfo)
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
@@ -240,7 +239,7 @@ def _serve(
     from crossdock.scheduler.monitored_scheduler import Service
 
     clock, daemon = SystemClock(), Daemon(at_once)
-    metrics, notifier = Metrics(clock), _notifier(config)
+    metrics, notifier = Metrics(clock), _notifier(loaded)
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(_interruptible(log_format))
         if health is not None:
@@ -265,20 +264,17 @@ def _interruptible(log_format: LogFormat) -> AbstractContextManager[threading.Ev
     return interruptible(LOGGER.info if log_format == "json" else print_notice)
 
 
-def _notifier(config: Path) -> Notifier | None:
-    from crossdock import config_file as configs
+def _notifier(loaded: Project) -> Notifier | None:
     from crossdock.clock import SystemClock
-    from crossdock.notifications.notifier import Notifier, notify_config
+    from crossdock.notifications.notifier import Notifier
 
-    settings = notify_config(configs.read(config))
-    return None if settings is None else Notifier(settings, SystemClock())
+    return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())
 
 
 @contextmanager
 def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
     """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
     from crossdock.errors import ConfigError
-    from crossdock.project import project
     from crossdock.scheduler.stderr_log import LOGGER
 
     asked = threading.Event()
@@ -291,7 +287,7 @@ def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
             return None
         asked.clear()
         try:
-            fresh = project.load(config)
+            fresh = load(config)
         except ConfigError as error:
             LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,6 +17,8 @@ from crossdock.printable import printable
 if TYPE_CHECKING:
     from crossdock.project.project import Project
 
+_OVERRIDES = "crossdock.config_overrides"
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 2**31 - 1  # largest count or run number on the command line; databases accept at most 2**63 - 1
@@ -27,13 +29,31 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 def config_option(command: F) -> F:
     """Accept ``-C`` after the command too."""
     return click.option(
-        "-C", "--config", type=click.Path(path_type=Path), default=None, help="Config file.", callback=_config
+        "-C",
+        "--config",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        help="Config file; several override one another in order.",
+        callback=_config,
     )(command)
 
 
-def _config(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
+def _config(ctx: click.Context, _parameter: click.Parameter, value: tuple[Path, ...]) -> Path:
     assert isinstance(ctx.obj, Path)
-    return value or ctx.obj
+    return selected_config(ctx, value) if value else ctx.obj
+
+
+def selected_config(ctx: click.Context, files: tuple[Path, ...]) -> Path:
+    """The first of the selected config files; `overrides` gives the others."""
+    first, *others = files
+    ctx.meta[_OVERRIDES] = {first: others}
+    return first
+
+
+def overrides(config: Path) -> Sequence[Path]:
+    """The config files that were selected after *config*."""
+    others: Sequence[Path] = click.get_current_context().meta[_OVERRIDES].get(config, ())
+    return others
 
 
 def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
@@ -46,10 +66,10 @@ def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
 
 
 def load(config: Path) -> Project:
-    """Load the config; its models are imported here, so that ``--help`` need not wait for them."""
+    """Load the selected config; its models are imported here, so that ``--help`` need not wait for them."""
     from crossdock.project import project
 
-    return project.load(config)
+    return project.load(config, *overrides(config))
 
 
 def common_options(command: F) -> F:

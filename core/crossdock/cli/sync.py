@@ -12,7 +12,6 @@ from crossdock.cli.shared_options import (
     as_json,
     common_options,
     config_option,
-    counted,
     example,
     interruptible,
     load,
@@ -35,9 +34,10 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
 
     Reads all streams, or those named.
 
-    Exit codes: 0 all delivered or unchanged; 1 something was rejected, is waiting or is in doubt; 2 wrong usage or
-    config; 3 could not run or finish; 4 refused for safety: a source, a removal, or a mapping that fails too often;
-    70 the tally does not balance; 130 interrupted.
+    Exit codes: 0 all delivered or unchanged; 1 records of these streams are open (rejected, waiting, pending or in
+    doubt), also if only an earlier run read them; 2 wrong usage or config; 3 could not run or finish, or an expected
+    file is missing; 4 refused for safety: a source, removals or updates beyond the limits, or a mapping that fails too
+    often; 70 the tally does not balance; 130 interrupted.
     """
     from crossdock.cli.trace_export import traced
     from crossdock.runs import runner
@@ -86,8 +86,6 @@ def show_report(report: Report, *, as_json: bool) -> int:
         terminal_output.print_json(report.as_json())
     else:
         terminal_output.show_run(terminal_output.out(), report.as_json())
-        if report.still_refused:
-            say(f"still rejected from earlier runs: {counted(report.still_refused, 'record')}", err=True)
-        if report.exit_code == 1 or report.still_refused:
-            say("'crossdock records list' shows what was rejected, is waiting or is in doubt", err=True)
+        if report.all_open.total:
+            say("'crossdock records list' shows what is open", err=True)
     return report.exit_code

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crossdock.exact_json import time_text
-from crossdock.tally import IN, OUT
+from crossdock.tally import IN, OUT, OpenCounts
 
 if TYPE_CHECKING:
     from crossdock.state import RunRecord
@@ -42,19 +42,26 @@ def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
 def facts(run: RunRecord) -> dict[str, Any]:
     """A run, as ``--json`` prints it."""
     tally = run.tally or {}
-    ended = run.finished_at or run.started_at
     return {
         "run": run.id,
+        "job": run.job,
         "business_date": run.business_date,
         "started_at": time_text(run.started_at),
         "status": run.status,
-        "seconds": (ended - run.started_at).total_seconds(),
+        "seconds": None if run.duration is None else run.duration.total_seconds(),
         "requests": run.requests,
         "throttled": run.throttled,
         "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),
+        "open": None if run.open is None else run.open.as_json(),
         "streams": tally,
         "error": run.error,
     }
+
+
+def open_records(streams: Mapping[str, Any]) -> list[str]:
+    """One sentence for each stream with open records, from the *streams* of `facts`."""
+    counts = ((name, OpenCounts.of_json(stream.get("open", {}))) for name, stream in streams.items())
+    return [f"{name}: open: {each}" for name, each in counts if each.total]
 
 
 def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: Sequence[str]) -> TallyTable:
@@ -71,5 +78,5 @@ def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _record_terms(records: Mapping[str, int]) -> dict[str, int]:
-    words = {"carried_over": "from before", "carried_on": "waiting, in doubt"}
+    words = {"carried_over": "from before", "carried_on": "carried on"}
     return {words.get(term, term): records.get(term, 0) for term in (*IN, *OUT)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import tally_lines
+from crossdock.cli import input_lines, tally_lines
 from crossdock.cli.shared_options import counted, say, warn
 from crossdock.exact_json import time_text
 from crossdock.printable import printable, printable_json
@@ -157,8 +157,12 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
             console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
             console.print()
     for name, stream in report["streams"].items():
+        if found := input_lines.sentence(stream):
+            console.print(f"{name}: {found}")
         for note in stream.get("notes", ()):
             console.print(f"{name}: {note}")
+    for sentence in tally_lines.open_records(report["streams"]):
+        console.print(sentence)
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
     console.print(
         f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,32 +11,40 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, example, load, parents_text, say, utf8
 from crossdock.errors import ConfigError
+from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
-    from crossdock.state import Transaction
-
-_LINE = re.compile("[0-9]{1,18}")  # databases accept no number of 20 digits
+    from crossdock.runs.record_search import History
 
 
 @click.command(
-    epilog=example("crossdock trace 536365", "crossdock trace inv_4711", "crossdock trace INV_20260301.txt:118")
+    epilog=example(
+        "crossdock trace 536365",
+        "crossdock trace wms:gid%3A%2F%2F7",
+        "crossdock trace inv_4711",
+        "crossdock trace INV_20260301.txt:118",
+    )
 )
 @click.argument("name", metavar="ID", callback=utf8)
+@click.option("--stream", metavar="STREAM", help="Only the record of this stream.", callback=utf8)
 @common_options
-def trace(name: str, config: Path, *, as_json: bool) -> None:
+def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None:
     """Show the history of a record, with every attempt.
 
-    ID is its key, its id on the platform, the idempotency key of an operation, or FILE:LINE of its source. The record's
-    data is not shown.
+    ID is its key, its externalId or its id on the platform, the idempotency key of an operation, or FILE:LINE of its
+    source. Records of several streams may have the same key; each is shown with its stream. The record's data is not
+    shown.
     """
-    with load(config).look() as tx:
-        found, first_line = _find(tx, name)
-        histories = [_history(tx, key_hash) for key_hash in sorted(found)]
+    from crossdock.runs.record_search import RecordSearch
+
+    loaded = load(config)
+    with loaded.look() as tx:
+        found, first_line = RecordSearch(tx, loaded.scopes).find(name)
+    histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
-        hint = "give a record's key, its id on the platform, an idempotency key, or FILE:LINE"
-        raise ConfigError(f"the state has no record {name!r}", hint=hint)
+        raise _not_found(name, stream, found)
     if as_json:
-        terminal_output.print_json(histories)
+        terminal_output.print_json([_document(each) for each in histories])
         return
     if first_line is not None:
         say(f"nearest known record, which begins on line {first_line}:")
@@ -46,32 +53,35 @@ def trace(name: str, config: Path, *, as_json: bool) -> None:
             terminal_output.out().print(line, soft_wrap=True)
 
 
-def _find(tx: Transaction, name: str) -> tuple[set[int], int | None]:
-    """The key hashes of the records, and the line where they begin if it is not the requested one."""
-    from crossdock.records import key_text
-
-    source, _, line = name.rpartition(":")
-    found = tx.tracing.key_hashes(name, name) | tx.tracing.key_hashes(name, key_text([name]))
-    if found or not (source and _LINE.fullmatch(line)):
-        return found, None
-    for file in (source, source.rpartition("/")[2]):
-        first_line, found = tx.tracing.at(file, int(line))
-        if found:
-            return found, None if first_line == int(line) else first_line
-    return set(), None
+def _not_found(name: str, stream: str | None, elsewhere: list[History]) -> ConfigError:
+    if elsewhere:
+        others = sorted({_owner(each) for each in elsewhere})
+        return ConfigError(f"the state has no record {name!r} of {stream}", hint=f"it has one of {', '.join(others)}")
+    hint = "give a record's key, its externalId or id on the platform, an idempotency key, or FILE:LINE"
+    return ConfigError(f"the state has no record {name!r}", hint=hint)
 
 
-def _history(tx: Transaction, key_hash: int) -> dict[str, Any]:
+def _owner(history: History) -> str:
+    """The stream of a record, or its namespace if no stream has read it."""
+    return ", ".join(history.streams) or f"namespace {history.scope.namespace if history.scope else '?'}"
+
+
+def _document(history: History) -> dict[str, Any]:
+    scope = history.scope
     return {
-        "bindings": [_plain(row) for row in tx.tracing.binding(key_hash)],
-        "operations": [_plain(row) for row in tx.tracing.operations(key_hash)],
-        "rejected": [_plain(row) for row in tx.tracing.dead_letters(key_hash)],
-        "waiting": [_plain(row) for row in tx.tracing.waits(key_hash)],
+        "streams": list(history.streams),
+        "resource": scope.resource if scope else None,
+        "namespace": scope.namespace if scope else None,
+        "key": history.key,
+        "bindings": [_plain(row) for row in history.bindings],
+        "operations": [_plain(row) for row in history.operations],
+        "rejected": [_plain(row) for row in history.dead_letters],
+        "waiting": [_plain(row) for row in history.waits],
     }
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Hashes as hex and times as text."""
+    """Hashes as hex."""
     shown: dict[str, Any] = {}
     for name, value in row.items():
         if name in {"key_hash", "record_fp"}:
@@ -79,32 +89,42 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
         elif name == "sendings":
             shown[name] = [_plain(each) for each in value]
         else:
-            shown[name] = value.isoformat(timespec="seconds") if hasattr(value, "isoformat") else value
+            shown[name] = value
     return shown
 
 
-def _lines(history: dict[str, Any]) -> Iterator[str]:
-    first = next(rows[0] for rows in history.values() if rows)
-    yield f"record {first['key']}"
+def _lines(record: History) -> Iterator[str]:
+    history = _document(record)
+    yield f"record {record.key} of {_owner(record)}" + (f", {record.scope.resource}" if record.scope else "")
     for row in history["operations"]:
+        created = instant_text(row["created_at"])
         yield (
-            f"  {row['created_at']}  run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
+            f"  {created}  run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
             f" from {row['source']}:{row['line']}, key {row['idempotency_key']}"
         )
         for attempt in row["sendings"]:
             result = f"{attempt['outcome']}{_http(attempt)} {attempt['message']}".rstrip()
-            yield f"    {attempt['ended_at']}  attempt {attempt['number']}: {result}"
+            yield f"    {instant_text(attempt['ended_at'])}  attempt {attempt['number']}: {result}"
+        settled = instant_text(row["settled_at"]) if row["settled_at"] else "not settled"
         times = f", {row['attempts']} attempts" if row["attempts"] > 1 else ""
-        yield f"    {row['settled_at'] or 'not settled':25}  {row['status']}{_http(row)}{times}"
+        yield f"    {settled:20}  {row['status']}{_http(row)}{times}"
     for row in history["bindings"]:
-        state = f"deleted {row['deleted_at']}" if row["deleted_at"] else f"accepted {row['updated_at']}"
+        state = _accepted(row)
         yield f"  {row['resource']} {row['platform_id']} on the platform, {state} in run {row['run_id']}"
     for row in history["rejected"]:
         place = f"{row['source']}:{row['line']} {row['pointer'] or ''}".rstrip()
         why = f"{row['code']} at {place}: {row['message']}"
-        yield f"  {row['status']} {row['refused_at']} in run {row['run_id']}: {why}"
+        yield f"  {row['status']} {instant_text(row['refused_at'])} in run {row['run_id']}: {why}"
     for row in history["waiting"]:
-        yield f"  waiting since {row['since']} for {parents_text(row['waits_for'])}"
+        yield f"  waiting since {instant_text(row['since'])} for {parents_text(row['waits_for'])}"
+
+
+def _accepted(row: dict[str, Any]) -> str:
+    return (
+        f"deleted {instant_text(row['deleted_at'])}"
+        if row["deleted_at"]
+        else f"accepted {instant_text(row['updated_at'])}"
+    )
 
 
 def _http(row: dict[str, Any]) -> str:

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
 from crossdock.clock import Clock
 from crossdock.delivery.delivery_context import DeliveryContext
@@ -20,7 +19,7 @@ from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_decisions import Decisions
-from crossdock.delivery.turn_writer import Chunk, TurnWriter
+from crossdock.delivery.turn_writer import Chunk, Counters, TurnWriter
 from crossdock.delivery.undecided_requests import PostponedError
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
@@ -28,14 +27,6 @@ from crossdock.platform.platform_target import PlatformTarget
 from crossdock.state import Intent, State
 
 GATHER_S = 0.004  # waiting this long for outcomes lets more of them share one disk flush
-
-
-@dataclass(slots=True)
-class Counters:
-    """Of a run so far. *requests* counts attempts, look-ups among them; *throttled* those that were answered 429."""
-
-    requests: int = 0
-    throttled: int = 0
 
 
 class Dispatcher:
@@ -138,7 +129,6 @@ class Dispatcher:
         if chunk or leaving or decisions:
             self._commit(decisions, chunk, fresh, leaving)
         if leaving:
-            self.counters.requests += len(leaving)
             self._senders.put(leaving, len(self._in_flight))
         return bool(chunk or self._in_flight or (self._run.stop is None and self._queue))
 
@@ -180,7 +170,8 @@ class Dispatcher:
         fresh: Sequence[Intent] = (),
         leaving: Sequence[SendTask] = (),
     ) -> None:
-        self._writer.commit(decisions, chunk, list(fresh), list(leaving))
+        self.counters.requests += len(leaving)
+        self._writer.commit(decisions, chunk, list(fresh), list(leaving), self.counters)
         self._in_flight.update((task.intent.id, task) for task in leaving)
         for item in decisions.settled:
             self._settled(item)

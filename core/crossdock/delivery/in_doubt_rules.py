@@ -8,6 +8,7 @@ from datetime import datetime
 from crossdock.delivery.outcomes import Outcome
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.platform.platform_config import Profile, Rule
+from crossdock.resources import ResourceName
 from crossdock.state import Intent
 
 MARGIN_S = 300  # a key is not used this long before the platform forgets it
@@ -28,6 +29,19 @@ def rule_for(intent: Intent, profile: Profile, now: datetime) -> Rule:
     if is_unknown or (rule == "resend" and is_forgotten):
         return profile.rule_without_key(intent.resource, intent.operation)
     return rule
+
+
+def is_held(intent: Intent, profile: Profile, *, state_restored: bool) -> bool:
+    """True if an unsent *intent* of an earlier run must wait until other records have shown that the state is sound.
+
+    Only what cannot be looked up waits: the state may be an old one, which has forgotten that it was sent.
+    """
+    return not (state_restored or profile.can_verify(intent.resource, intent.operation))
+
+
+def is_forgettable(resource: ResourceName, operation: str, profile: Profile, *, state_restored: bool) -> bool:
+    """True for a create that may have been delivered before the state was restored, which no look-up can tell."""
+    return state_restored and operation == "create" and not profile.can_verify(resource, operation)
 
 
 def forgotten(intent: Intent) -> RefusedError:

@@ -6,13 +6,31 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from crossdock import exact_json
 from crossdock.delivery import settlement
 from crossdock.delivery.operations import payload_after
 from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError
 from crossdock.field_types import is_platform_id
-from crossdock.state import DeadLetter, DeadLetterFilter, Intent, Transaction, WaitingRecord
+from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope, Transaction, WaitingRecord
+
+
+def check_id(intents: Sequence[Intent], platform_id: str | None) -> None:
+    """Check what can be said about an id without looking it up.
+
+    Raises:
+        ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
+    """
+    if platform_id is not None and not is_platform_id(platform_id):
+        raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=platform_id)
+    is_create = any(intent.operation == "create" for intent in intents)
+    if (is_create and platform_id is None) or (platform_id is not None and len(intents) > 1):
+        hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
+        raise ConfigError("to settle a create, give the record's id on the platform, one record at a time", hint=hint)
+    others = {intent.platform_id for intent in intents} - {None, platform_id}
+    if platform_id is not None and others:
+        raise ConfigError(f"the record has the id {others.pop()} on the platform", where=platform_id)
 
 
 def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | None, *, at: datetime) -> None:
@@ -24,12 +42,7 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
     Raises:
         ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
     """
-    if platform_id is not None and not is_platform_id(platform_id):
-        raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=platform_id)
-    creates = [intent for intent in intents if intent.operation == "create"]
-    if creates and (platform_id is None or len(creates) > 1):
-        hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
-        raise ConfigError("to settle a create, give the record's id on the platform, one record at a time", hint=hint)
+    check_id(intents, platform_id)
     if not intents:
         return
     for intent in intents:
@@ -39,6 +52,54 @@ def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | Non
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record on the platform"
         raise ConfigError("this id belongs to another record", where=platform_id, hint=hint)
+    tx.intents.keep_raw(intents)  # until retention empties it; `reopen` needs it
+
+
+def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
+    """Put the last operation on a record in doubt again, as it was before a person settled it.
+
+    Raises:
+        ConfigError: If a person did not settle it, its data was purged, or a later operation depends on it.
+    """
+    operations = tx.intents.of_record(scope, key_hash)
+    last = operations[-1] if operations else None
+    if last is None or last.status not in {"delivered", "pending"} or not last.raw or not last.attempts:
+        hint = "only what 'crossdock records resolve' settled can be reopened, until its data is purged"
+        raise ConfigError("the last operation on this record cannot be reopened", hint=hint)
+    if last.status == "delivered":
+        _unbind(tx, last, at=at)
+    else:
+        last.first_sent_at = tx.intents.first_attempt_at(last) or at
+    if last.operation == "create":
+        last.platform_id = None
+    last.status, last.http_status = "in_doubt", None
+    tx.intents.move([last], at=at)
+    return last
+
+
+def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
+    """Write the binding as it was before *intent*."""
+    scope, identity, platform_id = intent.scope, intent.identity, intent.platform_id
+    assert platform_id is not None
+    if intent.operation == "create":
+        text = exact_json.dumps(platform_id)
+        if any(text in body for body in tx.intents.later_bodies(intent)):
+            hint = "correct it on the platform; later operations refer to this record"
+            raise ConfigError(f"another record that refers to {platform_id} was sent since", hint=hint)
+        tx.bindings.bury(scope, [identity.key_hash], at=at)
+        return
+    held = Binding(
+        identity.key_hash,
+        identity.key,
+        platform_id,
+        None,
+        identity.position,
+        "whole",
+        intent.before or {},
+        None,
+        intent.counter,
+    )
+    tx.bindings.put(scope, [held], run_id=_last_run(tx), at=at)
 
 
 def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:

@@ -31,15 +31,15 @@ class Policy:
 
     def admit(self, intent: Intent, decisions: Decisions) -> None:
         """Take a new intent; with a restored state, a create may have been delivered before."""
-        if not self._run.state_restored or intent.operation != "create":
-            self._run.queue.put(SendTask(intent))
-        elif self._profile.can_verify(intent.resource, intent.operation):
+        restored = self._run.state_restored
+        if in_doubt_rules.is_forgettable(intent.resource, intent.operation, self._profile, state_restored=restored):
+            intent.first_sent_at = self._clock.now()  # from now on it counts as sent
+            message = "may have been delivered before the state was restored"
+            decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
+        elif restored and intent.operation == "create":
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than ours
         else:
-            intent.first_sent_at = self._clock.now()  # from now on it counts as sent
-            decisions.settle(
-                "in_doubt", intent, Outcome("in_doubt", "may have been delivered before the state was restored")
-            )
+            self._run.queue.put(SendTask(intent))
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent that an earlier run left, by its operation and the age of its key."""
@@ -66,10 +66,10 @@ class Policy:
         """
         if intent.operation == "create":
             intent.path = self._profile.path(intent.resource)
-        if self._run.state_restored or self._profile.can_verify(intent.resource, intent.operation):
-            self.admit(intent, decisions)
-        else:
+        if in_doubt_rules.is_held(intent, self._profile, state_restored=self._run.state_restored):
             self._run.queue.hold(SendTask(intent))
+        else:
+            self.admit(intent, decisions)
 
     def may_leave(self, task: SendTask, decisions: Decisions) -> bool:
         """True if *task* may be sent now; if its key expired while it waited, it is decided on again."""

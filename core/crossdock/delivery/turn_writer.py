@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from crossdock.clock import Clock
@@ -27,6 +28,14 @@ class Chunk(Protocol):
 
     def write(self, tx: Transaction) -> None:
         """Write the rest: dead letters, waiting records, fingerprints of suppressed records."""
+
+
+@dataclass(slots=True)
+class Counters:
+    """Of a run so far. *requests* counts attempts, look-ups among them; *throttled* those that were answered 429."""
+
+    requests: int = 0
+    throttled: int = 0
 
 
 class TurnWriter:
@@ -59,8 +68,19 @@ class TurnWriter:
         self._state.ask(count)
         return [mint(o, self._target, self._step + counters.get((o.scope, o.identity.key_hash), 0)) for o in operations]
 
-    def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:
-        """Commit one turn; afterwards *leaving* may be sent, within `LEAVE_WITHIN_S` of the lease's confirmation."""
+    def commit(
+        self,
+        decisions: Decisions,
+        chunk: Chunk | None,
+        fresh: list[Intent],
+        leaving: list[SendTask],
+        counters: Counters,
+    ) -> None:
+        """Commit one turn; afterwards *leaving* may be sent, within `LEAVE_WITHIN_S` of the lease's confirmation.
+
+        Args:
+            counters: Of the run, *leaving* included.
+        """
         now = self._clock.now()
         sending = [task.intent for task in leaving if task.purpose == "send"]
         for intent in sending:
@@ -77,6 +97,7 @@ class TurnWriter:
             tx.intents.mark_sending(known)  # the new ones were written as sending
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
+                tx.runs.count_requests(self._run_id, requests=counters.requests, throttled=counters.throttled)
 
         if leaving:
             self._state.mark_sending()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from crossdock.delta import fingerprint
+from crossdock.delta import fingerprint, positions
 from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
@@ -36,9 +36,12 @@ class Delta:
         ignored: Older than what the state knows.
         blocked: Different from an unsettled operation of the same record, which must be settled first.
         known: With a key that the state knows.
+        mixed_zones: New and changed records whose position has another UTC offset than the one that the state has;
+            columns as in `Scan.latest`.
     """
 
     changed: pl.DataFrame
+    mixed_zones: pl.DataFrame
     gone: pl.Series
     cured: list[int]
     replaced: list[int]
@@ -121,7 +124,12 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
         return flag(pl.col(FP) == pl.col(kind + _FP), kind)
 
     def older_than(position: str) -> pl.Expr:
-        return flag(pl.col(POSITION) < pl.col(position), position, POSITION)
+        older = (pl.col(POSITION) < pl.col(position)) & positions.comparable(POSITION, position)
+        return flag(older, position, POSITION)
+
+    def in_another_zone(position: str) -> pl.Expr:
+        differs = positions.zones_differ(POSITION, position) & positions.comparable(POSITION, position)
+        return flag(differs, position, POSITION)
 
     unchanged = flag(pl.col(FP) == pl.col(KNOWN_FP)) | same_as(_UNSETTLED)
     older_than_waiting, older_than_rejected = older_than(_WAITING + _AT), older_than(_REJECTED + _AT)
@@ -139,9 +147,12 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     def keys(condition: pl.Expr) -> list[int]:
         return frame[KEY_HASH].filter(flags.select(condition).to_series()).to_list()
 
+    stored = (KNOWN_POSITION, _WAITING + _AT, _REJECTED + _AT)
+    mixed = ~unchanged & pl.any_horizontal([in_another_zone(position) for position in stored])
     counts = {name: int(flags[name].sum()) for name in counted}
     return Delta(
         changed=rest.filter(flags.select(~pl.any_horizontal(list(counted))).to_series()),
+        mixed_zones=rest.filter(frame.select(mixed).to_series()),
         gone=known[KEY_HASH].clear(),
         cured=keys(pl.col("cured")),
         replaced=keys(pl.col("replaced")),
@@ -168,6 +179,7 @@ def _merged(parts: list[Delta]) -> Delta:
     whole, *others = parts
     for part in others:
         whole.changed = whole.changed.vstack(part.changed)
+        whole.mixed_zones = whole.mixed_zones.vstack(part.mixed_zones)
         for name in ("cured", "replaced", "unmoved", "unchanged", "refused", "dropped", "ignored", "blocked", "known"):
             setattr(whole, name, getattr(whole, name) + getattr(part, name))
     return whole

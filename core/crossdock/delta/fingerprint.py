@@ -52,7 +52,8 @@ def of_groups(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorit
     """A fingerprint per group of rows as a multiset: the order of rows does not matter, their number does.
 
     Args:
-        rows: With the columns *key* and *fingerprint* (of the row), `LINE`, and others, of which the maximum is kept.
+        rows: With the columns *key* and *fingerprint* (of the row), `LINE`, and others, of which the maximum is kept,
+            or null if one of them is null.
 
     Returns:
         One row per group, with the lowest `LINE` and the number of its ``rows``.
@@ -60,6 +61,9 @@ def of_groups(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorit
     multiset = pl.col(fingerprint).sort().cast(pl.String).str.join(",")
     others = [pl.col(name) for name in rows.columns if name not in {key, fingerprint, LINE}]
     grouped = rows.group_by(key, maintain_order=True).agg(
-        multiset.alias(fingerprint), pl.col(LINE).min(), pl.len().alias("rows"), *(column.max() for column in others)
+        multiset.alias(fingerprint),
+        pl.col(LINE).min(),
+        pl.len().alias("rows"),
+        *(pl.when(column.null_count() == 0).then(column.max()) for column in others),
     )
     return grouped.with_columns(digest(pl.col(fingerprint), algorithm))

@@ -17,6 +17,7 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
+from crossdock.delta.positions import TimeNotations
 from crossdock.delta.row_preparation import (
     FP,
     KEY,
@@ -36,6 +37,7 @@ from crossdock.delta.source_unit import SourceUnit
 from crossdock.delta.unchanged_rows import KeyOrder
 from crossdock.errors import InternalError, RefusedError
 from crossdock.local_files import create_private
+from crossdock.mapping.ordering import declared
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.sources.source_context import writing
 from crossdock.state import DeadLetter, RecordIdentity
@@ -72,6 +74,7 @@ class Scan:
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
         self._without_key = RowsWithoutKey(stream, name)
+        self._times = TimeNotations(declared(stream.order_by))
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
@@ -98,7 +101,8 @@ class Scan:
                 that does not pay.
 
         Raises:
-            RefusedError: If a used column is missing, or a snapshot has contradicting rows without ``order_by``.
+            RefusedError: If a used column is missing, a snapshot has no rows or, without ``order_by``, contradicting
+                rows, or times that order rows do not sort as text.
         """
         for name in self._stream.skip:
             tally.rows_filtered[name] = 0
@@ -108,6 +112,9 @@ class Scan:
                 self.key_order = KeyOrder(frame)
             self._add_to_unit(number, batch)
             self._add_rows(self._keyed(batch, tally, advance))
+        if self._stream.mode == "snapshot" and self._units and not tally.rows_read:
+            hint = "check the source; a page without rows does not show that records are gone"
+            raise RefusedError("is a snapshot without rows", where=self._units[-1].source, hint=hint)
         self._close_group()
         self._select_latest(tally)
         tally.count("read", self.latest.height)
@@ -147,6 +154,7 @@ class Scan:
             tally.rows_rejected += without_key.height
             self._without_key.take(batch.source, without_key)
             frame = frame.filter(pl.col(KEY).is_not_null())
+        self._times.check(batch.source, frame)
         return frame
 
     def _add_rows(self, rows: pl.DataFrame) -> None:
@@ -196,7 +204,10 @@ class Scan:
             competing = candidates.filter(duplicated)
             self._refuse_contradictions(competing)
             order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
-            last = competing.sort(order, maintain_order=True).filter(pl.col(KEY_HASH).is_last_distinct())
+            # a row whose position is unknown counts as the newest, so that its record is rejected and not lost
+            last = competing.sort(order, nulls_last=True, maintain_order=True).filter(
+                pl.col(KEY_HASH).is_last_distinct()
+            )
             self.latest = pl.concat([candidates.filter(~duplicated), last], rechunk=False)
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
@@ -215,7 +226,7 @@ class Scan:
             # with its type: polars infers at most 127 bits for a literal
             is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
             places = differing.filter(is_first)[[UNIT, LINE]].rows()
-            first, second = (f"{self._units[unit].source}:{line}" for unit, line in places[:2])
+            first, second = (self.place(unit, line) for unit, line in places[:2])
             raise RefusedError(
                 f"duplicate of the record at {first}, with different content",
                 where=second,
@@ -233,6 +244,10 @@ class Scan:
     def sources(self) -> list[str]:
         """The names of the files or pages that were read."""
         return list(dict.fromkeys(unit.source for unit in self._units))
+
+    def place(self, unit: int, line: int) -> str:
+        """``FILE:LINE`` of a row of `latest`."""
+        return f"{self._units[unit].source}:{line}"
 
     def forget(self) -> None:
         """Release the hashes once they are compared."""

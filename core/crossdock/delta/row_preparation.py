@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta import fingerprint
+from crossdock.delta import fingerprint, positions
+from crossdock.delta.missing_columns import hint_for
 from crossdock.errors import RefusedError
+from crossdock.mapping.ordering import declared
 from crossdock.mapping.repairs_and_filters import first_match
 from crossdock.records import JSON, LINE
 
@@ -22,8 +25,6 @@ MAX_KEY_BYTES = 1_000
 """Of each part of a key, in UTF-8; twice the limit of the platform's externalId."""
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
-_LISTED = 50  # columns in a message, and characters of each
-_SEPARATOR = "\x1f"  # sorts before every printable character
 
 
 def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -31,14 +32,15 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
 
     Returns:
         The rows with repaired text columns, and: `SKIP` (name of the first matching filter, or null), `KEY` (text, null
-        if a part of the key is empty or too long), `KEY_HASH`, `FP`, and with ``order_by`` `POSITION` and `TIE`.
+        if a part of the key is empty or too long), `KEY_HASH`, `FP`, and with ``order_by`` `TIE` and `POSITION` (null
+        if a cell does not convert).
 
     Raises:
         RefusedError: If a column that the stream uses is missing.
     """
-    _require_columns(stream, source, frame.schema)
+    _require_columns(stream, source, frame)
     text = [name for name in frame.columns if name != LINE]
-    frame = _repaired(stream, frame)
+    frame, order_by = _repaired(stream, frame), declared(stream.order_by)
     uses = stream.uses if stream.uses is not None else text
     used = [JSON] if JSON in text else sorted({*uses, *stream.key})
     tie = fingerprint.of_rows(used, "", "xxh3_64")  # by content: the order of files and lines does not matter
@@ -46,7 +48,7 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
         *_key_columns(stream, frame),
         first_match(stream.skip).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
-        *((_position(stream.order_by).alias(POSITION), tie.alias(TIE)) if stream.order_by else ()),
+        *((positions.of_rows(order_by, frame).alias(POSITION), tie.alias(TIE)) if order_by else ()),
     )
 
 
@@ -85,7 +87,8 @@ def _key_columns(stream: Stream[Any], frame: pl.DataFrame) -> list[pl.Expr]:
     return [key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)]
 
 
-def _require_columns(stream: Stream[Any], source: str, schema: pl.Schema) -> None:
+def _require_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> None:
+    schema = frame.schema
     present = [name for name in schema if name != LINE]
     wrong = [f"column {name!r} ({schema[name]}) must be text" for name in present if schema[name] != pl.String]
     if schema.get(LINE) != pl.UInt64:
@@ -93,18 +96,13 @@ def _require_columns(stream: Stream[Any], source: str, schema: pl.Schema) -> Non
     if wrong:
         hint = f"a connector returns text columns, and the line number of each row in {LINE!r}"
         raise RefusedError(", ".join(wrong), where=source, hint=hint)
-    needed = {*stream.columns, *stream.key, *(stream.order_by or ()), *(rule.field for rule in stream.skip.values())}
-    needed |= set(stream.uses or ())
+    ordering = (item.column for item in declared(stream.order_by))
+    filters = chain.from_iterable(rule.columns() for rule in stream.skip.values())
+    needed = {*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ())}
     if missing := sorted(needed - set(present)):
-        # if all are missing the first line may be a record, and cells must not be shown
-        hint = f"its columns: {_listed(present)}" if needed & set(present) else "check that the first line is a header"
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
-        raise RefusedError(message, where=f"{source}:1", hint=hint)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return ", ".join(name[:_LISTED] for name in names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+        place = source if JSON in present else f"{source}:1"
+        raise RefusedError(message, where=place, hint=hint_for(missing, needed, frame))
 
 
 def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
@@ -124,9 +122,3 @@ def _encoded(column: pl.Series) -> pl.Series:
     short = column.filter(column.str.len_bytes() <= MAX_KEY_BYTES)
     reserved = short.filter(~short.str.contains(f"^[{_UNRESERVED.decode()}]*$")).unique().drop_nulls().to_list()
     return column.replace(reserved, [quote(value, safe="") for value in reserved])
-
-
-def _position(order_by: Sequence[str]) -> pl.Expr:
-    """What orders the rows of a record; NUL becomes the next character, because PostgreSQL does not store it."""
-    joined = pl.concat_str([pl.col(name).fill_null("") for name in order_by], separator=_SEPARATOR)
-    return joined.str.replace_all("\0", "\x01", literal=True)

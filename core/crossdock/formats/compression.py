@@ -9,7 +9,7 @@ from typing import BinaryIO, Literal, Protocol
 
 from crossdock.errors import RefusedError
 
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _GZIP = 31  # zlib reads the header and verifies both checksums (RFC 1952)
 _BLOCK = 64 << 10
 
@@ -55,9 +55,9 @@ def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
         RefusedError: While reading: truncated or corrupt gzip, bytes after its end, or a limit of this module.
     """
     with path.open("rb") as file:
-        magic = file.read(len(_GZIP_MAGIC))
+        magic = file.read(len(GZIP_MAGIC))
         file.seek(0)
-        yield _Unpacked(file, name) if magic == _GZIP_MAGIC else file
+        yield _Unpacked(file, name) if magic == GZIP_MAGIC else file
 
 
 class _Unpacked:
@@ -107,7 +107,7 @@ class _Unpacked:
                 return False
         self._pass_over(len(self._next) - len(rest))
         self._next = rest if len(rest) > 1 else rest + self._packed.read(_BLOCK)
-        if not self._next.startswith(_GZIP_MAGIC):
+        if not self._next.startswith(GZIP_MAGIC):
             raise self._corrupt()
         self._members += 1
         if self._members > MAX_MEMBERS:

@@ -46,6 +46,7 @@ class RecordFormat:
         delimiter: One character or several.
         crlf: Whether lines end with CRLF.
         never: How no row begins: the trailer's prefix, split at the delimiters. Nor is any row the header.
+        marks: Control characters that cells may hold.
     """
 
     names: Sequence[str]
@@ -53,6 +54,7 @@ class RecordFormat:
     quote: str | None
     crlf: bool
     never: Sequence[str] | None
+    marks: str = ""
 
 
 class PolarsParser:
@@ -75,7 +77,8 @@ class PolarsParser:
         )
         self._quoted = _quoted(self._round_trip.quote.encode(), delimiter, self._end) if self._round_trip else None
         self._never = form.never if form.never is not None and len(form.never) <= len(self._names) else None
-        self._controls = [control for control in _CONTROLS if control != delimiter]
+        allowed = {delimiter, *(mark.encode() for mark in form.marks)}
+        self._controls = [control for control in _CONTROLS if control not in allowed]
         self._rewriting = Lock()  # rewriting takes much memory: one piece at a time
         # guesses that save time and decide nothing, so that threads may overwrite each other's
         self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first piece

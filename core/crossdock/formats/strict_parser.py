@@ -26,11 +26,13 @@ class StrictParser:
     Attributes:
         name: The file's name in errors.
         delimiter: One character or several.
+        marks: Control characters that cells may hold.
     """
 
     name: str
     delimiter: str
     quote: str | None
+    marks: str = ""
 
     def records(self, text: str, line: int, *, crlf: bool | None = None) -> Iterator[tuple[int, list[str]]]:
         """The records of *text* and the lines where they begin; the last one may lack its line end.
@@ -70,7 +72,7 @@ class StrictParser:
 
     @cached_property
     def _odd_character(self) -> re.Pattern[str]:
-        controls = "".join(control for control in _CONTROLS if control != self.delimiter)
+        controls = "".join(control for control in _CONTROLS if control not in (self.delimiter, *self.marks))
         return re.compile(f"[{re.escape(controls)}\ufeff]|\r(?!\n)")
 
     def _record(self, text: str, start: int, line: int) -> tuple[list[str], int]:

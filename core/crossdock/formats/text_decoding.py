@@ -6,7 +6,7 @@ Input that is declared as UTF-8 is passed on unchecked; `as_text` checks it.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from crossdock.errors import RefusedError
@@ -20,12 +20,23 @@ _WINDOW = 64 << 10
 _RARE = 32  # bytes for each mark, on average, from which `replace` finds marks faster than `count`
 _MARKS = {
     codecs.BOM_UTF8: ("utf-8", {"utf-8"}),
+    codecs.BOM_UTF32_LE: ("utf-32", {"utf-32", "utf-32-le"}),  # before the other mark that begins it
+    codecs.BOM_UTF32_BE: ("utf-32", {"utf-32", "utf-32-be"}),
     codecs.BOM_UTF16_LE: ("utf-16", {"utf-16", "utf-16-le"}),
     codecs.BOM_UTF16_BE: ("utf-16", {"utf-16", "utf-16-be"}),
 }
+_MARKED = {  # codecs that need a mark, and their forms without one
+    "utf-16": "utf-16-le (what Windows writes) or utf-16-be",
+    "utf-32": "utf-32-le or utf-32-be",
+}
+
+Block = bytes | int
+"""Text as UTF-8, or the number of lines that were left out where a record would begin."""
+Prepare = Callable[[Iterator[bytes]], Iterator[Block]]
+"""Makes lines, one or several for each record, of decoded text."""
 
 
-class _DecodingError(Exception):
+class DecodingError(Exception):
     """The stream cannot be decoded beyond what was read so far."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -60,16 +71,19 @@ class Piece:
     last: bool = False
 
 
-def pieces(stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int) -> Iterator[Piece]:
+def pieces(
+    stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int, prepare: Prepare = iter
+) -> Iterator[Piece]:
     """Split *stream* into pieces of about *chunk* bytes; the first one is the first record alone.
 
     Records end at line ends outside of quotes; whether the quotes are right is not checked here.
 
     Raises:
-        RefusedError: For bytes that are not in *encoding* and for endless records, after all records before them.
+        RefusedError: For bytes that are not in *encoding*, for endless records, and for what *prepare* refuses, after
+            all records before them.
     """
     held: Piece | None = None
-    cut = _cut(_decoded(stream, codecs.lookup(encoding).name, name, chunk), quote.encode() if quote else None, name)
+    cut = _cut(prepare(_decoded(stream, encoding, name, chunk)), quote.encode() if quote else None, name)
     try:
         for piece in cut:
             if held:
@@ -119,12 +133,19 @@ def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
 
 
 def records_at(
-    stream: Readable, encoding: str, quote: str | None, lines: Iterator[int], *, name: str, chunk: int
+    stream: Readable,
+    encoding: str,
+    quote: str | None,
+    lines: Iterator[int],
+    *,
+    name: str,
+    chunk: int,
+    prepare: Prepare = iter,
 ) -> Iterator[bytes]:
     """The records that begin at *lines* (ascending), with line ends, of a stream that `pieces` has read to its end."""
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
-    for first, found in _lines(_decoded(stream, codecs.lookup(encoding).name, name, chunk)):
+    for first, found in _lines(prepare(_decoded(stream, encoding, name, chunk))):
         if number is None:
             return
         place = 0 if begun else number - first
@@ -139,10 +160,13 @@ def records_at(
                 place = place if number is None else number - first
 
 
-def _lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+def _lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
     """The lines of *blocks* with their ends, many at a time, and the number of the first of them."""
     rest, number = b"", 1
     for block in blocks:
+        if isinstance(block, int):
+            number += block
+            continue
         found = (rest + block).splitlines(keepends=True)
         rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
         yield number, found
@@ -150,10 +174,13 @@ def _lines(blocks: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     yield number, [rest.removesuffix(_DOS_END)]
 
 
-def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Piece]:
+def _cut(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Piece]:
     rest, line, find_end = b"", 1, _first_end
     try:
         for block in blocks:
+            if isinstance(block, int):
+                line += block
+                continue
             left, quotes = block, rest.count(quote) if quote else 0
             if len(rest) > len(block):  # a long record is a piece of its own
                 find_end = _first_end
@@ -166,13 +193,18 @@ def _cut(blocks: Iterator[bytes], quote: bytes | None, name: str) -> Iterator[Pi
             rest += left
             if len(rest) > MAX_RECORD_BYTES:
                 yield Piece(line, rest, rest.count(b"\n"))
-                message = f"a record of more than {MAX_RECORD_BYTES:,} bytes"
-                raise _DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
-    except _DecodingError as error:
+                raise too_long()
+    except DecodingError as error:
         line += rest.count(b"\n")
         raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint) from error
     if rest := rest.removesuffix(_DOS_END):
         yield Piece(line, rest, rest.count(b"\n"))
+
+
+def too_long() -> DecodingError:
+    """A record of more than `MAX_RECORD_BYTES`."""
+    message = f"a record of more than {MAX_RECORD_BYTES:,} bytes"
+    return DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
 
 
 def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
@@ -210,6 +242,7 @@ def count(data: bytes, mark: bytes) -> int:
 
 
 def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator[bytes]:
+    encoding = codecs.lookup(encoding).name.removesuffix("-sig")  # a byte order mark is optional in any case
     head = stream.read(4)
     mark = _check_mark(head, encoding, name)
     if encoding == "utf-8":
@@ -219,7 +252,7 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
         return
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     offset = 0
-    if encoding != "utf-16":  # its codec needs the mark, the others would return it as text
+    if encoding not in _MARKED:  # their codecs need the mark, the others would return it as text
         offset, head = len(mark), head[len(mark) :]
     raw, final = head, False
     while not final:
@@ -234,7 +267,7 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
             yield from _blocks(decoder.decode(raw[: max(0, start)]), chunk)
             message = f"byte {offset + start} of the file (from 0) is not {encoding}"
             hint = "Ask the sender for the encoding and declare it; utf-8 is the most common."
-            raise _DecodingError(message, hint) from error
+            raise DecodingError(message, hint) from error
         yield from _blocks(text, chunk)
         offset += len(raw)
         raw = b""
@@ -255,7 +288,7 @@ def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
                 message = f"the file begins with the byte order mark of {declare}, but {encoding} is declared"
                 raise RefusedError(message, where=f"{name}:1", hint=f"Declare encoding: {declare}")
             return mark
-    if encoding == "utf-16" and head:
-        hint = "Declare encoding: utf-16-le (what Windows writes) or utf-16-be."
-        raise RefusedError("the utf-16 byte order mark is missing", where=f"{name}:1", hint=hint)
+    if encoding in _MARKED and head:
+        hint = f"Declare encoding: {_MARKED[encoding]}."
+        raise RefusedError(f"the {encoding} byte order mark is missing", where=f"{name}:1", hint=hint)
     return b""

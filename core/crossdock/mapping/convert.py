@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from crossdock.errors import RecordError
+from crossdock.mapping.number_format import DecimalMark, NumberFormat, Rounding, Sign, Thousands
 
 Row = Mapping[str, str | None]
-
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,15}(\.[0-9]{1,4})?")  # \d would match digits of every script
-_INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
+N = TypeVar("N", Decimal, int)
 
 
 def text(row: Row, column: str) -> str:
@@ -28,24 +27,39 @@ def text(row: Row, column: str) -> str:
     return value
 
 
-def decimal(row: Row, column: str, *, decimal_mark: str = ".") -> Decimal:
-    """An exact number of at most 15 digits before and 4 after the mark; no spaces, exponents or thousands marks."""
-    value = text(row, column)
-    plain = value if decimal_mark == "." else value.translate(str.maketrans(f"{decimal_mark}.", f".{decimal_mark}"))
-    if not _DECIMAL.fullmatch(plain):
-        message = (
-            f"is not a decimal number with mark {decimal_mark!r}, without thousands marks, at most 15 and 4 digits"
-        )
-        raise RecordError("bad_value", message, pointer=column)
-    return Decimal(plain)
+def decimal(
+    row: Row,
+    column: str,
+    *,
+    decimal_mark: DecimalMark = ".",
+    thousands: Thousands | None = None,
+    sign: Sign = "leading",
+    round: Rounding | None = None,  # noqa: A002  as in a map
+) -> Decimal:
+    """An exact number of at most 15 digits before and 4 after the mark, written as `NumberFormat` says.
+
+    Zeros around these digits, and white space around the number, are ignored.
+    """
+    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, round).decimal)
 
 
-def integer(row: Row, column: str) -> int:
-    """A whole number of at most 15 digits."""
-    value = text(row, column)
-    if not _INTEGER.fullmatch(value):
-        raise RecordError("bad_value", "is not a whole number", pointer=column)
-    return int(value)
+def integer(
+    row: Row,
+    column: str,
+    *,
+    decimal_mark: DecimalMark = ".",
+    thousands: Thousands | None = None,
+    sign: Sign = "leading",
+) -> int:
+    """A whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
+    return _number(row, column, NumberFormat(decimal_mark, thousands, sign).integer)
+
+
+def _number(row: Row, column: str, read: Callable[[str], N]) -> N:
+    try:
+        return read(text(row, column))
+    except ValueError as error:
+        raise RecordError("bad_value", str(error), pointer=column) from None
 
 
 def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
@@ -59,7 +73,11 @@ def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timez
     Raises:
         RecordError: Also outside of the years 1 to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
     """
-    moment = _moment(row, column, layout)
+    return in_utc(_moment(row, column, layout), column, timezone)
+
+
+def in_utc(moment: datetime, column: str, timezone: str | None) -> datetime:
+    """*moment*, read from *column*, in UTC; see `instant`."""
     if moment.tzinfo is None:
         if timezone is None:
             raise RecordError("bad_value", "has no offset, and no timezone is declared", pointer=column)

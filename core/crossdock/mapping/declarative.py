@@ -7,99 +7,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Discriminator, Field, Strict, StrictBool, StrictInt, StrictStr, Tag
+from pydantic import BeforeValidator, Discriminator, StrictBool, Tag
+from pydantic_core import PydanticCustomError
 
 from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
 from crossdock.mapping import convert, joined_records
 from crossdock.mapping.convert import Row
-from crossdock.records import Record, key_text
+from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
+from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.records import Record
 from crossdock.resources import Reference, ResourceName
-from crossdock.scheduling.time_zones import zone_name
-
-Value = Callable[[Row], Any]  # None leaves the member out
 
 _HOLE = re.compile(r"\{([^{}]+)\}")
 
 
-def _date_format(layout: str) -> str:
-    if "%" not in layout:
-        raise ValueError("is not a date format such as %Y-%m-%d")
-    try:
-        datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
-    except (ValueError, TypeError, LookupError, re.error):  # strptime compiles it to a regular expression
-        raise ValueError(
-            f"{layout!r} is not a valid date format for reading; use each directive, such as %Y, only once"
-        ) from None
-    return layout
-
-
-def _one_or_several(value: Any) -> str:
-    return "several" if isinstance(value, list | tuple) else "one"
-
-
-Texts = Annotated[
-    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several)
-]
-
-
-class FromColumn(ConfigModel):
-    """A column, as text or converted. An empty cell leaves the member out."""
-
-    from_: Annotated[str, Field(alias="from")]
-    as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
-    format: Annotated[str, Field(max_length=100), AfterValidator(_date_format)] | None = None
-    """The format of a date or instant, as for strptime."""
-    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
-    """IANA time zone of an instant without offset."""
-    decimal_mark: Literal[".", ","] = "."
-    true_text: str = "true"
-    false_text: str = "false"
-    empty: Texts | None = None
-    """Texts that count as empty too, such as 00000000."""
-
-    def compile(self) -> Value:
-        column, read = self.from_, self._reader()
-        empty = frozenset([self.empty] if isinstance(self.empty, str) else self.empty or ())
-
-        def value(row: Row) -> Any:
-            cell = row[column]
-            if not cell or cell in empty:
-                return None
-            return read(row) if read else cell
-
-        return value
-
-    def _reader(self) -> Value | None:
-        column = self.from_
-        match self.as_:
-            case "text":
-                return None
-            case "decimal":
-                return lambda row: convert.decimal(row, column, decimal_mark=self.decimal_mark)
-            case "integer":
-                return lambda row: convert.integer(row, column)
-            case "date":
-                return lambda row: convert.day(row, column, layout=self.format or "%Y-%m-%d")
-            case "instant":
-                layout = self.format or "%Y-%m-%dT%H:%M:%S%z"
-                return lambda row: convert.instant(row, column, layout=layout, timezone=self.timezone)
-            case "boolean":
-                return lambda row: convert.boolean(row, column, true=self.true_text, false=self.false_text)
-
-    def columns(self) -> Iterator[str]:
-        yield self.from_
+def _constant(value: Any) -> Any:
+    if not isinstance(value, str | bool | int | Decimal):
+        raise PydanticCustomError("string_type", "must be text")
+    return value
 
 
 class Const(ConfigModel):
-    """A fixed value."""
+    """A fixed value: text, a boolean, an integer or a decimal number."""
 
-    const: StrictStr | StrictBool | StrictInt | Annotated[Decimal, Strict()]
+    const: Annotated[Scalar, BeforeValidator(_constant)]
 
     def compile(self) -> Value:
         return lambda _row: self.const
@@ -124,7 +60,10 @@ class Template(ConfigModel):
 
 
 class RefTo(ConfigModel):
-    """A reference to another record by its key columns. If all are empty, the member is left out."""
+    """A reference to another record by its key columns. If all are empty, the member is left out.
+
+    If only some are empty, the record is rejected: no record has such a key.
+    """
 
     ref: ResourceName
     key: str | tuple[str, ...]
@@ -135,8 +74,10 @@ class RefTo(ConfigModel):
         names = tuple(self.columns())
 
         def value(row: Row) -> Reference | None:
-            parts = [row[name] or "" for name in names]
-            return Reference(self.ref, key_text(parts), self.namespace) if any(parts) else None
+            if not any(row[name] for name in names):
+                return None
+            parts = tuple([convert.text(row, name) for name in names])
+            return Reference(self.ref, parts[0] if len(parts) == 1 else parts, self.namespace)
 
         return value
 
@@ -148,11 +89,19 @@ def _form(value: Any) -> str | None:
     if isinstance(value, str):
         return "column"
     if isinstance(value, Mapping):
-        forms = ("from", "const", "template", "ref", "each", "object")
+        forms = tuple(_FORMS.values())
         near = (match for key in value for match in get_close_matches(str(key), forms, n=1))
         return next((form for form in forms if form in value), next(near, "from"))
-    return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), None)
+    others = None if isinstance(value, list) else "column"  # a value without quotes: the message says which it needs
+    return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), others)
 
+
+def _branch(value: Any) -> str | None:
+    return "constant" if isinstance(value, _CONSTANTS) else _form(value)
+
+
+_CONSTANTS = (bool, int, Decimal)
+_NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
 
 _Single = (
     Annotated[str, Tag("column")]
@@ -161,7 +110,17 @@ _Single = (
     | Annotated[Template, Tag("template")]
     | Annotated[RefTo, Tag("ref")]
 )
-Simple = Annotated[_Single | Annotated["Nested", Tag("object")], Discriminator(_form)]
+Simple = Annotated[
+    _Single | Annotated["Nested", Tag("object")] | Annotated["When", Tag("when")],
+    Discriminator(_form, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+]
+Branch = Annotated[
+    _Single
+    | Annotated["Nested", Tag("object")]
+    | Annotated["When", Tag("when")]
+    | Annotated[StrictBool | Number, Tag("constant")],
+    Discriminator(_branch, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+]
 
 
 class Nested(ConfigModel):
@@ -177,6 +136,24 @@ class Nested(ConfigModel):
         yield from _columns(self.object)
 
 
+class When(ConfigModel):
+    """One of two forms, by a condition on the row. Without ``otherwise``, the member may be left out."""
+
+    when: Filter
+    then: Branch
+    """The form if the row meets the condition; true, false or a number is a constant, and a text is a column."""
+    otherwise: Branch | None = None
+
+    def compile(self) -> Value:
+        condition = self.when.predicate()
+        then, otherwise = _compile(self.then), _compile(self.otherwise)
+        return lambda row: then(row) if condition(row) else otherwise(row)
+
+    def columns(self) -> Iterator[str]:
+        yield from self.when.columns()
+        yield from _columns({"then": self.then, "otherwise": self.otherwise})
+
+
 class Each(ConfigModel):
     """One object for each row of a grouped record or of a join, in the order of the rows."""
 
@@ -185,13 +162,19 @@ class Each(ConfigModel):
     """A join of the stream; default: the rows of the record itself."""
 
 
-Form = Annotated[_Single | Annotated[Nested, Tag("object")] | Annotated[Each, Tag("each")], Discriminator(_form)]
+Form = Annotated[
+    _Single | Annotated[Nested, Tag("object")] | Annotated[When, Tag("when")] | Annotated[Each, Tag("each")],
+    Discriminator(_form, custom_error_type="unknown_form", custom_error_message=_NO_FORM),
+]
 _FORMS: dict[type[ConfigModel], str] = {
     FromColumn: "from", Const: "const", Template: "template", RefTo: "ref", Nested: "object", Each: "each",
+    When: "when",
 }  # fmt: skip
 
 
 def _compile(form: Any) -> Value:
+    if form is None or isinstance(form, _CONSTANTS):
+        return lambda _row: form
     value: Value = (FromColumn(from_=form) if isinstance(form, str) else form).compile()
     return value
 
@@ -211,7 +194,7 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
             yield form
         elif isinstance(form, Each):
             yield from _columns(form.each) if form.of is None else ()
-        else:
+        elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
 
 

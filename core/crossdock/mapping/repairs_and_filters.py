@@ -5,13 +5,19 @@ Repairs come before key, filters and fingerprint, so that all of them see the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Literal, Self
 
 import polars as pl
-from pydantic import model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from crossdock.config_file import ConfigModel
+from crossdock.config_file import ConfigModel, GivenText
+from crossdock.mapping.convert import Row
+
+MAX_DEPTH = 5
+"""Levels of a condition made of others."""
+_COMPARISONS = ("equals", "one_of", "starts_with", "ends_with", "empty")
+_KEYS = [*(("field", name) for name in _COMPARISONS), ("not",), ("any",), ("all",)]
 
 
 class Repair(ConfigModel):
@@ -19,11 +25,11 @@ class Repair(ConfigModel):
 
     strip: Literal["both", "left", "right"] | None = None
     """Remove white space."""
-    strip_prefix: str | None = None
+    strip_prefix: GivenText = None
     """Removed once where the text begins with it."""
-    strip_suffix: str | None = None
+    strip_suffix: GivenText = None
     """Removed once where the text ends with it."""
-    null: str | None = None
+    null: GivenText = None
     """A text that means empty, such as NULL; the cell becomes empty."""
 
     def expression(self, column: str) -> pl.Expr:
@@ -41,30 +47,59 @@ class Repair(ConfigModel):
 
 
 class Filter(ConfigModel):
-    """Rows to leave out: those whose *field* meets the one given condition."""
+    """A condition on a row: one comparison of *field*, or one combination of other conditions.
 
-    field: str
-    equals: str | None = None
+    An empty cell and a null are the same text, the empty one.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": list(keys)} for keys in _KEYS]})
+
+    field: str | None = None
+    equals: GivenText = None
     one_of: tuple[str, ...] | None = None
-    starts_with: str | None = None
-    ends_with: str | None = None
+    starts_with: GivenText = None
+    ends_with: GivenText = None
     empty: bool | None = None
     """True: rows where the field is empty; false: rows where it is not."""
+    not_: Annotated[Filter | None, Field(alias="not")] = None
+    """Rows that do not meet this condition."""
+    any: Annotated[tuple[Filter, ...], Field(min_length=1)] | None = None
+    """Rows that meet at least one of these conditions."""
+    all: Annotated[tuple[Filter, ...], Field(min_length=1)] | None = None
+    """Rows that meet all of these conditions."""
 
     @model_validator(mode="after")
     def _one_condition(self) -> Self:
-        conditions = self.equals, self.one_of, self.starts_with, self.ends_with, self.empty
-        if sum(value is not None for value in conditions) != 1:
-            raise ValueError("give one of equals, one_of, starts_with, ends_with, empty")
+        given = [name for name in _COMPARISONS if getattr(self, name) is not None]
+        combined = [value for value in (self.not_, self.any, self.all) if value is not None]
+        if (self.field is None) is bool(given) or len(given) + len(combined) != 1:
+            raise ValueError(f"give field and one of {', '.join(_COMPARISONS)}; or one of not, any, all")
+        if self._depth() > MAX_DEPTH:
+            raise ValueError(f"conditions are nested more than {MAX_DEPTH} levels deep")
         return self
 
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it looks at."""
-        return (self.field,)
+    def _depth(self) -> int:
+        return 1 + max((inner._depth() for inner in self._inner()), default=0)  # noqa: SLF001  of the same class
+
+    def _inner(self) -> tuple[Filter, ...]:
+        return (self.not_,) if self.not_ is not None else (self.any or self.all or ())
+
+    def columns(self) -> Iterator[str]:
+        """The columns that the condition reads."""
+        if self.field is not None:
+            yield self.field
+        for inner in self._inner():
+            yield from inner.columns()
 
     def expression(self) -> pl.Expr:
-        """True for rows to leave out; never null."""
-        text = pl.col(self.field).fill_null("")
+        """True for rows that meet the condition; never null."""
+        if inner := [each.expression() for each in self._inner()]:
+            if self.not_ is not None:
+                return ~inner[0]
+            return pl.any_horizontal(inner) if self.any else pl.all_horizontal(inner)
+        return self._comparison_of(pl.col(self.field or "").fill_null(""))
+
+    def _comparison_of(self, text: pl.Expr) -> pl.Expr:
         if self.equals is not None:
             return text == self.equals
         if self.one_of is not None:
@@ -74,6 +109,28 @@ class Filter(ConfigModel):
         if self.ends_with is not None:
             return text.str.ends_with(self.ends_with)
         return (text == "") if self.empty else (text != "")
+
+    def predicate(self) -> Callable[[Row], bool]:
+        """The condition on one row; the same as `expression`."""
+        if inner := [each.predicate() for each in self._inner()]:
+            if self.not_ is not None:
+                return lambda row: not inner[0](row)
+            combined = any if self.any else all
+            return lambda row: combined(condition(row) for condition in inner)
+        compare, field = self._comparison_of_one(), self.field or ""
+        return lambda row: compare(row[field] or "")
+
+    def _comparison_of_one(self) -> Callable[[str], bool]:
+        for wanted, compare in (
+            (self.equals, str.__eq__),
+            (self.starts_with, str.startswith),
+            (self.ends_with, str.endswith),
+        ):
+            if wanted is not None:
+                return lambda text: compare(text, wanted)
+        if self.one_of is not None:
+            return frozenset(self.one_of).__contains__
+        return lambda text: (text == "") is self.empty
 
 
 def first_match(filters: Mapping[str, Filter]) -> pl.Expr:

@@ -10,15 +10,23 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from crossdock.printable import printable
+from crossdock.state.tables.run_history import COMPLETED
+from crossdock.tally import NOTHING_OPEN, OpenCounts
 from crossdock.times_in_text import duration_text, instant_text
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
-Status = Literal["done", "incomplete", "failed", "skipped"]
+Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
-_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES = 40, 200, 4
+_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 200, 4, 300
 _UNSUCCESSFUL = {"incomplete", "failed"}
-_OUTCOMES = {"done": "completed", "incomplete": "did not finish", "failed": "failed", "skipped": "was skipped"}
+_OUTCOMES = {
+    "done": "completed",
+    "degraded": "completed",
+    "incomplete": "did not finish",
+    "failed": "failed",
+    "skipped": "was skipped",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +36,10 @@ class ScheduledRunEnded:
     Attributes:
         due: When it was due, aware; None for a manual run. Shown in its own time zone.
         run_id: None if no run was started.
-        degraded: The run completed, but records were rejected, are waiting or are in doubt.
+        status: ``degraded``: it completed, but records are open.
+        open: Records of the job's streams that are open at its end.
+        repeated: It is degraded as it was before, and no reminder is due.
+        warnings: What else needs a look, such as a short snapshot; without secrets and personal data.
         error: Why it did not complete, without secrets and personal data.
         previous: Status of the previous run that was not skipped; None if there is none.
     """
@@ -38,11 +49,13 @@ class ScheduledRunEnded:
     due: datetime | None
     run_id: int | None
     status: Status
-    degraded: bool
     seconds: float
     requests: int
     error: str | None
     previous: Status | None
+    open: OpenCounts = NOTHING_OPEN
+    repeated: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +72,17 @@ Event = ScheduledRunEnded | RunOverdue
 
 
 def kinds(event: Event) -> set[Kind]:
-    """The kinds that *event* has; empty for a successful run after a successful one, and for a skipped run."""
+    """The kinds that *event* has; empty for a run without news, and for a skipped run."""
     if isinstance(event, RunOverdue):
         return {"late"}
     if event.status in _UNSUCCESSFUL:
         return {"failed"}
     found: set[Kind] = set()
-    if event.status == "done" and event.degraded:
+    if (event.status == "degraded" and not event.repeated) or (event.status in COMPLETED and event.warnings):
         found.add("degraded")
-    if event.status == "done" and event.previous in _UNSUCCESSFUL:
+    if event.status in COMPLETED and event.previous in _UNSUCCESSFUL:
+        found.add("recovered")
+    if event.status == "done" and event.previous == "degraded":
         found.add("recovered")
     return found
 
@@ -103,7 +118,9 @@ def _outcome(event: Event) -> str:
     if isinstance(event, RunOverdue):
         return "is running late"
     outcome = "recovered" if "recovered" in kinds(event) else _OUTCOMES[event.status]
-    return f"{outcome} with open records" if "degraded" in kinds(event) else outcome
+    if event.status == "degraded":
+        return f"{outcome} with open records"
+    return f"{outcome} with warnings" if event.status == "done" and event.warnings else outcome
 
 
 def _facts(event: Event) -> Iterator[str]:
@@ -112,6 +129,9 @@ def _facts(event: Event) -> Iterator[str]:
         yield f"Deadline: {instant_text(event.done_by)}"
         return
     yield from _error_lines(event.error)
+    if event.open.total:
+        yield f"Open records: {event.open}"
+    yield from _warning_lines(event.warnings)
     if event.due is not None:
         yield f"Due: {instant_text(event.due)}"
     yield f"Duration: {duration_text(event.seconds)}"
@@ -129,17 +149,23 @@ def _data(event: Event) -> dict[str, Any]:
         "due": event.due,
         "run": event.run_id,
         "status": event.status,
-        "degraded": event.degraded,
+        "open": event.open.as_json(),
         "seconds": Decimal(f"{event.seconds:.3f}"),
         "requests": event.requests,
         "error": "\n".join(_error_lines(event.error)) or None,
         "previous": event.previous,
+        "warnings": _warning_lines(event.warnings),
     }
 
 
 def _error_lines(error: str | None) -> list[str]:
     """The first lines of *error*: its message and hint. `crossdock show` prints all of it."""
     lines = [_shortened(printable(line.strip()), _MAX_LINE) for line in (error or "").split("\n") if line.strip()]
+    return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
+
+
+def _warning_lines(warnings: tuple[str, ...]) -> list[str]:
+    lines = [f"Warning: {printable(text)}"[:_MAX_WARNING] for text in warnings]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 

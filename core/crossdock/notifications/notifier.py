@@ -11,7 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from crossdock.clock import Clock
-from crossdock.config_file import ConfigModel, Document
+from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
 from crossdock.notifications.events import Event, Kind, Message, compose, kinds
 from crossdock.notifications.mail import Email, MailChannel
@@ -25,9 +25,9 @@ class NotifyConfig(ConfigModel):
     """Who is notified about scheduled runs, and when."""
 
     when: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("failed", "degraded", "recovered")
-    """Events to notify about: ``failed`` (the run did not complete), ``degraded`` (it completed, but records were
-    rejected, are waiting or are in doubt), ``recovered`` (it completed after a run that did not), ``late`` (it is
-    expected to end after ``done_by``)."""
+    """Events to notify about: ``failed`` (the run did not complete), ``degraded`` (it completed, but records are
+    open: rejected, waiting, pending or in doubt), ``recovered`` (it completed after a run that did not, or nothing
+    is open any more), ``late`` (it is expected to end after ``done_by``)."""
     webhook: Webhook | None = None
     """Webhook to post to."""
     email: Email | None = None
@@ -38,16 +38,6 @@ class NotifyConfig(ConfigModel):
         if self.webhook is None and self.email is None:
             raise ValueError("needs a webhook or an email; to send no notifications, leave notify out")
         return self
-
-
-def notify_config(document: Document) -> NotifyConfig | None:
-    """The section ``notify`` of a config file; None without one.
-
-    Raises:
-        ConfigError: With every finding and its place in the file.
-    """
-    section = document.data.get("notify")
-    return document.check(NotifyConfig, section, ("notify",)) if section is not None else None
 
 
 class Notifier:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from crossdock.clock import Clock
 from crossdock.notifications.events import Status
 from crossdock.printable import printable
+from crossdock.tally import OpenCounts
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -17,17 +18,18 @@ if TYPE_CHECKING:
 
 Part = Literal["config", "state", "clock"]
 STALLED_AFTER_S = 60.0
-_STATUSES: tuple[Status, ...] = ("done", "incomplete", "failed", "skipped")
+_STATUSES: tuple[Status, ...] = ("done", "degraded", "incomplete", "failed", "skipped")
 _METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by name; names of counters end in _total
     "nights_total": ("Scheduled runs that ended.", ("job", "status")),
     "night_seconds": ("Duration of the last run.", ("job",)),
     "started_timestamp_seconds": ("Start of the last run.", ("job",)),
-    "last_success_timestamp_seconds": ("End of the last successful run.", ("job",)),
+    "last_success_timestamp_seconds": ("End of the last run after which no record was open.", ("job",)),
     "next_due_timestamp_seconds": ("When the job is due next.", ("job",)),
     "running": ("1 while a run of the job is running.", ("job",)),
     "requests_total": ("Requests sent to the platform.", ()),
     "throttled_total": ("Requests that the platform answered with 429.", ()),
     "records_total": ("Records by term of the tally.", ("stream", "term")),
+    "open_records": ("Open records after the last run.", ("stream", "state")),
     "allowance_tokens": ("Requests that can be sent now.", ()),
     "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
     "allowance_rate_per_second": ("Refill rate of the token bucket.", ()),
@@ -96,6 +98,12 @@ class Metrics:
         with self._lock:
             for term, number in terms.items():
                 self._increase("records_total", number, stream, term)
+
+    def opened(self, stream: str, counts: OpenCounts) -> None:
+        """Record what is open of *stream* at the end of a run."""
+        with self._lock:
+            for state, number in counts.as_json().items():
+                self._set("open_records", number, stream, state)
 
     def allowance(self, *, tokens: float | None, rate_per_s: float | None, burst: int | None) -> None:
         """Record the state of the token bucket; None for unknown values."""

@@ -72,7 +72,7 @@ class Traces:
         for step in timings.steps:
             span = tracer.start_span(step.name, parent, start_time=_ns(timings.began, step.began))
             span.end(_ns(timings.began, step.began + step.lasted))
-        run.end(_ns(timings.began, timedelta(seconds=report.seconds)))
+        run.end(_ns(timings.began, report.lasted))
 
     def close(self) -> None:
         """Send queued traces for at most `CLOSES_WITHIN_S`."""

@@ -12,6 +12,8 @@ from crossdock.state import Intent, PastSnapshot, Transaction, WaitingRecord
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.tally import Tally
 
+FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
+
 
 class Completeness:
     """Collects what a source knows about the completeness of a snapshot while its batches are read."""
@@ -107,3 +109,17 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
         earlier_rows = ", ".join(f"{earlier.rows:,}" for earlier in past)
         return Blocker(f"the snapshot has {rows:,} rows; the previous ones had {earlier_rows}", hint)
     return None
+
+
+def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> str | None:
+    """A sentence about a snapshot of *rows* that is much shorter than each of the *past* ones; None if it is not."""
+    percent = bound.stream.fewer_rows_percent
+    if not past or any((earlier.rows - rows) * 100 <= percent * earlier.rows for earlier in past):
+        return None
+    if min(earlier.rows for earlier in past) - rows < FEWER_ROWS:
+        return None
+    earlier_rows = ", ".join(f"{earlier.rows:,}" for earlier in past)
+    return (
+        f"the snapshot has {rows:,} rows; the previous ones had {earlier_rows} (newest first), which is more than"
+        f" fewer_rows_percent ({percent:g}) fewer: ask the sender whether the export is complete"
+    )

@@ -13,6 +13,7 @@ import polars as pl
 from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
+from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 
@@ -54,9 +55,16 @@ class References:
         if self._planned is None:
             return
         scope, identity, step, payload = operation.scope, operation.identity, operation.step, operation.after
-        placeholder = _placeholder(scope, identity.key)
         self._first_steps[scope, identity.key_hash] = Binding(
-            identity.key_hash, identity.key, placeholder, None, identity.position, step, payload, None, 1
+            identity.key_hash,
+            identity.key,
+            placeholder(scope, identity.key),
+            None,
+            identity.position,
+            step,
+            payload,
+            None,
+            1,
         )
 
     def planned_binding(self, scope: Scope, key_hash: int) -> Binding | None:
@@ -82,7 +90,7 @@ class References:
                 if key_hash in ids:
                     self._ids[scope, key] = ids[key_hash]
                 elif self._planned and (scope, key_hash) in self._planned:
-                    self._ids[scope, key] = _placeholder(scope, key)
+                    self._ids[scope, key] = placeholder(scope, key)
 
     def missing(self, keys: Iterable[ScopedKey]) -> list[ScopedKey]:
         """Those of *keys* for which `look_up` found no id."""
@@ -103,10 +111,11 @@ class References:
 
     def _scoped_key(self, reference: Reference, namespace_of: NamespaceOf) -> ScopedKey:
         namespace = reference.namespace or namespace_of(reference.resource)
-        return Scope(self._target, reference.resource, namespace), reference.key
+        return Scope(self._target, reference.resource, namespace), key_text(reference.key_parts)
 
 
-def _placeholder(scope: Scope, key: str) -> str:
+def placeholder(scope: Scope, key: str) -> str:
+    """What a plan shows as the id of a record that has none yet."""
     return f"<{scope.resource} {scope.namespace}:{key}>"
 
 

@@ -20,7 +20,7 @@ from crossdock.errors import RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
-from crossdock.state import Binding, PendingRemoval, RecordIdentity, State, Transaction
+from crossdock.state import Binding, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.removal_evidence import packed
 from crossdock.tally import Term
 
@@ -35,7 +35,7 @@ class Removals:
 
     Attributes:
         removed: Key hashes of the records to remove in this run.
-        withheld: The removal that needs approval.
+        withheld: The removals that need approval.
         refusal: Why it needs approval, or why the snapshot must not remove any record.
         warning: Why no record is removed yet, where a later snapshot will resolve it.
         source: The snapshot's file or page.
@@ -43,7 +43,7 @@ class Removals:
     """
 
     removed: tuple[int, ...] = ()
-    withheld: PendingRemoval | None = None
+    withheld: PendingApproval | None = None
     refusal: RefusedError | None = None
     warning: str | None = None
     source: str = ""
@@ -79,7 +79,7 @@ def _checked(
             return Removals(warning=f"{bound.name}: {found.source}: {message}")
         return Removals(refusal=RefusedError(message, where=found.source, hint=reason.hint))
     what = f"{bound.stream.on_gone} {bound.stream.resource} in {bound.namespace}"
-    wanted = PendingRemoval(bound.name, what, packed(removable.to_list()), at)
+    wanted = PendingApproval(bound.name, what, packed(removable.to_list()), at)
     excess = _excess(tx, bound, number)
     if excess is None or _is_approved(tx, bound, wanted, found):
         return Removals(removed=tuple(removable.sort().to_list()))
@@ -163,7 +163,7 @@ def _excess(tx: Transaction, bound: BoundStream, number: int) -> str | None:
     return None
 
 
-def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingRemoval, found: SnapshotFacts) -> bool:
+def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, found: SnapshotFacts) -> bool:
     """True if exactly these records are approved, or these and others that a stopped run has removed already."""
     approved = tx.snapshots.get(bound.name)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
@@ -179,7 +179,7 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingRemoval, fo
 
 
 def _refusal(
-    tx: Transaction, bound: BoundStream, wanted: PendingRemoval, excess: str, found: SnapshotFacts
+    tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, found: SnapshotFacts
 ) -> RefusedError:
     bindings = tx.bindings.get(bound.scope, wanted.key_hashes[:LISTED]).values()
     names = ", ".join(binding.key for binding in bindings) + (", ..." if wanted.number > LISTED else "")

@@ -1,8 +1,11 @@
-"""Checks access to the platform and its clock with one harmless request."""
+"""Checks access to the platform, and its clock, with no other requests than the config's streams need."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import timedelta
 
 from crossdock.clock import Clock
@@ -12,15 +15,30 @@ from crossdock.platform import error_answers
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.token_endpoint import GrantedToken
+from crossdock.resources import ResourceName
+from crossdock.transport.http_answers import Answer
 
 CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does not answer
+_INSUFFICIENT_SCOPE = re.compile(r'\berror\s*=\s*"?insufficient_scope\b', re.IGNORECASE)
 
 
-def reach(profile: Profile) -> str:
-    """List one customer.
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the platform grants.
 
-    Returns:
-        The result in one line.
+    Attributes:
+        text: In one line.
+        unreadable: Resources that were requested and that the credential may not read.
+    """
+
+    text: str
+    unreadable: tuple[ResourceName, ...]
+
+
+def reach(profile: Profile, resources: Sequence[ResourceName]) -> Access:
+    """List one record of each of *resources*, and nothing else.
+
+    An answer that the scope is insufficient proves that the credential is valid, and so does one successful request.
 
     Raises:
         UnauthorizedError: If the credential or the tenant is rejected.
@@ -28,22 +46,34 @@ def reach(profile: Profile) -> str:
     """
     target = PlatformTarget(profile)
     with closing(target.client()) as client:
-        answer = target.send(client, target.ping("customer"))
-    if answer.status in {401, 403}:
-        problem = error_answers.read(answer.status, answer.body)
-        raise UnauthorizedError(
-            f"rejected the credential: {problem.message[: error_answers.SHOWN]} (HTTP {answer.status})",
-            where=profile.base_url,
-            hint="see platform.auth and platform.tenant",
-        )
-    if answer.status not in {200, 204, 429}:
-        raise UnavailableError(f"responded with HTTP {answer.status}", where=profile.base_url)
+        answers = {resource: target.send(client, target.ping(resource)) for resource in resources}
+    forbidden = {resource: answer for resource, answer in answers.items() if answer.status == 403}
+    is_valid = len(forbidden) < len(answers) or any(map(_is_about_scope, forbidden.values()))
+    for resource, answer in answers.items():
+        if answer.status == 401 or (answer.status == 403 and not is_valid):
+            problem = error_answers.read(answer.status, answer.body)
+            raise UnauthorizedError(
+                f"rejected the credential: {problem.message[: error_answers.SHOWN]} (HTTP {answer.status})",
+                where=profile.base_url,
+                hint=f"see platform.auth and platform.tenant; the request was to list one {resource}",
+            )
+        if answer.status not in {200, 204, 403, 429}:
+            raise UnavailableError(f"responded with HTTP {answer.status}", where=profile.base_url)
     token = target.credential.token
-    return f"{profile.base_url} grants access" + (_described(token) if token else "")
+    text = f"{profile.base_url} grants access" + (_described(token) if token else "")
+    return Access(text, tuple(forbidden))
 
 
-def check_clock(profile: Profile, clock: Clock) -> bool:
+def _is_about_scope(answer: Answer) -> bool:
+    """True if the challenge of a 403 says that the token is valid but its scope is not sufficient (RFC 6750, 3.1)."""
+    return _INSUFFICIENT_SCOPE.search(answer.headers.get("www-authenticate", "")) is not None
+
+
+def check_clock(profile: Profile, clock: Clock, resource: ResourceName) -> bool:
     """Compare *clock* with the platform's, so that no run starts for a date that has not come.
+
+    Args:
+        resource: Whose list is requested; every answer shows the time, also a refusal.
 
     Returns:
         False if there was no answer, or none with a date; the run itself will report why.
@@ -58,7 +88,7 @@ def check_clock(profile: Profile, clock: Clock) -> bool:
     try:
         target = PlatformTarget(profile.model_copy(update={"http": http}), clock)
         with closing(target.client()) as client:
-            answer = target.send(client, target.ping("customer"))
+            answer = target.send(client, target.ping(resource))
     except CrossdockError:
         return False
     platform_s = http_date(answer.headers.get("date", ""))

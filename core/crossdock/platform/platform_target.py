@@ -97,6 +97,11 @@ class PlatformTarget:
         name = urlencode({self.profile.lookup.parameter: external_id(namespace, key)})
         return Request("GET", f"{self.profile.path(resource)}?{name}")
 
+    def page(self, resource: ResourceName, updated_since: str, cursor: str | None, limit: int) -> Request:
+        """A page of a list, in the order of last change, beginning at the time *updated_since* (RFC 3339)."""
+        query = {"limit": str(limit), "updatedSince": updated_since} | ({"cursor": cursor} if cursor else {})
+        return Request("GET", f"{self.profile.path(resource)}?{urlencode(query)}")
+
     def ping(self, resource: ResourceName) -> Request:
         """A harmless request that shows whether the platform answers."""
         return Request("GET", f"{self.profile.path(resource)}?limit=1")

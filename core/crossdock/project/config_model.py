@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config_file import ConfigModel, ConfigPath, Name
+from crossdock.notifications.notifier import NotifyConfig
 from crossdock.platform.platform_config import Profile
 from crossdock.scheduling.job_config import JobConfig, ordered
 from crossdock.scheduling.times_and_durations import is_duration, span
@@ -45,8 +46,8 @@ class ConfigFile(ConfigModel):
     everything."""
     jobs: Mapping[Name, JobConfig] = {}
     """What ``crossdock schedule`` runs, and when."""
-    notify: Mapping[str, Any] | None = None
-    """Who is notified of the runs of ``crossdock schedule``: ``when``, ``webhook``, ``email``."""
+    notify: NotifyConfig | None = None
+    """Who is notified of the runs of ``crossdock schedule``."""
 
     @model_validator(mode="after")
     def _jobs_have_an_order(self) -> Self:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
+from crossdock.config_file import IGNORED, ConfigModel
 from crossdock.connector import Settings
 from crossdock.declared_streams import StreamConfig
 from crossdock.docstring_schemas import DocumentedModel, field_docstrings
@@ -19,11 +20,13 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"
 
 
-class _StreamSchema(DocumentedModel):
-    """Adds to a declared stream the members that its resource allows and requires in ``map``."""
+class _ConfigSchema(DocumentedModel):
+    """Adds the ignored keys to each section, and to a stream the members that its resource allows and requires."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         written = super().model_schema(schema)
+        if issubclass(schema["cls"], ConfigModel):
+            written["patternProperties"] = {f"^{IGNORED}": {}}
         if issubclass(schema["cls"], StreamConfig):
             written["allOf"] = [_when("resource", name, _map_of(kind)) for name, kind in RESOURCES.items()]
         return written
@@ -42,7 +45,7 @@ def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
         kinds: The settings model of each connector, by its name.
     """
     models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
-    places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_StreamSchema)
+    places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_ConfigSchema)
     parts = written["$defs"]
     file = parts.pop(places[ConfigFile, _MODE]["$ref"].removeprefix("#/$defs/"))
     connections = file["properties"]["connections"]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock import config_file, registry
-from crossdock.config_file import NAME_FORM, Document
-from crossdock.connector import Connector, Context, Settings, Stream, no_removal
+from crossdock import registry
+from crossdock.config_file import Document
+from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
-from crossdock.resources import RESOURCES
+from crossdock.project.stream_declarations import check_declaration
 from crossdock.state import Scope
 
 
@@ -70,7 +70,10 @@ def load_connections(document: Document, sections: Mapping[str, Mapping[str, Any
     for connection in connections:
         where = document.where(("connections", connection.name))
         for name, stream in connection.named_streams():
-            _check(name, stream, where)
+            try:
+                check_declaration(name, stream)
+            except ConfigError as error:
+                raise ConfigError(error.message, where=where, hint=error.hint) from error
             written = (stream.resource, stream.namespace or connection.namespace)
             if (other := writers.setdefault(written, name)) != name:
                 raise ConfigError(
@@ -99,14 +102,3 @@ def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Conne
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
     return Connection(name, connector, settings, streams)
-
-
-def _check(name: str, stream: Stream[Any], where: str) -> None:
-    """Check what a stream's class declares; streams of a config file are checked by their model."""
-    if not config_file.is_name(stream.name):
-        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", where=where)
-    if stream.resource not in RESOURCES:
-        advice = config_file.unknown(stream.resource, list(RESOURCES)).removeprefix("unknown key; ")
-        raise ConfigError(f"{name}: unknown resource {stream.resource!r}; {advice}", where=where)
-    if reason := no_removal(stream.resource, stream.mode, stream.on_gone):
-        raise ConfigError(f"{name}: on_gone {reason}", where=where)

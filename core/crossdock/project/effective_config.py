@@ -12,36 +12,39 @@ from pydantic import BaseModel
 from crossdock import config_file
 from crossdock.config_file import Secret
 from crossdock.declared_streams import StreamConfig
-from crossdock.mapping.declarative import Const, Each, Nested, Template
+from crossdock.environment_variables import escaped
+from crossdock.mapping.declarative import Const, Each, Nested, Template, When
+from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.notifications.notifier import notify_config
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.project import load
 from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import StateUrl
 
 PERSONAL = "(personal)"
+_CONSTANTS = ("otherwise", "default")
 _COMPARED = ("equals", "one_of", "starts_with", "ends_with")
 
 
-def effective(path: Path) -> dict[str, Any]:
+def effective(path: Path, *overrides: Path) -> dict[str, Any]:
     """The sections of a config file with all defaults and absolute paths; settings that default to none are left out.
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
 
+    Args:
+        overrides: Files whose values replace or add to those of the ones before.
+
     Raises:
         ConfigError: With every finding and its place in the file.
     """
-    loaded = load(path)
-    document = config_file.read(path)
+    loaded = load(path, *overrides)
+    document = config_file.read(path, *overrides)
     connections = {
         connection.name: _plain(connection.settings, frozenset(_personal_columns(connection.settings)))
         for connection in loaded.connections
     }
     sections = {"state": _address(loaded.state_url), "spool": _plain(loaded.spool, ()), "connections": connections}
-    if (notify := notify_config(document)) is not None:
-        sections["notify"] = _plain(notify, ())
     return _members(document.check(ConfigFile, document.data), ()) | sections
 
 
@@ -76,7 +79,7 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
             shown = [_plain(inner, personal) for inner in value]
         case _:
             shown = str(value)
-    return shown
+    return escaped(shown) if isinstance(shown, str) else shown
 
 
 def _address(url: StateUrl) -> str:
@@ -86,6 +89,8 @@ def _address(url: StateUrl) -> str:
 
 
 def _members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:
+    if isinstance(model, FromColumn) and model.table is not None and model.from_ in personal:
+        model = model.model_copy(update={"table": {PERSONAL: PERSONAL}})
     return {
         field.alias or name: _plain(value, personal)
         for name, field in type(model).model_fields.items()
@@ -99,14 +104,19 @@ def _personal_members(stream: StreamConfig) -> frozenset[str]:
 
 def _masked(form: Any) -> Any:
     """The form of a personal member, without its constant texts."""
+    masked = form
     match form:
-        case Const():
-            return Const(const=PERSONAL)
+        case Const() | bool() | int() | Decimal():
+            masked = Const(const=PERSONAL)
         case Template():
-            return Template(template=" ".join((PERSONAL, *(f"{{{column}}}" for column in form.columns()))))
+            masked = Template(template=" ".join((PERSONAL, *(f"{{{column}}}" for column in form.columns()))))
         case Nested():
-            return Nested(object={name: _masked(inner) for name, inner in form.object.items()})
-    return form
+            masked = Nested(object={name: _masked(inner) for name, inner in form.object.items()})
+        case FromColumn():
+            masked = form.model_copy(update={name: PERSONAL for name in _CONSTANTS if getattr(form, name) is not None})
+        case When():
+            masked = form.model_copy(update={"then": _masked(form.then), "otherwise": _masked(form.otherwise)})
+    return masked
 
 
 def _personal_columns(value: Any) -> Iterator[str]:

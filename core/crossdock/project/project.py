@@ -17,22 +17,28 @@ from crossdock.config_file import Document
 from crossdock.connector import Context, Stream
 from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
+from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
+from crossdock.platform.platform_target import PlatformTarget
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
-from crossdock.resources import RESOURCES
+from crossdock.resources import RESOURCES, ResourceName, personal_members
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import Pin, SharedBucket, State, StateUrl, Transaction, create, parse_url
+from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.yaml_reader import Place
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A loaded config file. Loading opens no connection and reads no secret."""
+    """A loaded config file. Loading opens no connection and reads no secret.
+
+    Attributes:
+        path: The file; of several, the first.
+    """
 
     path: Path
     platform: Profile
@@ -41,6 +47,7 @@ class Project:
     connections: tuple[Connection, ...]
     jobs: Mapping[str, JobConfig] = field(default_factory=dict)
     retention: timedelta | None = None
+    notify: NotifyConfig | None = None
 
     # ---- streams
 
@@ -53,6 +60,33 @@ class Project:
     def adopting(self) -> frozenset[str]:
         """The streams that take over records which the platform has under the same external id."""
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
+
+    @property
+    def scopes(self) -> dict[str, Scope]:
+        """Where the keys of each stream are unique on the platform."""
+        return {
+            name: Scope(PlatformTarget.name, stream.resource, stream.namespace or connection.namespace)
+            for connection in self.connections
+            for name, stream in connection.named_streams()
+        }
+
+    @property
+    def looked_up(self) -> tuple[ResourceName, ...]:
+        """The resources whose delivery needs look-ups, to adopt records or to verify what was carried out."""
+        return tuple(
+            {
+                stream.resource: None
+                for _, stream in self._named_streams()
+                if stream.adopt == "external_id" or self.platform.rule(stream.resource, "create") == "verify"
+            }
+        )
+
+    @property
+    def probed(self) -> tuple[ResourceName, ...]:
+        """The resources to request in a test of access: what delivery looks up, else one without personal data."""
+        used = {stream.resource for _, stream in self._named_streams()} or {"product"}
+        least_personal = min(used, key=lambda name: (len(personal_members(RESOURCES[name].wire)), name))
+        return self.looked_up or (least_personal,)
 
     def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
         """The streams of these names, parents first."""
@@ -151,13 +185,16 @@ def this_process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def load(path: Path) -> Project:
+def load(path: Path, *overrides: Path) -> Project:
     """Load a config file.
+
+    Args:
+        overrides: Files whose values replace or add to those of the ones before.
 
     Raises:
         ConfigError: With every finding and its place in the file.
     """
-    document = config_file.read(path)
+    document = config_file.read(path, *overrides)
     file = document.check(ConfigFile, document.data)
     connections = load_connections(document, file.connections)
     url = _database(document, file.state, ("state",))
@@ -165,7 +202,7 @@ def load(path: Path) -> Project:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, document.folder)
     retention = None if file.retention == "off" else span(file.retention)
-    project = Project(path, file.platform, url, spool, connections, file.jobs, retention)
+    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, file.notify)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from crossdock.delta.latest_records import KeyedRecord
 from crossdock.planning.removals import Removals
+from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
@@ -27,11 +28,11 @@ class Replay:
         self.removals = Removals()
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Take the chosen dead letters, except for records with an unsettled operation."""
+        """Take the chosen dead letters, except rows without a key and records with an unsettled operation."""
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
-        chosen = [each for each in chosen if each.identity.key_hash not in skipped]
+        chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         self._dead_letters = [each for each in chosen if each.raw]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]
@@ -55,6 +56,13 @@ class Replay:
         for dead_letter in self._dead_letters:
             record = Record.restored(dead_letter.identity.key, dead_letter.identity.source, dead_letter.raw)
             yield KeyedRecord(record, dead_letter.identity)
+
+    def update_candidates(self) -> UpdateCandidates:
+        """None: the limits apply to what a source brings; an operator chose these."""
+        return UpdateCandidates(0, 0, self.records, "")
+
+    def refuse(self, withheld: WithheldUpdates | None) -> None:  # noqa: ARG002  none of its updates needs approval
+        self._tally.count("carried_on", self.expected)
 
     def finish(self) -> None:
         """Nothing was read from the source, so nothing of it is finished."""

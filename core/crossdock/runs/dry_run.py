@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 
 from crossdock.clock import Clock
-from crossdock.delivery.in_doubt_rules import rule_for
-from crossdock.delivery.operations import Kind, Operation
+from crossdock.delivery.in_doubt_rules import is_forgettable
+from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
+from crossdock.planning import update_limits
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -23,54 +23,18 @@ from crossdock.progress import Progress
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.resources import RESOURCES
 from crossdock.runs.intake_logs import PlanIntake
+from crossdock.runs.left_operations import LeftOperations, expected_delivery
+from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
+from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import DeadLetter, Intent, Scope, State, WaitingRecord
-from crossdock.tally import Tally, Term
+from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
+from crossdock.tally import Tally
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
-
-_TERMS: Mapping[Kind, Term] = {"create": "created", "update": "updated", "delete": "deleted"}
-
-
-@dataclass(frozen=True, slots=True)
-class PlanListener:
-    """Receives the decisions of a plan, one call each."""
-
-    operation: Callable[[Operation], None]
-    refused: Callable[[DeadLetter], None]
-    waiting: Callable[[WaitingRecord], None]
-    resend: Callable[[Intent], None]
-    in_doubt: Callable[[Intent], None]
-    withheld: Callable[[Operation], None]
-
-
-@dataclass(slots=True)
-class Planned:
-    """What a plan found.
-
-    Attributes:
-        tallies: By stream, as they would be if everything planned were delivered.
-        operations: By kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
-        errors: Why a stream could not be read, or its records not be removed, by its name.
-        unread: How many streams could not be read.
-        sources: A hash of what each stream read, by its name, if requested.
-        forecast: What the plan needs of the allowance.
-    """
-
-    forecast: Forecast
-
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    errors: dict[str, CrossdockError] = field(default_factory=dict)
-    operations: Counter[str] = field(default_factory=Counter)
-    unread: int = 0
-    sources: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def exit_code(self) -> int:
-        return max((error.exit_code for error in self.errors.values()), default=0)
 
 
 def plan(
@@ -106,28 +70,43 @@ def look_ahead(
         work = run_folder(stack, None)
         context = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
         streams = project.bind(project.selected(selection), target=PlatformTarget.name, run=context)
-        preview = _Preview(project, state, listener, clock.now())
-        for bound in streams:
-            preview.stream(bound, summed=summed)
+        preview = _Preview(project, state, listener, clock.now(), streams)
+        with state.expecting(preview.expected):
+            for bound in streams:
+                preview.stream(bound, summed=summed)
         return preview.finished()
 
 
 class _Preview:
-    def __init__(self, project: Project, state: State, listener: PlanListener, now: datetime) -> None:
-        self._state, self._listener, self._now, self._rate = state, listener, now, project.platform.rate
+    """One plan.
+
+    Attributes:
+        expected: What the sync delivers before the stream that is planned next, as far as it changes or removes
+            records; those that it creates from a source are many, and `References` knows them.
+    """
+
+    def __init__(
+        self, project: Project, state: State, listener: PlanListener, now: datetime, streams: list[BoundStream]
+    ) -> None:
+        self._state, self._listener, self._now, self._profile = state, listener, now, project.platform
         self._known: set[tuple[Scope, int]] = set()
+        self._first_steps: set[tuple[Scope, int]] = set()  # records of which this run sends the first of two steps
+        self._doubtful: set[tuple[Scope, int]] = set()  # records of which a create is in doubt
         self._target = PlatformTarget(project.platform)
         self._references = References(self._target.name, self._known)
+        self.expected = ExpectedDeliveries()
         with state.look() as tx:
-            self._unsettled = tx.intents.unsettled()
+            unsettled = tx.intents.unsettled()
             self._earlier = tx.buckets.get(self._target.name)
+            self._restored = tx.runs.restored()
         self.result = Planned(self._forecast(0))
-        for intent in self._unsettled:
-            if intent.first_sent_at and rule_for(intent, project.platform, now) == "park":
-                listener.in_doubt(intent)
-            else:
-                self._remember("resend", intent.scope, intent.identity.key_hash)
-                listener.resend(intent)
+        names = {bound.name for bound in streams}
+        self._left = LeftOperations.sorted_out(
+            unsettled, project.platform, now, streams=names, state_restored=self._restored
+        )
+        self._held = list(self._left.held)
+        self._count_left()
+        self._expect(self._left.sent_first)
 
     def finished(self) -> Planned:
         self.result.forecast = self._forecast(self.result.operations.total())
@@ -135,38 +114,97 @@ class _Preview:
 
     def _forecast(self, requests: int) -> Forecast:
         now, earlier = self._now.timestamp(), self._earlier
-        estimate = self._rate.estimate(earlier.estimate if earlier else None)
+        estimate = self._profile.rate.estimate(earlier.estimate if earlier else None)
         return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
+    # ---- what earlier runs left
+
+    def _count_left(self) -> None:
+        """Count what earlier runs left; the record of a first step waits, and is counted with the waiting ones."""
+        for intent in self._left.in_doubt:
+            self._listener.in_doubt(intent.identity)
+            if intent.step != "open":
+                self._tally(intent.identity.stream).count("carried_over")
+                self._tally(intent.identity.stream).count("carried_on")
+        for intent in (*self._left.sent_first, *self._left.held):
+            self.result.operations["resend"] += 1
+            self._listener.resend(intent)
+            record = intent.scope, intent.identity.key_hash
+            if intent.step == "open":
+                self._first_steps.add(record)
+                continue
+            is_first = intent.operation == "create" or record in self._first_steps
+            self._tally(intent.identity.stream).count("carried_over")
+            self._tally(intent.identity.stream).count(delivered_term(intent.operation, first_time=is_first))
+
+    def _expect(self, intents: list[Intent]) -> None:
+        for intent in intents:
+            self.expected.add(expected_delivery(intent))
+
+    # ---- streams
+
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
-        tally = self.result.tallies.setdefault(bound.name, Tally())
+        if RESOURCES[bound.stream.resource].write_once:
+            self._expect(self._held)
+            self._held = []
+        tally = self._tally(bound.name)
         stream_input = StreamInput(bound, self._state, tally, 0, digested=summed)
+        unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
         try:
-            unsettled = [intent for intent in self._unsettled if intent.scope == bound.scope]
             stream_input.read(unsettled, bound.context.run.progress.advance)
         except CrossdockError as error:
             self.result.errors[bound.name] = error
             self.result.unread += 1
+            stream_input.abandon()
             return
         if summed:
             self.result.sources[bound.name] = stream_input.digest
-        planner, reads = (
-            self._planner(bound, tally, stream_input.removals, stream_input.failure_count()),
-            stream_input.records(),
-        )
+        if rejected_before := tally.records["rejected"]:  # nothing of the stream is decided yet
+            self.result.rejected_before[bound.name] = rejected_before
+        if self._is_refused(bound, stream_input):
+            return
+        for dead_letter in stream_input.rows_without_key:
+            self._listener.refused(dead_letter)
+        stopped = self._decide(bound, tally, stream_input)
+        if stopped is not None:
+            self.result.errors[bound.name] = stopped
+            return
+        if missing := bound.context.run.failures.get(bound.name):
+            self.result.errors[bound.name] = missing
+        self._show_removals(bound, stream_input.removals)
+
+    def _tally(self, stream: str) -> Tally:
+        return self.result.tallies.setdefault(stream, Tally())
+
+    def _decide(self, bound: BoundStream, tally: Tally, stream_input: StreamInput) -> CrossdockError | None:
+        """Pass on what is decided about the records of one stream; returns why it stopped early."""
+        planner = self._planner(bound, tally, stream_input.removals, stream_input.failure_count())
+        reads, waiting = stream_input.records(), WaitingOnce(bound.scope, self._listener)
         chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
         while chunks is not None:
             for decided in chunks:
                 self._pass_on(decided)
+                waiting.take(decided)
             chunks = planner.next_round()
+        waiting.finish()
         planner.pass_over(reads)
         planner.finish()
-        if planner.stopped is not None:
-            self.result.errors[bound.name] = planner.stopped
-            return
-        if stream_input.removals.refusal is not None:
-            self.result.errors[bound.name] = stream_input.removals.refusal
-            self._show_withheld(bound, stream_input.removals)
+        return planner.stopped
+
+    def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
+        """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
+        found = stream_input.update_candidates()
+        try:
+            withheld = update_limits.withheld(self._state, bound, self._target, found, self._known, at=self._now)
+            if withheld is None:
+                return False
+            self.result.errors[bound.name] = withheld.refusal
+            for operation in update_limits.updates(self._state, bound, self._target, found, self._known):
+                self._listener.withheld(operation)
+        except CrossdockError as error:
+            self.result.errors[bound.name] = error
+        stream_input.refuse(None)
+        return True
 
     def _planner(self, bound: BoundStream, tally: Tally, gone: Removals, failing: FailureCount) -> Planner:
         return Planner(
@@ -181,27 +219,49 @@ class _Preview:
             at_once=_AT_ONCE,
         )
 
-    def _show_withheld(self, bound: BoundStream, gone: Removals) -> None:
-        if gone.withheld is None:
+    def _show_removals(self, bound: BoundStream, gone: Removals) -> None:
+        """Pass on the removals that need approval, and count the records that stay as they are."""
+        held = gone.withheld
+        if gone.refusal is not None:
+            self.result.errors[bound.name] = gone.refusal
+        if left_alone := gone.terms["ignored"] - (held.number if held else 0):
+            self.result.left_alone[bound.name] = left_alone
+        if held is None:
             return
-        held = replace(gone, removed=tuple(gone.withheld.key_hashes))
-        planner = self._planner(bound, Tally(), held, FailureCount(bound, None))
+        removed = replace(gone, removed=tuple(held.key_hashes))
+        planner = self._planner(bound, Tally(), removed, FailureCount(bound, None))
         for decided in planner.next_round() or ():
             for operation in decided.operations:
                 self._listener.withheld(operation)
 
+    # ---- decisions
+
     def _pass_on(self, decided: PlannedChunk) -> None:
         for operation in decided.operations:
-            self._remember(verb(operation), operation.scope, operation.identity.key_hash)
-            if operation.step != "open":
-                self.result.tallies[decided.bound.name].count(_TERMS[operation.kind])
-            self._listener.operation(operation)
+            self._operation(operation)
         for dead_letter in decided.dead_letters:
             self._listener.refused(dead_letter)
-        for record in decided.waits:
-            self._listener.waiting(record)
 
-    def _remember(self, kind: str, scope: Scope, key_hash: int) -> None:
-        self.result.operations[kind] += 1
-        if kind != "delete":
-            self._known.add((scope, key_hash))
+    def _operation(self, operation: Operation) -> None:
+        scope, identity = operation.scope, operation.identity
+        record, tally = (scope, identity.key_hash), self._tally(identity.stream)
+        if is_forgettable(scope.resource, operation.kind, self._profile, state_restored=self._restored):
+            self._doubtful.add(record)
+            tally.count("carried_on")
+            self._listener.in_doubt(identity)
+            return
+        if record in self._doubtful:
+            return  # the second step of a create in doubt
+        self.result.operations[verb(operation)] += 1
+        if operation.kind == "delete":
+            self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))
+        else:
+            self._known.add(record)
+        if operation.step == "open":
+            self._first_steps.add(record)
+            return
+        is_first = operation.kind == "create" or record in self._first_steps
+        tally.count(delivered_term(operation.kind, first_time=is_first))
+        two_steps = is_first and operation.kind == "update"
+        whole = replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation
+        self._listener.operation(whole)

@@ -21,6 +21,9 @@ class NoIntake:
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Ignored."""
 
+    def known(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
+        return []
+
     def newest_stamp(self, stream: str) -> str | None:  # noqa: ARG002  nothing depends on it
         return None
 
@@ -48,6 +51,10 @@ class PlanIntake(NoIntake):
     def forgotten(self, stream: str, version: str) -> Digests:
         with self._state.look() as tx:
             return tx.intake.forgotten(stream, version)
+
+    def known(self, stream: str) -> list[FileFacts]:
+        with self._state.look() as tx:
+            return tx.intake.known(stream)
 
     def newest_stamp(self, stream: str) -> str | None:
         with self._state.look() as tx:

@@ -22,12 +22,12 @@ from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import dry_run
-from crossdock.runs.dry_run import PlanListener, Planned
+from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.runs.runner import Run
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
-from crossdock.state import DeadLetter, Intent, WaitingRecord
+from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 from crossdock.tally import Tally
 
 MAX_BYTES = 1 << 20
@@ -108,9 +108,9 @@ class DecisionHash:
         self._add("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
         self.listener.resend(intent)
 
-    def _in_doubt(self, intent: Intent) -> None:
-        self._add("in doubt", intent.identity.stream, intent.identity.key, intent.idempotency_key)
-        self.listener.in_doubt(intent)
+    def _in_doubt(self, identity: RecordIdentity) -> None:
+        self._add("in doubt", identity.stream, identity.key, str(identity.fingerprint))
+        self.listener.in_doubt(identity)
 
     def _add(self, *facts: object) -> None:
         self.sum.update(exact_json.dumps(list(facts)))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal
 
-from crossdock.delivery.dispatcher import Counters
+from crossdock.delivery.turn_writer import Counters
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.tally import Tally
+from crossdock.sources.input_facts import InputFacts
+from crossdock.state.tables.run_history import COMPLETED
+from crossdock.tally import NOTHING_OPEN, OpenCounts, Tally
+
+Status = Literal["done", "degraded", "incomplete", "failed"]
 
 
 @dataclass(slots=True)
@@ -15,20 +20,34 @@ class Report:
     """What a run did.
 
     Attributes:
+        lasted: How long it took; all that show or store it use `duration_ms` or `seconds`.
         tallies: By stream, in the order they ran.
         errors: What stopped a stream, by its name, or the run, under an empty name.
         notes: Other remarks on a stream, by its name.
-        still_refused: Dead letters of earlier runs that this run did not see again.
+        inputs: What the sources of files found, by the stream's name.
+        warnings: Those of *notes* that people are notified about, with the stream's name.
+        open: What is open at the end of the run, by stream, whether or not the run read it again.
     """
 
     run: int
     business_date: str
-    seconds: float = 0.0
+    lasted: timedelta = timedelta()
     counters: Counters = field(default_factory=Counters)
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     notes: dict[str, list[str]] = field(default_factory=dict)
-    still_refused: int = 0
+    inputs: dict[str, InputFacts] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    open: dict[str, OpenCounts] = field(default_factory=dict)
+
+    @property
+    def duration_ms(self) -> int:
+        return round(self.lasted / timedelta(milliseconds=1))
+
+    @property
+    def seconds(self) -> float:
+        """How long it took, in whole milliseconds."""
+        return self.duration_ms / 1000
 
     def tally(self, stream: str) -> Tally:
         return self.tallies.setdefault(stream, Tally())
@@ -38,10 +57,23 @@ class Report:
         return all(tally.balanced for tally in self.tallies.values())
 
     @property
-    def status(self) -> Literal["done", "incomplete", "failed"]:
+    def all_open(self) -> OpenCounts:
+        """What is open of all streams."""
+        return sum(self.open.values(), NOTHING_OPEN)
+
+    @property
+    def status(self) -> Status:
+        """``degraded``: the run reached its end, but records are open."""
         if self.exit_code == InternalError.exit_code:
             return "failed"
-        return "incomplete" if self.errors else "done"
+        if self.errors:
+            return "incomplete"
+        return "degraded" if self.all_open.total else "done"
+
+    @property
+    def completed(self) -> bool:
+        """True if the run reached its end."""
+        return self.status in COMPLETED
 
     @property
     def exit_code(self) -> int:
@@ -52,22 +84,27 @@ class Report:
         for code in (70, 130, 3, 4, 2):
             if code in codes:
                 return code
-        return 1 if any(tally.unfinished for tally in self.tallies.values()) else 0
+        return 1 if self.all_open.total else 0
 
     def accounts(self) -> dict[str, Any]:
-        """The tally of each stream, with its notes."""
-        return {name: tally.as_json() | {"notes": self.notes.get(name, [])} for name, tally in self.tallies.items()}
+        """The tally of each stream, with its open records, its notes and the files it read."""
+        return {
+            name: tally.as_json()
+            | {"open": self.open.get(name, NOTHING_OPEN).as_json(), "notes": self.notes.get(name, [])}
+            | (self.inputs[name].as_json() if name in self.inputs else {})
+            for name, tally in self.tallies.items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         return {
             "run": self.run,
             "business_date": self.business_date,
             "status": self.status,
-            "seconds": round(self.seconds, 3),
+            "seconds": self.seconds,
             "requests": self.counters.requests,
             "throttled": self.counters.throttled,
             "balanced": self.balanced,
             "streams": self.accounts(),
-            "still_refused": self.still_refused,
+            "open": self.all_open.as_json(),
             "errors": {name or "run": str(error) for name, error in self.errors.items()},
         }

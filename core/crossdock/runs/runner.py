@@ -29,7 +29,7 @@ from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
-from crossdock.sources.source_context import Patience, SourceContext
+from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import DeadLetterFilter, DueRun, Transaction
 from crossdock.tally import Tally
 
@@ -86,12 +86,17 @@ def replay(
     with open_session(project, clock) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.look() as tx:
-            names = {dead_letter.identity.stream for dead_letter in tx.dead_letters.chosen(choice)} & known
+            identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
+            names = {identity.stream for identity in identities if identity.key} & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
         run = Run(session, progress, interrupt, "live")
-        return run.execute(names, lambda bound, tally, _: Replay(bound, session.state, tally, choice), reads=False)
+
+        def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
+            return Replay(bound, session.state, tally, choice)
+
+        return run.execute(names, dead_letters, reads=False, answers_for=known)
 
 
 class Run:
@@ -110,13 +115,21 @@ class Run:
         self._priority, self._patience, self._due_run = priority, patience, due_run
         self._target = PlatformTarget(session.project.platform)
 
-    def execute(self, names: set[str], source: SourceFactory | None = None, *, reads: bool = True) -> Report:
+    def execute(
+        self,
+        names: set[str],
+        source: SourceFactory | None = None,
+        *,
+        reads: bool = True,
+        answers_for: set[str] | None = None,
+    ) -> Report:
         """Run streams.
 
         Args:
             names: Of the streams; if empty, only what the last run left is sent.
             source: Where the records of a stream come from; by default from its own source.
             reads: False if that is not the streams' own sources.
+            answers_for: Streams whose open records the report counts; None for *names*.
         """
         whole = reads and names == self._session.project.selected([])
         self._target.client().close()  # a credential that cannot be read is reported before anything begins
@@ -130,8 +143,8 @@ class Run:
             report.errors[""] = _as_crossdock_error(error)
             raise
         finally:
-            report.seconds = self._timings.end().total_seconds()
-            self._finish(report)
+            report.lasted = self._timings.end()
+            self._finish(report, names if answers_for is None else answers_for)
         return report
 
     def _start(self) -> tuple[Report, bool]:
@@ -157,8 +170,17 @@ class Run:
             spool,
             self._patience,
             report.notes,
+            self._job_run(),
+            report.inputs,
+            warnings=report.warnings,
         )
         return session.project.bind(names, target=self._target.name, run=context)
+
+    def _job_run(self) -> JobRun | None:
+        if self._due_run is None:
+            return None
+        with self._session.state.look() as tx:
+            return JobRun(self._due_run.due, tx.scheduled_runs.previous_end(self._due_run))
 
     def _runner(self, stack: ExitStack, report: Report, *, state_restored: bool) -> _Streams:
         session, project = self._session, self._session.project
@@ -191,13 +213,19 @@ class Run:
     def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
         return StreamInput(bound, self._session.state, tally, run_id)
 
-    def _finish(self, report: Report) -> None:
-        """Write how the run ended. A scheduled run that was asked to stop is continued by the next scheduler."""
+    def _finish(self, report: Report, names: set[str]) -> None:
+        """Count what is open, and write how the run ended.
+
+        A scheduled run that was asked to stop is continued by the next scheduler.
+        """
         error, now = next(map(str, report.errors.values()), None), self._session.clock.now()
-        stopped = self._interrupt.is_set() and report.status != "done"
+        streams = [name for name in report.tallies if name in names]  # without others that it only resumed
+        streams += sorted(names.difference(report.tallies))
 
         def finish(tx: Transaction) -> None:
-            report.still_refused = tx.dead_letters.count_before(report.run)
+            report.open = tx.open_records.counts(streams)
+            for name in (name for name, counts in report.open.items() if counts.total):
+                report.tally(name)  # also of a stream that was not reached
             tx.runs.finish(
                 report.run,
                 status=report.status,
@@ -205,11 +233,14 @@ class Run:
                 throttled=report.counters.throttled,
                 tally=report.accounts(),
                 error=error,
+                duration_ms=report.duration_ms,
                 timings=self._timings.as_json(),
                 at=now,
             )
+            stopped = self._interrupt.is_set() and not report.completed
             if self._due_run and not stopped:
-                tx.scheduled_runs.finish(self._due_run, report.status, report.run, error, at=now)
+                note = error or (f"open: {report.all_open}" if report.status == "degraded" else None)
+                tx.scheduled_runs.finish(self._due_run, report.status, report.run, note, at=now)
 
         self._session.state.apply(finish)
 

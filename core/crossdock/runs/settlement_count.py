@@ -48,8 +48,15 @@ def _term(item: Settlement, *, first_time: bool) -> Term:
     intent = item.intent
     if intent.status != "delivered":
         return "rejected" if intent.status == "rejected" else "carried_on"
-    if item.untouched:
-        return "suppressed"
-    if intent.operation == "delete":
+    return "suppressed" if item.untouched else delivered_term(intent.operation, first_time=first_time)
+
+
+def delivered_term(operation: str, *, first_time: bool) -> Term:
+    """The term of a delivered create, update or delete.
+
+    Args:
+        first_time: This run creates the record, in one step or in two.
+    """
+    if operation == "delete":
         return "deleted"
     return "created" if first_time else "updated"

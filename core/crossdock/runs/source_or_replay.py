@@ -7,6 +7,7 @@ from typing import Protocol
 
 from crossdock.delta.latest_records import KeyedRecord
 from crossdock.planning.removals import Removals
+from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent
@@ -28,6 +29,12 @@ class RecordSource(Protocol):
 
     def records(self) -> Iterator[KeyedRecord]:
         """The records to decide on."""
+
+    def update_candidates(self) -> UpdateCandidates:
+        """What the update limits are compared with."""
+
+    def refuse(self, withheld: WithheldUpdates | None) -> None:
+        """Nothing of it is carried out; store what an operator may approve."""
 
     def finish(self) -> None:
         """Every record is settled, or kept in the state."""

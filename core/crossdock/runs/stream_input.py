@@ -11,17 +11,20 @@ from itertools import chain
 import polars as pl
 
 from crossdock.delta import compare
-from crossdock.delta.latest_records import KeyedRecord, Scan
-from crossdock.delta.row_preparation import FP, KEY_HASH
+from crossdock.delta.latest_records import UNIT, KeyedRecord, Scan
+from crossdock.delta.positions import mixed_zones
+from crossdock.delta.row_preparation import FP, KEY_HASH, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.planning.completeness import Completeness, SnapshotFacts
+from crossdock.planning.completeness import Completeness, SnapshotFacts, fewer_rows
 from crossdock.planning.removals import Removals, decide
+from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.connector_instances import BoundStream
-from crossdock.records import Record
+from crossdock.records import LINE, Record
 from crossdock.runs.pull_checks import pulled
-from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
+from crossdock.state import DeadLetter, Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
+from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.tally import Tally
 
 _IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the key index keeps its order
@@ -46,6 +49,8 @@ class StreamInput:
         self._order: pl.Series | None = None  # the keys as listed, if the index has them in another order
         self._completeness, self._removals = Completeness(), Removals()
         self._rows = 0
+        self._known_count = self._known_changed = 0  # records that the state knows, and those of them that changed
+        self._mapping_changed = ""
         self._left_alone: set[int] = set()  # keys that wait and have an unsettled operation
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
@@ -62,6 +67,7 @@ class StreamInput:
         with self._state.look() as tx:
             self._waiting = tx.waiting_records.of(name)
             since = tx.cursors.get(name, bound.stream.version)
+            mapping_changed = _mapping_changed(tx, bound)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         with closing(pulled(bound, since)) as batches:
@@ -69,6 +75,9 @@ class StreamInput:
             self._scan.take(self._completeness.watched(batches), counted, advance, known)
         self.digest = self._digest() if self._digested else ""
         self.accept()
+        if mapping_changed and self._scan.sources:
+            self._mapping_changed = mapping_changed
+            bound.context.run.note(name, f"the mapping has changed {mapping_changed}: all records are mapped again")
         found = self._delta = self._compared(unsettled)
         self._state.read_ahead(found.changed.height)
         self._order = self._new_order(found)
@@ -76,6 +85,7 @@ class StreamInput:
         self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.run.clock.now())
         self._scan.forget()
         self._rows = counted.rows_read
+        self._warn_if_short()
         self._tally.take_rows(counted)
         if self._removals.warning is not None:
             bound.context.run.progress.warn(self._removals.warning)
@@ -85,15 +95,30 @@ class StreamInput:
         self._left_alone -= set(found.replaced)
         self._count(found)
 
+    def _warn_if_short(self) -> None:
+        if not self._is_snapshot:
+            return
+        bound = self._bound
+        with self._state.look() as tx:
+            past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
+        if text := fewer_rows(bound, self._rows, past):
+            bound.context.run.warn(bound.name, text)
+
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:
         scan, snapshot = self._scan, self._is_snapshot
         nothing = not scan.latest.height and not snapshot
         known = key_index.nothing() if nothing else self._known()
         with self._state.look() as tx:
             dead_letters = tx.dead_letters.facts(self._bound.name)
-        return compare.compare(
+        found = compare.compare(
             scan.latest, known, dead_letters=dead_letters, waiting=self._waiting, unsettled=unsettled, snapshot=snapshot
         )
+        for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
+            raise mixed_zones(scan.place(unit, line))
+        self._known_count = known.height
+        keys = in_parts(found.changed.select(KEY_HASH), known.select(KEY_HASH))
+        self._known_changed = sum(ours.join(theirs, on=KEY_HASH, how="semi").height for ours, theirs in keys)
+        return found
 
     def _new_order(self, found: compare.Delta) -> pl.Series | None:
         """The keys as listed, if the key index has too many of them in another order; None after a first load."""
@@ -150,6 +175,25 @@ class StreamInput:
         assert self._delta is not None
         return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
 
+    def update_candidates(self) -> UpdateCandidates:
+        number, known = self._known_changed + len(self._waiting), self._known_count
+        if number and not known:  # nothing was read, so the state was not asked
+            with self._state.look() as tx:
+                known = tx.snapshots.present(self._bound.scope)
+        source = next(iter(self._scan.sources), "")
+        return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed)
+
+    def refuse(self, withheld: WithheldUpdates | None) -> None:
+        """Nothing of the stream is carried out: the next run reads it again.
+
+        Args:
+            withheld: Updates to approve; None after another failure, and in a plan.
+        """
+        self._tally.count("carried_on", self.expected)
+        if withheld is not None:
+            with self._state.begin() as tx:
+                tx.snapshots.ask(withheld.pending)
+
     def failure_count(self) -> FailureCount:
         return FailureCount(self._bound, self._to_map)
 
@@ -157,34 +201,42 @@ class StreamInput:
     def removals(self) -> Removals:
         return self._removals
 
+    @property
+    def rows_without_key(self) -> list[DeadLetter]:
+        return self._scan.keyless
+
     def records(self) -> Iterator[KeyedRecord]:
         """First what waited, longest first, then what is new or changed, in source order.
 
         Raises:
             CrossdockError: If the source fails when it is read again; the rest is carried on.
         """
-        assert self._delta is not None
         given = 0
+        try:
+            for given, read in enumerate(self._read_records(), 1):  # noqa: B007
+                yield read
+        except CrossdockError:
+            self._tally.count("carried_on", self._to_map - given)
+            raise
+
+    def _read_records(self) -> Iterator[KeyedRecord]:
+        assert self._delta is not None
         passed_over = {*self._delta.replaced, *self._left_alone}
         waited = (
             KeyedRecord(Record.restored(w.identity.key, w.identity.source, w.raw), w.identity)
             for w in self._waiting
             if w.identity.key_hash not in passed_over
         )
-        try:
-            for given, read in enumerate(chain(waited, self._scan.records(self._delta.changed)), 1):  # noqa: B007
-                yield read
-        except CrossdockError:
-            self._tally.count("carried_on", self._to_map - given)
-            raise
+        return chain(waited, self._scan.records(self._delta.changed))
 
     def finish(self) -> None:
         """Every record is settled or kept: the source need not be read again, and resolved dead letters are removed."""
         assert self._delta is not None
         bound = self._bound
         with self._state.begin() as tx:
-            tx.dead_letters.put(self._scan.keyless, run_id=self._run_id, at=bound.context.run.clock.now())
-            tx.dead_letters.clear_keyless(bound.name, self._scan.sources, run_id=self._run_id)
+            read = None if self._is_snapshot else self._scan.sources
+            at = bound.context.run.clock.now()
+            tx.dead_letters.put_keyless(bound.name, self._scan.keyless, read, run_id=self._run_id, at=at)
             tx.dead_letters.clear(bound.name, self._delta.cured)
             tx.waiting_records.clear(bound.name, self._delta.unmoved)
             done = self._is_done(tx)
@@ -201,7 +253,7 @@ class StreamInput:
         if self._removals.withheld is not None:
             tx.snapshots.ask(self._removals.withheld)
             return False
-        if self._is_snapshot:
+        if self._scan.sources:
             tx.snapshots.forget(self._bound.name)
         if self._delta.blocked:
             return False
@@ -216,3 +268,12 @@ class StreamInput:
         past = PastSnapshot(self._rows, tx.snapshots.present(bound.scope) if counts else None)
         content = self._completeness.content() or f"run-{self._run_id}"
         tx.snapshots.remember(bound.name, content, past, at=bound.context.run.clock.now())
+
+
+def _mapping_changed(tx: Transaction, bound: BoundStream) -> str:
+    """Since when *bound* has another mapping than its last import had; empty if it has not."""
+    name, version = bound.name, bound.stream.version
+    finished = tx.intake.last_finished(name)
+    if finished is not None:
+        return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
+    return "" if tx.cursors.version(name) in {None, version} else "since the last run"

@@ -8,6 +8,7 @@ from functools import partial
 
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.planning import update_limits
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -54,7 +55,29 @@ class StreamRunner:
             self._report.errors[bound.name] = error
             source.abandon()
             return True
-        return self._deliver_records(bound, source)
+        goes_on = True if self._refused(bound, source) else self._deliver_records(bound, source)
+        if missing := bound.context.run.failures.get(bound.name):
+            self._report.errors.setdefault(bound.name, missing)
+        return goes_on
+
+    def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
+        """True if the stream would update too many records; the report and the state then have what to approve."""
+        at = bound.context.run.clock.now()
+        try:
+            withheld = update_limits.withheld(
+                self._state, bound, self._target, source.update_candidates(), set(), at=at
+            )
+        except StateError:
+            raise
+        except CrossdockError as error:
+            self._report.errors[bound.name] = error
+            source.refuse(None)
+            return True
+        if withheld is None:
+            return False
+        self._report.errors[bound.name] = withheld.refusal
+        source.refuse(withheld)
+        return True
 
     def deliver(self, work: Callable[[], None]) -> bool:
         """Do *work* of the dispatcher; False if it ends the run.

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError
-from crossdock.notifications.events import RunOverdue, ScheduledRunEnded, Status
+from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier
 from crossdock.observability.metrics import Metrics
 from crossdock.project.project import Project
@@ -19,6 +19,7 @@ from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
+from crossdock.scheduler.repeated_runs import previous_run
 from crossdock.scheduler.retention_task import RetentionTask
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.scheduler.stderr_log import LOGGER, RunLog, first_error
@@ -158,27 +159,32 @@ class Service:
                 event,
                 run_id=report.run,
                 status=report.status,
-                degraded=report.exit_code == 1,
                 seconds=report.seconds,
                 requests=report.counters.requests,
                 error=first_error(report),
+                open=report.all_open,
+                warnings=tuple(report.warnings),
             )
             self._metrics.sent(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
                 self._metrics.counted(name, {str(term): number for term, number in tally.records.items()})
+            for name, counts in report.open.items():
+                self._metrics.opened(name, counts)
         self._metrics.ended(ended.job, event.status, event.seconds)
         log.ended(report, ended.error)
-        self._notify(replace(event, previous=self._previous_status(ended)), log)
+        self._notify(self._compared(event, ended.due.instant), log)
 
-    def _previous_status(self, ended: FinishedRun) -> Status | None:
-        """How the previous run of the job ended; None if there was none or the state cannot be read."""
+    def _compared(self, event: ScheduledRunEnded, due: datetime) -> ScheduledRunEnded:
+        """*event* with what is known of the job's previous run; unchanged if the state cannot be read."""
         try:
             with self.project.look() as tx:
-                scheduled_runs = tx.scheduled_runs.listed(limit=50, job=ended.job)
+                previous = previous_run(tx, event.job, due)
         except CrossdockError:
-            return None
-        statuses = (run.status for run in scheduled_runs if run.due < ended.due.instant)
-        return next((one for one in statuses if one == "done" or one == "incomplete" or one == "failed"), None)  # noqa: PLR1714  the type checker narrows these
+            return event
+        if previous is None:
+            return event
+        repeated = previous.is_repeated_by(due, event.status, event.open)
+        return replace(event, previous=previous.status, repeated=repeated)
 
     def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
         for problem in self._notifier.notify(event) if self._notifier else ():
@@ -193,7 +199,6 @@ def _failed(job: str, one: Due, error: str | None) -> ScheduledRunEnded:
         due=one.instant,
         run_id=None,
         status="failed",
-        degraded=False,
         seconds=0.0,
         requests=0,
         error=error,

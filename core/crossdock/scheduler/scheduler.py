@@ -168,7 +168,7 @@ class Scheduler:
         """
         offset_s = now.timestamp() - self._clock.monotonic()
         if self._checked_offset_s is None or abs(offset_s - self._checked_offset_s) > CLOCK_SET_S:
-            compared = check_clock(self._project.platform, self._clock)
+            compared = check_clock(self._project.platform, self._clock, self._project.probed[0])
             self._checked_offset_s = offset_s if compared else None
 
     def _without_conflicts(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:

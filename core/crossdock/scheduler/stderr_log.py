@@ -110,6 +110,8 @@ class RunLog(Silent):
         if report is not None:
             status, seconds, error = report.status, report.seconds, first_error(report)
             level = {0: logging.INFO, 1: logging.WARNING}.get(report.exit_code, logging.ERROR)
+            if status == "degraded":
+                error = f"open: {report.all_open}"
         text = f"{status} after {duration_text(seconds)}{f': {error}' if error else ''}"
         self.say(text, level, status=status, seconds=round(seconds, 3))
 

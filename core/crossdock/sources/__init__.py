@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from crossdock.formats.delimited_files import DelimitedFormat
     from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.records import Proof
+    from crossdock.sources.archive import ArchiveFolder
+    from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.http_source import HttpSource, Page
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
     from crossdock.sources.joined_rows import Rule
     from crossdock.sources.late_files import Wait
+    from crossdock.sources.manifests import Manifest
+    from crossdock.sources.markers import Markers, MarkerTemplate
     from crossdock.sources.source_context import SourceContext
     from crossdock.transport.file_store import FileStore, split_pattern
     from crossdock.transport.folder_store import FolderStore
@@ -32,11 +36,15 @@ _NAMES = {
     "formats.delimited_files": "DelimitedFormat",
     "mapping.joined_records": "Join Lookup",
     "records": "Proof",
+    "sources.archive": "ArchiveFolder",
+    "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
     "sources.http_source": "HttpSource Page",
     "sources.joined_files": "Joined JoinedFiles Part",
     "sources.joined_rows": "Rule",
     "sources.late_files": "Wait",
+    "sources.manifests": "Manifest",
+    "sources.markers": "Markers MarkerTemplate",
     "sources.source_context": "SourceContext",
     "transport.file_store": "FileStore split_pattern",
     "transport.folder_store": "FolderStore",
@@ -45,9 +53,10 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ConfigPath", "DelimitedFormat", "FileSource", "FileStore", "FolderStore", "HostName", "HttpSource", "Join",
-    "Joined", "JoinedFiles", "Lookup", "Name", "Page", "Part", "Proof", "Rule", "SftpLogin", "SourceContext",
-    "StreamId", "UnavailableError", "Wait", "connect", "split_pattern",
+    "ArchiveFolder", "ConfigPath", "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore",
+    "HostName", "HttpSource", "Join", "Joined", "JoinedFiles", "Lookup", "Manifest", "MarkerTemplate", "Markers",
+    "Name", "Page", "Part", "Proof", "Rule", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
+    "connect", "split_pattern",
 ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ Several streams may share one source, which is then read once in a run.
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,13 +16,17 @@ from pathlib import Path
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.formats.compression import Openable
 from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.formats.file_ends import is_cut
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch, kept
+from crossdock.sources.archive import archive
+from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
+from crossdock.sources.input_facts import ReadFile
 from crossdock.sources.known_files import KnownFiles, StreamId
 from crossdock.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.sources.listed_files import FileListing, facts_of
+from crossdock.sources.manifests import Entry, Manifest, read_entries
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.sources.spool import Spool
 from crossdock.state import FileFacts
@@ -41,11 +44,13 @@ class TakenFile:
     Attributes:
         facts: In a plan, a name may replace its content hash (`crossdock.sources.spool`).
         parts: Arrow files with its rows, in order, once one of several streams has read it.
+        rows: Their number, once they are read to the end.
     """
 
     facts: FileFacts
     parts: Sequence[Path] = ()
     proof: Proof | None = None
+    rows: int | None = None
 
 
 class FileSource:
@@ -59,6 +64,9 @@ class FileSource:
         kept: How long copies of finished files are kept, for sources that are joined; of a snapshot, the newest is.
         parts: Whether the newest snapshot may consist of several files with the same date in their names.
         wait: How long to wait for a file that is new to all of them, in a run that waits.
+        ready: The name of a file's done marker, such as ``{name}.done``; files without one are not there yet.
+        manifest: Where the sender states what files hold.
+        archive_to: The folder to which files are moved once all of their records are settled or kept.
     """
 
     def __init__(
@@ -74,27 +82,38 @@ class FileSource:
         kept: timedelta | None = None,
         parts: bool = False,
         wait: Wait | None = None,
+        ready: str | None = None,
+        manifest: Manifest | None = None,
+        archive_to: str | None = None,
     ) -> None:
         self._files_pattern = files
         self._layout, self._open_store, self._run = layout, open_store, run
         self._snapshot, self._parts, self._stream_ids = snapshot, parts, stream_ids
-        self._listing = FileListing(files, run, settle_s=settle_s, snapshot=snapshot, parts=parts)
+        self._ready, self._manifest, self._archive_to = ready, manifest, archive_to
+        self._entries: dict[str, Entry] = {}  # by content hash
+        manifests = manifest.files if manifest else None
+        self._listing = FileListing(
+            files, run, settle_s=settle_s, snapshot=snapshot, parts=parts, ready=ready, manifests=manifests
+        )
         self._known = KnownFiles(run, stream_ids, snapshot=snapshot and not parts, kept=kept)
         self._files: list[TakenFile] | None = None
+        self._read: dict[StreamId, list[ReadFile]] = {}
         self._failure: CrossdockError | None = None
         self._spool = Spool(run)
-        self._fetched: set[RemoteFile] = set()
+        self._fetched: dict[RemoteFile, str] = {}  # their names in the spool
         patience = run.patience
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
 
-    def read(self, stream_id: StreamId) -> Iterator[RawBatch]:
+    def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
         """The rows of all files that *stream_id* has not finished, by file name.
+
+        A new file that is missing against *expectation* is an error of the stream that does not end it.
 
         Raises:
             RefusedError: If one file fails a check; then none is taken in.
             LateError: If the run must wait for a file; it may then read again.
         """
-        _, unread = self.current(stream_id)
+        _, unread = self.current(stream_id, expectation)
         try:
             for file in unread:
                 again = self._again(file.facts)
@@ -104,8 +123,12 @@ class FileSource:
         finally:
             self.forget_unaccepted()
 
-    def current(self, stream_id: StreamId) -> tuple[list[TakenFile], list[TakenFile]]:
+    def current(
+        self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED
+    ) -> tuple[list[TakenFile], list[TakenFile]]:
         """The files of this run and those that are kept, by name; and those of them that *stream_id* has not finished.
+
+        The run learns what was found, and what *expectation* misses.
 
         Raises:
             RefusedError: See `read`.
@@ -113,6 +136,10 @@ class FileSource:
         """
         taken = self._taken(stream_id)
         unread = self._known.unread(stream_id, [file.facts for file in taken])
+        found = expectation.compare(
+            self._run, stream_id.stream, [file.facts for file in taken], unread, self._files_pattern
+        )
+        self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
         return taken, [file for file in taken if file.facts in unread]
@@ -128,6 +155,9 @@ class FileSource:
 
     def accept(self, stream_id: StreamId) -> None:
         """Record that *stream_id* has read the files of `current` as a whole."""
+        rows = {file.facts.name: file.rows for file in self._files or ()}
+        for read in self._read[stream_id]:
+            read.rows = rows.get(read.name)
         self._known.accept(stream_id, [file.facts for file in self._files or ()])
 
     def finished(self, stream_id: StreamId) -> None:
@@ -135,6 +165,17 @@ class FileSource:
         self._known.finish(stream_id)
         for content_hash in self._known.outdated([file.facts.content_hash for file in self._files or ()]):
             self._spool.forget(content_hash)
+        if self._archive_to is not None and self._files is not None:
+            self._archive(stream_id, self._archive_to)
+
+    def _archive(self, stream_id: StreamId, folder: str) -> None:
+        """Move finished files; a failure is only noted, because their records are settled or kept."""
+        try:
+            with self._open_store() as store:
+                archive(store, folder, self._listing, self._known, self._fetched)
+        except CrossdockError as failure:
+            advice = f" ({failure.hint})" if failure.hint else ""
+            self._run.note(stream_id.stream, f"files were not moved to {folder!r}: {failure.message}{advice}")
 
     def forget_unaccepted(self) -> None:
         """Remove the copies of files that were refused, or that every stream has finished."""
@@ -179,11 +220,14 @@ class FileSource:
             private_folder(self._run.spool)
         with self._open_store() as store:
             new = self._new_files(store)
-            if self._late_file_watch and self._late_file_watch.early and self._fetched.issuperset(new):
+            if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
                 new = []  # nothing has arrived since the last attempt
+            entries = read_entries(self._manifest, store, self._run, new) if self._manifest else {}
             names = self._spool.take(store, new, lambda: self._known.sizes(new))
             fetched = [facts_of(file, name) for file, name in zip(new, names, strict=True)]
-            self._fetched.update(new)
+            self._fetched.update(zip(new, names, strict=True))
+            for facts in fetched if self._manifest else ():
+                self._check_content(facts, entries[facts.name])
         known = (*self._known.unfinished(), *self._known.kept().values())
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
         files = list({facts.content_hash: facts for facts in (*stored, *fetched)}.values())
@@ -193,9 +237,16 @@ class FileSource:
             files = files if self._parts else files[-1:]
         return sorted(files, key=lambda facts: facts.name)
 
+    def _check_content(self, facts: FileFacts, entry: Entry) -> None:
+        entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
+        self._entries[facts.content_hash] = entry
+
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered(store)
-        if not offered and not self._late_file_watch:
+        if self._listing.unmarked:
+            left = f"files without the marker {self._ready}: {self._listing.unmarked:,}, left for a later run"
+            self._run.progress.warn(f"{self._files_pattern}: {left}")
+        elif not offered and not self._late_file_watch:
             self._run.progress.warn(f"no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
         new = self._known.new(offered, self._spool.has)
@@ -204,16 +255,18 @@ class FileSource:
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other streams; so is a failure."""
-        facts, parts, is_empty = file.facts, list[Path](), True
+        facts, parts, rows = file.facts, list[Path](), 0
         try:
             for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._stream_ids) > 1:
                     parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
                         frame.write_ipc(part)
-                is_empty = is_empty and frame.is_empty()
+                rows += frame.height
                 yield frame
-            if self._snapshot and is_empty:
+            if entry := self._entries.get(facts.content_hash):
+                entry.check(facts.name, "rows", rows)
+            if self._snapshot and not rows:
                 raise RefusedError(
                     "is a snapshot without rows",
                     where=facts.name,
@@ -222,7 +275,7 @@ class FileSource:
         except CrossdockError as failure:
             self._failure = failure
             raise
-        file.parts = parts
+        file.parts, file.rows = parts, rows
 
     def _again(self, facts: FileFacts) -> Again:
         file, layout = self._spool.bytes_of(facts.content_hash), self._layout
@@ -235,15 +288,13 @@ class FileSource:
         return again
 
     def _proof(self, facts: FileFacts) -> Proof:
-        has_trailer = self._layout.trailer is not None  # it counts the rows, or the file is refused
-        cut = not has_trailer and _is_cut(self._spool.bytes_of(facts.content_hash))
-        return Proof(partial(self._spool.content_hash, facts.content_hash), counted=has_trailer, cut=cut)
-
-
-def _is_cut(path: Openable) -> bool:
-    """Whether the last line has no line end, as in a truncated file; gzip has an end mark."""
-    with path.open("rb") as file:
-        if file.read(2) == b"\x1f\x8b":
-            return False
-        file.seek(max(0, file.seek(0, os.SEEK_END) - 4))
-        return not file.read().rstrip(b"\x00\x1a").endswith(b"\n")  # UTF-16, and the end mark of DOS
+        trailer, layout = self._layout.trailer, self._layout
+        entry = self._entries.get(facts.content_hash)
+        # what counts the rows is right, or the file is refused
+        counted = (trailer is not None and trailer.count is not None) or (entry is not None and entry.counted)
+        cut = (
+            trailer is None
+            and not counted
+            and is_cut(self._spool.bytes_of(facts.content_hash), layout.encoding, layout.row_end)
+        )
+        return Proof(partial(self._spool.content_hash, facts.content_hash), counted=counted, cut=cut)

@@ -14,6 +14,7 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.records import LINE, Proof, RawBatch
+from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.sources.file_source import FileSource, TakenFile
 from crossdock.sources.joined_rows import Joiner, Rule, StoredRows
 from crossdock.sources.known_files import StreamId
@@ -30,12 +31,14 @@ class Part:
         files: Of the pattern, to show.
         stream_id: Under which the intake log knows what the stream has read of it.
         prepare: Repairs and filters its rows.
+        expectation: Whether a run must find a new file.
     """
 
     files: str
     source: FileSource
     stream_id: StreamId
     prepare: Prepare = lambda rows: rows
+    expectation: Expectation = NO_FILE_EXPECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,8 @@ class JoinedFiles:
             RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
             LateError: If the run must wait for a file; it may then read again.
         """
-        found = [part.source.current(part.stream_id) for part in self._parts]
+        found = [part.source.current(part.stream_id, part.expectation) for part in self._parts]
+        self._report_inputs()
         try:
             (current, unread), *others = found
             read = current if self._reads_all and any(new for _, new in found) else unread
@@ -98,6 +102,17 @@ class JoinedFiles:
         """Every record is settled or kept."""
         for part in self._parts:
             part.source.finished(part.stream_id)
+
+    def _report_inputs(self) -> None:
+        """What the other sources found belongs to the stream."""
+        stream, run = self._main.stream_id.stream, self._run
+        for part in self._parts[1:]:
+            found = run.inputs.pop(part.stream_id.stream)
+            run.inputs[stream].files.extend(found.files)
+            if found.state == "new" and self._reads_all:
+                run.inputs[stream].state = "new"
+            if error := run.failures.pop(part.stream_id.stream, None):
+                run.failures.setdefault(stream, error)
 
     def _joined(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Iterator[RawBatch]:
         stored = {name: self._stored(other, others[name]) for name, other in self._others.items()}

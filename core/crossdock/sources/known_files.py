@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import timedelta
 from itertools import chain
 
 from crossdock.errors import RefusedError
-from crossdock.sources.listed_files import FileDescription, description
+from crossdock.sources.input_facts import is_to_remember
+from crossdock.sources.late_files import has_come
+from crossdock.sources.listed_files import FileDescription, description, stamp
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import FileFacts
 from crossdock.transport.file_store import RemoteFile
@@ -97,7 +99,7 @@ class KnownFiles:
             finished += [each for stream_id in self._stream_ids for each in self._intake.done(*astuple(stream_id))]
         return [content_hash for content_hash in finished if content_hash not in kept]
 
-    def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool]) -> list[RemoteFile]:
+    def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True) -> list[RemoteFile]:
         """Those of *offered* that a stream has not finished, as far as their descriptions show it.
 
         Args:
@@ -109,6 +111,23 @@ class KnownFiles:
             for stream_id in self._stream_ids
         ]
         return [file for file in offered if not all(description(file) in done for done in known)]
+
+    def finished_by_all(self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str]) -> list[RemoteFile]:
+        """Those of *listed* that every stream has finished, and of snapshots also all before them, the oldest first.
+
+        Args:
+            fetched: The content hashes of those that this run has fetched.
+        """
+        new = [file for file in self.new(listed) if not self._is_finished(file, fetched)]
+        ordered = sorted(listed, key=stamp)
+        done = [number for number, file in enumerate(ordered, 1) if file not in new]
+        if self._snapshot:
+            return ordered[: done[-1]] if done else []
+        return [ordered[number - 1] for number in done]
+
+    def _is_finished(self, file: RemoteFile, fetched: Mapping[RemoteFile, str]) -> bool:
+        is_steady = self._run.clock.now() - description(file)[2] >= YOUNG
+        return is_steady and file in fetched and all(self.done_by(fetched[file]))
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
         """The sizes of all files that any stream has finished or accepted; forgotten ones may have any of *new*."""
@@ -131,18 +150,15 @@ class KnownFiles:
                 self._intake.seen(stream_id.stream, stream_id.version, seen)
 
     def arrived(self, files: Sequence[FileFacts]) -> bool:
-        """Whether one of *files* is new to every stream, or one was taken in since the run was due."""
-        assert self._run.patience is not None
+        """Whether one of *files* is new to every stream, or has come since the run was due."""
         new = [{facts.content_hash for facts in self.new_to(stream_id, files)} for stream_id in self._stream_ids]
-        if set.intersection(*new):
-            return True
-        known = (facts.accepted_at for stream_id in self._stream_ids for facts in self.done(stream_id).values())
-        return any(at is not None and at >= self._run.patience.since for at in known)
+        streams = [stream_id.stream for stream_id in self._stream_ids]
+        return bool(set.intersection(*new)) or has_come(self._run, streams, files, snapshot=self._snapshot)
 
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
         """Record that *stream_id* has read *files* as a whole."""
         done = self.done(stream_id)  # a listed file that was forgotten is remembered again
-        listed = [facts for facts in files if facts.content_hash not in done]
+        listed = [facts for facts in files if is_to_remember(facts, done, snapshot=self._snapshot)]
         self._intake.accept(stream_id.stream, stream_id.version, listed)
 
     def finish(self, stream_id: StreamId) -> None:

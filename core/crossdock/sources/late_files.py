@@ -6,7 +6,7 @@ meanwhile, nothing stays open, and the run can be interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -15,7 +15,9 @@ from pydantic import BeforeValidator, Field, model_validator
 from crossdock.config_file import ConfigModel
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.scheduling.times_and_durations import TimeOfDay, duration_schema, is_duration, span
+from crossdock.sources.input_facts import found
 from crossdock.sources.source_context import Patience, SourceContext
+from crossdock.state import FileFacts
 from crossdock.times_in_text import instant_text
 
 LONGEST = timedelta(hours=24)
@@ -148,3 +150,17 @@ class LateFileWatch:
         self._again = self._now + pause
         self._late = LateError(f"waiting until {self._until}", where=self._files, pause=pause)
         return self._late
+
+
+def has_come(run: SourceContext, streams: Sequence[str], taken: Sequence[FileFacts], *, snapshot: bool) -> bool:
+    """Whether a file was taken in since the run was due, or a snapshot was exported again with known content.
+
+    Args:
+        taken: The files that the source has now and no stream has read.
+    """
+    assert run.patience is not None
+    known = [run.intake.known(stream) for stream in streams]
+    accepted = (facts.accepted_at for files in known for facts in files)
+    if any(at is not None and at >= run.patience.since for at in accepted):
+        return True
+    return snapshot and all(found(files, taken, ()).has_arrived for files in known)

@@ -8,9 +8,10 @@ from datetime import UTC, date, datetime
 
 from crossdock.errors import RefusedError
 from crossdock.formats.compression import MAX_BYTES
+from crossdock.sources.markers import Markers
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import FileFacts
-from crossdock.transport.file_store import FileStore, RemoteFile, split_pattern
+from crossdock.transport.file_store import FileStore, RemoteFile, matches, split_pattern
 
 UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
 SETTLED_AFTER_S = 60  # an older file is not checked twice
@@ -27,11 +28,29 @@ class FileListing:
         settle_s: How long a young file must keep its size and time before it is read.
         snapshot: Whether only the newest file counts.
         parts: Whether all files with the date of the newest count.
+        ready: The name of a file's marker; without its marker, a file does not count.
+        manifests: Folder and name pattern of manifests, which are no data.
+
+    Attributes:
+        unmarked: How many files had no marker when they were last listed.
     """
 
-    def __init__(self, files: str, run: SourceContext, *, settle_s: float, snapshot: bool, parts: bool = False) -> None:
+    def __init__(
+        self,
+        files: str,
+        run: SourceContext,
+        *,
+        settle_s: float,
+        snapshot: bool,
+        parts: bool = False,
+        ready: str | None = None,
+        manifests: str | None = None,
+    ) -> None:
         self._folder, self._pattern = split_pattern(files)
         self._run, self._settle_s, self._snapshot, self._parts = run, settle_s, snapshot, parts
+        self.unmarked = 0
+        self._markers = Markers(ready, self._folder) if ready else None
+        self._manifests = split_pattern(manifests) if manifests else None
 
     def offered(self, store: FileStore) -> list[RemoteFile]:
         """The files that count, by name.
@@ -50,6 +69,19 @@ class FileListing:
             )
         newest = max(map(stamp, listed), default="")
         return [file for file in listed if stamp(file) == newest]
+
+    def all_files(self, store: FileStore) -> list[RemoteFile]:
+        """All files that are data, with or without a marker, by name."""
+        found = store.list(self._folder, self._pattern)
+        return [file for file in found if not self._is_other(file.name)]
+
+    def markers(self, store: FileStore) -> dict[str, RemoteFile]:
+        """The markers that are there, by name."""
+        return self._markers.listed(store) if self._markers else {}
+
+    def marker_name(self, file: RemoteFile) -> str:
+        """The name of the marker of *file*; empty if files need none."""
+        return self._markers.name(file.name) if self._markers else ""
 
     def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
         """Check that *files* are not too large, and that nothing writes to them.
@@ -70,8 +102,21 @@ class FileListing:
                     raise RefusedError("is still being written", where=file.path, hint="run again when it is complete")
 
     def _listed(self, store: FileStore) -> list[RemoteFile]:
-        found = store.list(self._folder, self._pattern)
-        return [file for file in found if not file.name.lower().endswith(UNFINISHED_SUFFIXES)]
+        files = self.all_files(store)
+        if self._markers is None:
+            return files
+        markers = self.markers(store)
+        marked = [file for file in files if self._markers.name(file.name) in markers]
+        self.unmarked = len(files) - len(marked)
+        return marked
+
+    def _is_other(self, name: str) -> bool:
+        """Whether a file is not data, although it matches the pattern."""
+        if name.lower().endswith(UNFINISHED_SUFFIXES):
+            return True
+        if self._markers and self._markers.folder == self._folder and self._markers.is_marker(name):
+            return True
+        return self._manifests is not None and self._manifests[0] == self._folder and matches(name, self._manifests[1])
 
 
 def facts_of(file: RemoteFile, content_hash: str) -> FileFacts:

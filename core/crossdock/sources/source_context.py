@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Protocol
 
 from crossdock.clock import Clock
-from crossdock.errors import StateError
+from crossdock.errors import CrossdockError, StateError
 from crossdock.local_files import private_folder
 from crossdock.progress import Progress
+from crossdock.sources.input_facts import InputFacts
 from crossdock.state import Digests, FileFacts
 
 
@@ -30,6 +31,9 @@ class IntakeLog(Protocol):
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Record that the source still lists these files of `done`."""
+
+    def known(self, stream: str) -> list[FileFacts]:
+        """All files ever accepted, as far as retention keeps them."""
 
     def newest_stamp(self, stream: str) -> str | None:
         """The highest stamp of all files ever accepted."""
@@ -69,6 +73,19 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
+class JobRun:
+    """The scheduled run that sources are read for.
+
+    Attributes:
+        due: When it was due.
+        previous_end: When the previous run of its job ended; None if there was none.
+    """
+
+    due: datetime
+    previous_end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceContext:
     """What a run gives its sources; `Context.run` for streams.
 
@@ -79,6 +96,10 @@ class SourceContext:
         kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
         patience: None if the run does not wait for late files.
         notes: Remarks for the report of the run, by the stream's name.
+        job: None if the run is not scheduled.
+        inputs: What the sources of files found, by the stream's name.
+        failures: Errors that end no stream, such as an expected file that is missing, by the stream's name.
+        warnings: Those of *notes* that people are notified about.
     """
 
     clock: Clock
@@ -89,6 +110,10 @@ class SourceContext:
     kept: Path
     patience: Patience | None = None
     notes: dict[str, list[str]] = field(default_factory=dict)
+    job: JobRun | None = None
+    inputs: dict[str, InputFacts] = field(default_factory=dict)
+    failures: dict[str, CrossdockError] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.
@@ -104,3 +129,8 @@ class SourceContext:
         """Show a remark now and in the report of the run."""
         self.progress.warn(f"{stream}: {text}")
         self.notes.setdefault(stream, []).append(text)
+
+    def warn(self, stream: str, text: str) -> None:
+        """As `note`, for what people are notified about."""
+        self.note(stream, text)
+        self.warnings.append(f"{stream}: {text}")

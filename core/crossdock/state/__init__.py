@@ -2,6 +2,8 @@
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create
+from crossdock.state.expected_deliveries import ExpectedDeliveries, ExpectedDelivery
+from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
@@ -10,11 +12,11 @@ from crossdock.state.tables.file_intake import FileFacts
 from crossdock.state.tables.intents import Attempt, Intent
 from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.record_version import RecordIdentity, Step
-from crossdock.state.tables.removal_evidence import PastSnapshot, PendingRemoval
+from crossdock.state.tables.removal_evidence import PastSnapshot, PendingApproval
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
-from crossdock.state.tables.waiting_records import WaitingRecord
+from crossdock.state.tables.waiting_records import WaitingCount, WaitingRecord
 
 __all__ = [
     "Accepted",
@@ -25,10 +27,13 @@ __all__ = [
     "DeadLetterFilter",
     "Digests",
     "DueRun",
+    "ExpectedDeliveries",
+    "ExpectedDelivery",
     "FileFacts",
+    "FoundRecord",
     "Intent",
     "PastSnapshot",
-    "PendingRemoval",
+    "PendingApproval",
     "Pin",
     "RecordIdentity",
     "RunRecord",
@@ -40,6 +45,7 @@ __all__ = [
     "StateUrl",
     "Step",
     "Transaction",
+    "WaitingCount",
     "WaitingRecord",
     "create",
     "parse_url",

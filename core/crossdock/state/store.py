@@ -18,10 +18,18 @@ from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
 from crossdock.state.db.engine import Pin, identity, open_engine, reading
 from crossdock.state.db.sqlite_preload import read_ahead
+from crossdock.state.expected_deliveries import (
+    ExpectedBindings,
+    ExpectedDeadLetters,
+    ExpectedDeliveries,
+    ExpectedSnapshotHistory,
+    ExpectedWaitingRecords,
+)
+from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
-from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings
+from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings, merged
 from crossdock.state.sidecar_files.watermark import Watermark
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
@@ -53,6 +61,7 @@ class Transaction:
         self.waiting_records = WaitingRecords(connection)
         self.cursors = Cursors(connection)
         self.buckets = Buckets(connection)
+        self.open_records = OpenRecords(connection)
         self.tracing = RecordHistory(connection)
         self.reporting = RunDetails(connection)
         self.retention = Retention(connection)
@@ -82,6 +91,7 @@ class State:
         self._folder = keys
         self._unmarked: Watermark | None = None  # while the lease is held and nothing was sent
         self._lease: run_lease.Lease | None = None
+        self._expected: ExpectedDeliveries | None = None
         self._write_lock = threading.Lock()  # the database allows one writer anyway; a lock keeps threads in order
 
     @property
@@ -111,6 +121,15 @@ class State:
                 yield
             finally:
                 self._lease = self._unmarked = None
+
+    @contextmanager
+    def expecting(self, deliveries: ExpectedDeliveries) -> Iterator[None]:
+        """In the block, which writes nothing, comparisons and look-ups see the state as it is after *deliveries*."""
+        self._expected = deliveries
+        try:
+            yield
+        finally:
+            self._expected = None
 
     def mark_sending(self) -> None:
         """Write the watermark before the first request of this run is sent."""
@@ -188,7 +207,9 @@ class State:
 
     def _known(self, connection: Connection, scope: Scope, stamp: int) -> pl.DataFrame:
         frame = self._keys.load(scope, stamp) if self._keys else None
-        return from_bindings(connection, scope) if frame is None else frame
+        frame = from_bindings(connection, scope) if frame is None else frame
+        changes = self._expected.changes(scope) if self._expected else []
+        return merged(frame, changes) if changes else frame
 
     def read_ahead(self, rows: int) -> None:
         """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.sqlite_preload`."""
@@ -206,7 +227,13 @@ class State:
             self._keys.publish(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
     def _transaction(self, connection: Connection) -> Transaction:
-        return Transaction(connection, self._keys.expected if self._keys else lambda _: 0)
+        tx = Transaction(connection, self._keys.expected if self._keys else lambda _: 0)
+        if self._expected:
+            tx.bindings = ExpectedBindings(connection, tx.stamps, self._expected)
+            tx.dead_letters = ExpectedDeadLetters(connection, self._expected)
+            tx.waiting_records = ExpectedWaitingRecords(connection, self._expected)
+            tx.snapshots = ExpectedSnapshotHistory(connection, self._expected)
+        return tx
 
     def close(self) -> None:
         self._engine.dispose()

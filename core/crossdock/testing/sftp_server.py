@@ -17,7 +17,7 @@ from typing import ParamSpec, Self, TypeVar
 
 import paramiko
 from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
-from paramiko.sftp import SFTP_PERMISSION_DENIED
+from paramiko.sftp import SFTP_FAILURE, SFTP_OK, SFTP_PERMISSION_DENIED
 
 _LOG_NAME = "crossdock.testing.ssh"
 logging.getLogger(_LOG_NAME).addHandler(logging.NullHandler())
@@ -33,6 +33,7 @@ class Faults:
 
     stall_login: bool = False  # a login is never answered
     deny: set[str] = field(default_factory=set)  # files that cannot be read
+    read_only: bool = False  # no file can be moved
     end_early: dict[str, int] = field(default_factory=dict)  # bytes after which a file ends, whatever its size
     stall_after: dict[str, int] = field(default_factory=dict)  # bytes after which a read is never answered
     while_read: dict[str, Callable[[Path], object]] = field(default_factory=dict)  # called once, after the first read
@@ -42,7 +43,7 @@ class Faults:
 
 
 class SftpServer:
-    """Serves *folder* read-only on a free port of the loopback interface while the context is open.
+    """Serves *folder* on a free port of the loopback interface while the context is open; files can be renamed.
 
     The only user logs in with `password` or `client_key`, the text of a private key.
     """
@@ -152,7 +153,7 @@ def _with_sftp_codes(function: Callable[P, T]) -> Callable[P, T | int]:
 
 
 class _Folder(paramiko.SFTPServerInterface):
-    """The served folder as the root. Links out of it are refused, as is writing."""
+    """The served folder as the root. Links out of it are refused, as is writing; files can be renamed."""
 
     def __init__(self, ssh_server: _SshServer) -> None:
         super().__init__(ssh_server)
@@ -186,6 +187,17 @@ class _Folder(paramiko.SFTPServerInterface):
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or name in self._server.faults.deny:
             return SFTP_PERMISSION_DENIED
         return _File(self._server, name, self._real(path))
+
+    @_with_sftp_codes
+    def rename(self, oldpath: str, newpath: str) -> int:
+        """Rename, but never overwrite, as version 3 of the protocol demands."""
+        old, new = self._real(oldpath), self._real(newpath)
+        if self._server.faults.read_only:
+            return SFTP_PERMISSION_DENIED
+        if new.exists():
+            return SFTP_FAILURE
+        old.rename(new)
+        return SFTP_OK
 
     def _real(self, path: str) -> Path:
         real = (self._server.folder / os.path.normpath("/" + path).lstrip("/")).resolve()

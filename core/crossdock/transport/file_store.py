@@ -6,7 +6,9 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import BinaryIO, Literal, Protocol, Self, runtime_checkable
 
 from crossdock.errors import ConfigError, RefusedError
@@ -85,6 +87,31 @@ class LocalStore(FileStore, Protocol):
 
     def in_place(self, file: RemoteFile) -> FileInPlace:
         """The file, as long as it is as described; it can be read after the store is closed."""
+
+
+@runtime_checkable
+class ArchivingStore(FileStore, Protocol):
+    """A store that can move files."""
+
+    def move(self, file: RemoteFile, folder: str) -> str:
+        """Move *file* to *folder*, under the first of `archive_names` that is free there, and return that name.
+
+        Raises:
+            ConfigError: If there is no such folder.
+            RefusedError: If the file is no longer as described, or no name is free; nothing is ever overwritten.
+            UnauthorizedError: If the store does not allow it.
+        """
+
+
+def archive_names(file: RemoteFile) -> tuple[str, str]:
+    """The names of *file* in an archive: its own, or, if that is taken, one with its modification time in UTC."""
+    path = PurePosixPath(file.name)
+    return file.name, f"{path.stem}.{datetime.fromtimestamp(file.mtime, UTC):%Y%m%dT%H%M%SZ}{path.suffix}"
+
+
+def name_taken(file: RemoteFile, folder: str, where: str) -> RefusedError:
+    message = f"cannot be moved to {folder!r}: files with its names are there already"
+    return RefusedError(f"file {file.path!r} {message}", where=where, hint="move or remove them")
 
 
 def split_pattern(files: str) -> tuple[str, str]:

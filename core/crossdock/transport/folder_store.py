@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Self
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.transport.file_store import MAX_NAMES, FileInPlace, RemoteFile, Sink, disagreement, matches, select
+from crossdock.transport.file_store import (
+    MAX_NAMES,
+    FileInPlace,
+    RemoteFile,
+    Sink,
+    archive_names,
+    disagreement,
+    matches,
+    name_taken,
+    select,
+)
 
 _BLOCK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -79,6 +89,37 @@ class FolderStore:
 
     def in_place(self, file: RemoteFile) -> FileInPlace:
         return _InPlace(self, file)
+
+    def move(self, file: RemoteFile, folder: str) -> str:
+        gone = RefusedError(f"file {file.path!r} was removed or renamed before it could be moved", where=self._where)
+        hint = "create it, or correct `archive`"
+        missing = ConfigError(f"folder {folder!r} does not exist", where=self._where, hint=hint)
+        with (
+            _closing(self._folder(file.folder or ".", gone)) as source,
+            _closing(self._folder(folder, missing)) as target,
+            self._translated(f"moving {file.path!r}", gone),
+        ):
+            self._compare_moved(file, source, file.name)
+            name = next((name for name in archive_names(file) if _reserved(name, target)), None)
+            if name is None:
+                raise name_taken(file, folder, self._where)
+            try:
+                os.rename(file.name, name, src_dir_fd=source, dst_dir_fd=target)
+            except OSError:
+                os.unlink(name, dir_fd=target)
+                raise
+            try:
+                self._compare_moved(file, target, name)
+            except RefusedError:  # a new file took its place meanwhile
+                os.link(name, file.name, src_dir_fd=target, dst_dir_fd=source, follow_symlinks=False)
+                os.unlink(name, dir_fd=target)
+                raise
+            return name
+
+    def _compare_moved(self, file: RemoteFile, folder: int, name: str) -> None:
+        now = _regular(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        if reason := disagreement(file, file.size, now):
+            raise RefusedError(f"file {file.path!r} {reason.replace('read', 'taken in')}", where=self._where)
 
     @contextmanager
     def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
@@ -200,6 +241,15 @@ def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | Non
         return None
     seconds, revision = status.st_mtime_ns // 10**9, (status.st_dev, status.st_ino, status.st_mtime_ns)
     return RemoteFile(name, status.st_size, seconds, folder, revision)
+
+
+def _reserved(name: str, folder: int) -> bool:
+    """Whether *name* was free in *folder*; now an empty file of ours, which a move may replace, holds it."""
+    try:
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
+    except FileExistsError:
+        return False
+    return True
 
 
 @contextmanager

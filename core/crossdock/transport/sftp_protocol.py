@@ -1,4 +1,4 @@
-"""SFTP version 3, as far as a reader needs it, over any byte stream.
+"""SFTP version 3, as far as reading and moving files needs it, over any byte stream.
 
 paramiko's reader stops a listing at a name that is not UTF-8, takes an early end for the end of the file, and keeps
 everything after a short answer in memory.
@@ -16,9 +16,9 @@ MAX_MESSAGE = 256 * 1024 + 1024
 FREE_ANSWERS, LEAST_ANSWER = 10_000, 512  # answers of any size; beyond them, the average must have this many bytes
 RECEIVE = 4 * 1024 * 1024
 
-INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 7, 11, 12
+INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR, RENAME = 1, 2, 3, 4, 5, 7, 11, 12, 18
 STATUS, HANDLE, DATA, NAME, ATTRS = 101, 102, 103, 104, 105
-END, NO_SUCH_FILE, PERMISSION_DENIED = 1, 2, 3
+OK, END, NO_SUCH_FILE, PERMISSION_DENIED = 0, 1, 2, 3
 _REASONS = {  # draft-ietf-secsh-filexfer-02, section 7
     1: "end of file",
     2: "no such file",
@@ -117,6 +117,12 @@ class SftpWire:
     def close(self, handle: bytes) -> None:
         """Close a handle without waiting for the answer."""
         self._send(self._request(CLOSE, _text(handle)))
+
+    def rename(self, old: bytes, new: bytes) -> None:
+        """Rename a file; servers that follow the draft (6.5) refuse to overwrite another one."""
+        status = StatusError(self._ask(RENAME, _text(old) + _text(new), STATUS))
+        if status.code != OK:
+            raise status
 
     def names(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
         """Everything in a folder, in the server's order."""

@@ -9,7 +9,16 @@ from typing import Self
 
 from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
-from crossdock.transport.file_store import MAX_NAMES, RemoteFile, Sink, disagreement, matches, select
+from crossdock.transport.file_store import (
+    MAX_NAMES,
+    RemoteFile,
+    Sink,
+    archive_names,
+    disagreement,
+    matches,
+    name_taken,
+    select,
+)
 from crossdock.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
 from crossdock.transport.ssh_connection import Budget, Line, SftpLogin, log_in, private_key, trusted_line
 
@@ -107,6 +116,40 @@ class SftpSession:
             hint = "nothing of it was taken in; run again when the sender has finished writing it"
             raise RefusedError(f"file {path!r} {reason}", where=self._where, hint=hint)
         return read
+
+    def move(self, file: RemoteFile, folder: str) -> str:
+        self._compare_moved(file, self.stat(file.path))
+        hint = "create it, or correct `archive`"
+        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        with self._translated(f"describing folder {folder!r}", missing):
+            self._wire.lstat(_encoded(folder))
+        name = next((name for name in archive_names(file) if self._is_free(f"{folder}/{name}")), None)
+        if name is None:
+            raise name_taken(file, folder, self._where)
+        moved = f"{folder}/{name}"
+        self._rename(file.path, moved)
+        try:
+            self._compare_moved(file, self.stat(moved))
+        except RefusedError:  # a new file took its place meanwhile
+            self._rename(moved, file.path)
+            raise
+        return name
+
+    def _is_free(self, path: str) -> bool:
+        try:
+            with self._translated(f"describing {path!r}", _MissingError("", where=self._where)):
+                self._wire.lstat(_encoded(path))
+        except _MissingError:
+            return True
+        return False
+
+    def _rename(self, old: str, new: str) -> None:
+        with self._translated(f"moving {old!r}"):
+            self._wire.rename(_encoded(old), _encoded(new))  # unlike posix-rename, it overwrites nothing
+
+    def _compare_moved(self, file: RemoteFile, now: RemoteFile) -> None:
+        if reason := disagreement(file, file.size, now):
+            raise RefusedError(f"file {file.path!r} {reason.replace('read', 'taken in')}", where=self._where)
 
     def close(self) -> None:
         """End the session; may be called twice."""

@@ -42,6 +42,25 @@ def test_no_byte_leaves_before_its_intent_is_committed(bench: Bench, platform: P
     assert (wrong, len(platform.seen), bench.bound()) == ([], 60, 60)
 
 
+def test_a_request_is_counted_before_it_leaves(bench: Bench, platform: Platform, state_url: StateUrl) -> None:
+    """However early its process is killed, the run has counted at least what the platform has seen of it."""
+    witness = State(state_url, PIN, read_only=True)
+    counted: list[int] = []
+
+    def look(seen: Seen) -> Answer:
+        with platform.lock, witness.begin() as tx:
+            (run,) = tx.runs.listed(limit=9)
+            counted.append(run.requests - len(platform.seen))
+        return created(seen)
+
+    platform.script = look
+    bench.deliver(60)
+    with witness.look() as tx:
+        assert tx.runs.listed(limit=1)[0].requests == len(platform.seen) == 60
+    witness.close()
+    assert min(counted) >= 0
+
+
 def test_a_lost_answer_is_asked_for_again_with_the_same_bytes(bench: Bench, platform: Platform) -> None:
     """Lost answers and gateway errors are resent under the same key with the same body; each record once bound."""
 

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, created, operation, updating
+from tests.integration.delivery.harness import SCOPE, Answer, Bench, Platform, Seen, created, operation, updating
 
 EVIL = 'bad\0value \x1b[2J\u202e\u2028"\r\ncrossdock: run 1: done'
 SHOWN = r"bad\x00value \x1b[2J\u202e\u2028" + r'"\r\ncrossdock: run 1: done'
@@ -43,7 +43,7 @@ def test_an_attempt_that_failed_with_nul_is_kept(bench: Bench, platform: Platfor
     bench.deliver(1)
     assert bench.statuses() == {"delivered": 1}
     with bench.state.look() as tx:
-        (made,) = tx.tracing.operations(0)
+        (made,) = tx.tracing.operations(SCOPE, 0)
     assert SHOWN in [sent["message"] for sent in made["sendings"]]
 
 

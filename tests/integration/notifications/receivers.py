@@ -24,9 +24,7 @@ from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.testing.manual_clock import ManualClock
 
 KEY = base64.b64encode(bytes(range(32))).decode()
-FAILED = ScheduledRunEnded(
-    "nightly", date(2026, 3, 14), None, 17, "failed", False, 60.0, 5, "wms: größer als gedacht", "done"
-)
+FAILED = ScheduledRunEnded("nightly", date(2026, 3, 14), None, 17, "failed", 60.0, 5, "wms: größer als gedacht", "done")
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 QUICK_S = 0.2
 

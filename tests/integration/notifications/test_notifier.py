@@ -30,7 +30,7 @@ def test_unselected_events_are_not_sent() -> None:
         assert sender.notify(FAILED) == []
         assert sender.notify(replace(FAILED, status="done")) == []
         assert receiver.posts == []
-        assert sender.notify(replace(FAILED, status="done", previous="failed", degraded=True)) == []
+        assert sender.notify(replace(FAILED, status="degraded", previous="failed")) == []
     (post,) = receiver.posts
     assert exact_json.loads(post.body)["data"]["kinds"] == ["recovered"]
 

@@ -140,8 +140,8 @@ def test_granted_scopes_are_shown(server: TokenServer, scopes: list[str], report
     """The access check shows the token's life and scopes, and those that were not requested."""
     server.tokens = lambda seen: token(seen, **reported)
     server.platform = lambda _: answer(200, {"data": []})
-    shown = access_check.reach(server.profile({"scopes": scopes}))
-    assert shown == f"{server.base_url} grants access, with a token for 100 s; {text}"
+    shown = access_check.reach(server.profile({"scopes": scopes}), ["product"])
+    assert shown.text == f"{server.base_url} grants access, with a token for 100 s; {text}"
 
 
 def refusal(status: int, body: bytes) -> Callable[[Seen], Reply]:
@@ -254,7 +254,10 @@ def test_neither_secret_nor_token_is_shown(
     profile = server.profile({"client_auth": client_auth, "scopes": ["orders:read"]}, retry={"base_s": 0.001})
     target = PlatformTarget(profile)
     texts = [repr(profile), str(profile)]
-    looks: tuple[Callable[[], str], ...] = (lambda: access_check.reach(profile), lambda: repr(send(target)))
+    looks: tuple[Callable[[], str], ...] = (
+        lambda: access_check.reach(profile, ["product"]).text,
+        lambda: repr(send(target)),
+    )
     for look in looks:
         try:
             texts.append(look())
@@ -272,4 +275,4 @@ def test_the_access_check_reports_an_unavailable_endpoint(server: TokenServer) -
     """A platform whose token endpoint is down cannot be reached."""
     server.tokens = lambda _: answer(503, {})
     with pytest.raises(UnavailableError, match="no token obtained: HTTP 503"):
-        access_check.reach(server.profile(retry={"base_s": 0.001}))
+        access_check.reach(server.profile(retry={"base_s": 0.001}), ["product"])

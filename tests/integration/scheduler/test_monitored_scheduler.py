@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,30 +23,55 @@ from crossdock import exact_json
 from crossdock.errors import StateBusyError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
-from crossdock.project.project import Project
+from crossdock.project.project import Project, load
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.stderr_log import LOGGER
-from crossdock.state import create, parse_url
+from crossdock.state import DeadLetterFilter, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 
 Before = Callable[[], object]
+ALL = DeadLetterFilter()
+CONFIG = """\
+platform: {{base_url: "{base_url}", tenant: {tenant}, auth: {{kind: api_key, token: env:KEY}}}}
+state: sqlite:///state.db
+connections:
+  wms:
+    kind: folder_warehouse
+    path: .
+    settle_s: 0
+    streams:
+      products:
+        mode: append
+        files: "*.csv"
+        format: {{kind: delimited, delimiter: ";"}}
+        key: [SKU]
+        resource: product
+        map: {{sku: SKU, name: SKU, unitPrice: {{from: PRICE, as: decimal}}}}
+"""
 
 
 class ServiceCase:
     """A service with one job that is due every second, on a manual clock."""
 
     def __init__(
-        self, folder: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture, executor: Executor | None = None
+        self,
+        folder: Path,
+        receiver: Receiver,
+        caplog: pytest.LogCaptureFixture,
+        executor: Executor | None = None,
+        *,
+        config: Path | None = None,
     ) -> None:
         self.folder, self._caplog = folder, caplog
         self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # a run starts so soon after it is due
         self.url = parse_url("sqlite:///state.db", folder)
         create(self.url, PIN)
-        self.project: Project = project(
-            self.url, folder, {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
-        )
+        jobs = {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
+        self.project: Project = project(self.url, folder, jobs)
+        if config is not None:
+            self.project = replace(load(config), jobs=jobs)
         self.service_metrics, self._interrupt = Metrics(self.clock), threading.Event()
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
         self.service = Service(
@@ -139,6 +165,33 @@ def test_an_unexpected_error_in_a_run_does_not_end_the_service(
     assert [line for line in case.log if "failed" in line]
     assert notifications(receiver)[0][0] == "night.failed"
     assert case.log[-1].endswith("done after 0.0 s")
+
+
+def test_people_are_told_once_of_the_same_open_records(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When a job becomes degraded, when more records are open, and when none is any more; not at each run."""
+    monkeypatch.setenv("KEY", "k")
+    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
+    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml")
+
+    def put(name: str) -> None:
+        (tmp_path / name).write_text("SKU;PRICE\nP1;x\n" if name == "1.csv" else "SKU;PRICE\nP2;y\n", encoding="utf-8")
+
+    def drop() -> None:
+        with closing(case.project.open_state()) as state, state.begin() as tx:
+            tx.dead_letters.drop("wms.products", [each.identity.key_hash for each in tx.dead_letters.chosen(ALL)])
+
+    case.looks(nothing, lambda: put("1.csv"), nothing, nothing, lambda: put("2.csv"), nothing, drop, nothing)
+    notices = [exact_json.loads(post.body) for post in receiver.posts]
+    assert [(notice["type"], notice["data"]["open"]["rejected"]) for notice in notices] == [
+        ("night.degraded", 1),
+        ("night.degraded", 2),
+        ("night.recovered", 0),
+    ]
+    assert "Open records: 2 rejected" in notices[1]["text"]
+    assert sum("degraded after 0 s: open: " in line for line in case.log) == 5
+    assert case.metrics["crossdock_open_records"] == 0
 
 
 def test_a_service_with_runs_in_progress_keeps_the_lease(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
@@ -404,13 +404,16 @@ def test_a_refused_record_with_nul_keeps_its_data(shop: Shop, config: Path, caps
     assert not set("\0\x1b\u202e") & set(capsys.readouterr().out)
 
 
-def test_a_reference_with_nul_waits(shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A waiting record may refer to a key with NUL; it is delivered once that record is."""
-    line = {"product": quote(f"7{EVIL}"), "n": 2, "price": 2.5}
+@pytest.mark.parametrize("key", [f"7{EVIL}", "gid://shopify/Product/1", "a|b", "50%", "a b", "Größe/ß", "7"])
+def test_a_reference_takes_the_key_as_the_source_has_it(
+    shop: Shop, config: Path, capsys: pytest.CaptureFixture[str], key: str
+) -> None:
+    """A record that refers to a key with any characters waits, and is delivered once that record is."""
+    line = {"product": key, "n": 2, "price": 2.5}
     order = {"id": 1, "customer": _customer(config), "updated_at": "2026-11-01T00:00:00Z", "lines": [line]}
     shop.data["/orders"] = [order]
     assert synced(config, capsys)["streams"]["web.orders"]["records"]["carried_on"] == 1
-    shop.data["/products"] = [product(7, day=2) | {"id": f"7{EVIL}"}]
+    shop.data["/products"] = [product(7, day=2) | {"id": key}]
     assert synced(config, capsys)["streams"]["web.orders"]["records"]["created"] == 1
 
 

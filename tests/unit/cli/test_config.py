@@ -263,3 +263,12 @@ def test_a_wrong_config_is_not_shown(config: Path) -> None:
     result = run("config", "show", "-C", str(config))
     assert (result.code, result.out) == (2, "")
     assert "did you mean 'host'?" in result.err
+
+
+def test_a_variable_is_shown_with_its_value(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value takes the place of the variable, and a dollar that would begin one is doubled again."""
+    monkeypatch.setenv("FOLDER", "from ${outside}")
+    text = config.read_text(encoding="utf-8")
+    config.write_text(f'{text}\nspool: "/${{FOLDER}} $${{X}} 5$"\n', encoding="utf-8")
+    shown = json.loads(run("-C", str(config), "config", "show", "--json").out)
+    assert shown["spool"] == "/from $${outside} $${X} 5$"

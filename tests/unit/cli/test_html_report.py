@@ -80,6 +80,7 @@ def test_a_page_describes_a_run(kept: State) -> None:
         "The tally balances.",
         "as of 2026-03-29 06:30:00Z",
         "1 operation, sent by the next run.",
+        "open3 rejected, 1 waiting",
     ):
         assert fact in page.text, fact
     assert page.under("stream", "read", "unchanged") == [["wms.invoices", "1,205", "0", "1,200", "3", "2"]]
@@ -122,7 +123,7 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
         tally = finish(tx, run, created=3).tally
         assert tally is not None
         tally["wms.invoices"]["balanced"] = False
-        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, at=AT)
+        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, duration_ms=0, at=AT)
         page = report(tx, run)
     assert "THE TALLY DOES NOT BALANCE" in page.text
     assert "balances." not in page.text
@@ -354,7 +355,16 @@ def test_what_needs_a_person_comes_first(kept: State) -> None:
         tally = finish(tx, run, error="f.csv: is short", created=3).tally
         assert tally is not None
         stream = tally["wms.invoices"] | {"balanced": False, "notes": ["the snapshot is short"]}
-        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally={"wms.invoices": stream}, error="E1", at=AT)
+        tx.runs.finish(
+            run,
+            status="failed",
+            requests=0,
+            throttled=0,
+            tally={"wms.invoices": stream},
+            error="E1",
+            duration_ms=1,
+            at=AT,
+        )
         shown = report(tx, run).text
     order = (
         "Tenant acme, config acme.yaml", "Error: E1", "THE TALLY DOES NOT BALANCE", "Rejected", "Waiting", "In doubt",
@@ -374,13 +384,17 @@ def test_the_files_of_each_stream_are_named(kept: State) -> None:
         tally = finish(tx, run, created=3).tally
         assert tally is not None
         stream = tally["wms.invoices"]
-        tally = {"wms.invoices": stream | read, "wms.items": stream | again, "wms.lots": stream | {"input": "none"}}
-        tx.runs.finish(run, status="done", requests=0, throttled=0, tally=tally, error=None, at=AT)
+        tally = {
+            "wms.invoices": stream | read,
+            "wms.items": stream | again,
+            "wms.lots": stream | {"input": "none", "newest_file": None},
+        }
+        tx.runs.finish(run, status="done", requests=0, throttled=0, tally=tally, error=None, duration_ms=1, at=AT)
         page = report(tx, run)
     assert page.under("stream", "file") == [
         ["wms.invoices", "INV_1.csv", "1,200"],
         ["wms.invoices", "INV_2.csv", "0"],
         ["wms.items", "ITEM_1.csv", "unchanged"],
         ["wms.items", "3 files more", ""],
-        ["wms.lots", "no new file", ""],
+        ["wms.lots", "no file yet", ""],
     ]

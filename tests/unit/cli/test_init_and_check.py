@@ -2,7 +2,57 @@
 
 from __future__ import annotations
 
-from tests.unit.cli.conftest import CommandLine
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from tests.unit.cli.conftest import CONFIG, CommandLine
+
+from crossdock.sandbox import SandboxServer
+
+CUSTOMERS = """\
+      customers:
+        mode: append
+        files: "*.csv"
+        key: [CUSTNO]
+        resource: customer
+        adopt: external_id
+        map: {name: NAME}
+"""
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path_factory.mktemp("sandbox")) as server:
+        yield server
+
+
+@pytest.fixture
+def site(sandbox: SandboxServer, tmp_path: Path) -> CommandLine:
+    """A config for the sandbox, whose state exists."""
+    (tmp_path / "exports").mkdir()
+    (tmp_path / "exports" / "a.csv").write_text("SKU,NAME,PRICE\n", encoding="utf-8")
+    config = CONFIG.replace("http://127.0.0.1:9", sandbox.base_url).replace("acme", "sandbox")
+    (tmp_path / "c.yaml").write_text(config, encoding="utf-8")
+    made = CommandLine(tmp_path)
+    assert made.run("init").code == 0
+    return made
+
+
+def requests(sandbox: SandboxServer) -> list[dict[str, Any]]:
+    with urlopen(f"{sandbox.base_url}/_sandbox/requests?limit=10000") as answer:
+        found: list[dict[str, Any]] = json.load(answer)["data"]
+    return found
+
+
+def checked(site: CommandLine) -> tuple[object, dict[str, tuple[bool, str]]]:
+    """The exit code, and what was found for each subject; the last finding of the platform."""
+    result = site.run("check", "--json")
+    assert not result.err
+    return result.code, {item["subject"]: (item["ok"], item["text"]) for item in result.json["findings"]}
 
 
 def test_init_creates_a_state_once(command_line: CommandLine) -> None:
@@ -29,3 +79,37 @@ def test_a_missing_state_is_one_failure(command_line: CommandLine) -> None:
     subjects = [item["subject"] for item in checked.json["findings"]]
     assert (checked.code, subjects.count("state"), "allowance" in subjects) == (3, 1, False)
     assert command_line.run("check").out.count("crossdock init") == 1
+
+
+def test_check_needs_only_what_the_streams_need(
+    site: CommandLine, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that may only write products passes for a config of products, and nothing but products is requested."""
+    monkeypatch.setenv("CROSSDOCK_API_KEY", sandbox.sandbox.new_key("sandbox", "products:write"))
+    before = len(requests(sandbox))
+    code, found = checked(site)
+    assert (code, found["platform"][0]) == (0, True)
+    assert {each["path"].partition("?")[0] for each in requests(sandbox)[before:]} == {"/api/v1/catalog/products"}
+
+
+def test_a_key_that_cannot_read_is_a_finding(
+    site: CommandLine, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where delivery reads nothing, the check passes and says that look-ups are not possible."""
+    monkeypatch.setenv("CROSSDOCK_API_KEY", sandbox.sandbox.new_key("sandbox", "customers:write"))
+    code, found = checked(site)
+    assert (code, found["platform"]) == (
+        0, (True, "may not read products; look-ups are not possible, writes need none"),
+    )  # fmt: skip
+
+
+def test_a_key_that_cannot_read_what_is_needed_fails(
+    site: CommandLine, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that adopts records must look them up; only its resource is requested."""
+    site.config.write_text(site.config.read_text() + CUSTOMERS, encoding="utf-8")
+    monkeypatch.setenv("CROSSDOCK_API_KEY", sandbox.sandbox.new_key("sandbox", "products:write"))
+    before = len(requests(sandbox))
+    code, found = checked(site)
+    assert (code, found["platform"]) == (3, (False, "may not read customers, but their delivery needs look-ups"))
+    assert {each["path"].partition("?")[0] for each in requests(sandbox)[before:]} == {"/api/v1/sales/customers"}

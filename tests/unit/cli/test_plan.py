@@ -19,6 +19,26 @@ def test_a_plan_lists_operations_and_refusals(command_line: CommandLine) -> None
     assert "... and 2 more (--limit)\n" in command_line.run("plan", "--limit", "0").out
 
 
+def test_a_plan_shows_rows_without_a_key(command_line: CommandLine) -> None:
+    """A row that the sync will reject is listed with its place and counted among the rejected rows."""
+    (command_line.folder / "exports" / "a.csv").write_text("SKU,NAME,PRICE\n,Lamp,1\n0018,Shelf,2\n")
+    shown = command_line.run("plan").out
+    assert "reject wms.products (no key)\n         key_missing at a.csv:2 SKU: the key is empty\n" in shown
+    assert "plan: 1 reject wms.products, 1 create wms.products\n" in shown
+    planned = command_line.run("plan", "--json").json
+    assert planned["streams"]["wms.products"]["rows"] == {
+        "read": 2, "filtered": {}, "superseded": 0, "rejected": 1, "in_records": 1,
+    }  # fmt: skip
+
+
+def test_a_plan_ends_with_the_tally_of_its_sync(command_line: CommandLine) -> None:
+    """The terms are those of a run's report, so that both can be compared."""
+    (command_line.folder / "exports" / "a.csv").write_text("SKU,NAME,PRICE\n0017,Lamp,1\n0018,Shelf,x\n")
+    lines = [line.split() for line in command_line.run("plan").out.splitlines()]
+    assert ["stream", "read", "unchanged", "created", "rejected"] in lines
+    assert ["wms.products", "2", "0", "1", "1"] in lines
+
+
 def test_exit_codes(command_line: CommandLine) -> None:
     """Zero when there is nothing to do, 10 by request when there is something, 2 for an unknown stream."""
     assert "plan: nothing to do" in command_line.run("plan", "--detailed-exitcode").out

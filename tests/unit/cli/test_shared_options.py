@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from contextlib import redirect_stderr
+import os
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +30,52 @@ def test_an_argument_must_be_utf8(command: str) -> None:
         main([*command.split(), "\udce4", *(["x"] if command == "records show" else [])])
     assert ended.value.code == 2
     assert "is not UTF-8" in said.getvalue()
+
+
+FIRST = """
+platform: {base_url: "https://a.example.com", tenant: acme, auth: {kind: api_key, token: env:T}}
+connections: {wms: {kind: folder_warehouse, path: x, streams: {a: {files: a, mode: append, key: [K], resource: customer,
+  map: {name: N}}}}}
+"""
+
+
+def shown(*arguments: str) -> str:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit):
+        main([*arguments])
+    return out.getvalue() + err.getvalue()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """Three config files with other tenants; the first is complete."""
+    (tmp_path / "1.yaml").write_text(FIRST)
+    (tmp_path / "2.yaml").write_text("platform: {tenant: second}")
+    (tmp_path / "3.yaml").write_text("platform: {tenant: third}\nspool: there")
+    return [str(tmp_path / f"{number}.yaml") for number in (1, 2, 3)]
+
+
+def test_several_configs_are_merged_in_order(files: list[str], tmp_path: Path) -> None:
+    """The last one wins, paths are relative to the first, and files after the command replace those before it."""
+    first, second, third = files
+    assert "tenant: second" in shown("-C", first, "-C", second, "config", "show")
+    merged = shown("config", "show", "-C", first, "-C", second, "-C", third)
+    assert "tenant: third" in merged
+    assert f"spool: {tmp_path / 'there'}" in merged
+    assert "tenant: acme" in shown("-C", first, "-C", second, "config", "show", "-C", first)
+
+
+def test_the_variable_names_several_configs(files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """CROSSDOCK_CONFIG separates files as PATH does."""
+    monkeypatch.setenv("CROSSDOCK_CONFIG", os.pathsep.join(files))
+    assert "tenant: third" in shown("config", "show")
+
+
+@pytest.mark.parametrize(
+    "command", ["check", "init", "plan", "sync", "runs", "show 1", "jobs list", "schedule", "state stats", "approve"]
+)
+def test_every_command_reads_all_configs(files: list[str], tmp_path: Path, command: str) -> None:
+    """A mistake in the second file is found by each command, with its place."""
+    (tmp_path / "2.yaml").write_text("platform:\n  tennant: x")
+    said = shown(*command.split(), "-C", files[0], "-C", files[1])
+    assert f"{files[1]}:2:3: platform.tennant: unknown key; did you mean 'tenant'?" in said

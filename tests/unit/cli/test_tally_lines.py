@@ -16,5 +16,5 @@ def test_terms_that_are_zero_are_left_out() -> None:
     rows, records = tally_lines.tables({"wms.a": first.as_json(), "wms.b": second.as_json()})
     assert rows.columns == ("stream", "read", "skip test", "in records")
     assert rows.lines == [("wms.a", 5, 2, 3), ("wms.b", 0, 0, 0)]
-    assert records.columns == ("stream", "read", "unchanged", "created", "waiting, in doubt")
+    assert records.columns == ("stream", "read", "unchanged", "created", "carried on")
     assert records.lines == [("wms.a", 3, 0, 2, 1), ("wms.b", 0, 0, 0, 0)]

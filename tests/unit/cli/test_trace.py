@@ -9,15 +9,23 @@ import pytest
 from tests.report_page import AT, dead_letter
 from tests.unit.cli.conftest import CommandLine
 
+from crossdock.planning.references import key_hashes
+from crossdock.state import DeadLetter
 
-@pytest.mark.parametrize("name", ["K7", "f.csv:7", "exports/f.csv:7"])
+
+def letter(number: int = 7, *, stream: str = "wms.products") -> DeadLetter:
+    key = f"K{number}"
+    return dead_letter(number, stream=stream, key_hash=key_hashes([key])[key])
+
+
+@pytest.mark.parametrize("name", ["K7", "wms:K7", "f.csv:7", "exports/f.csv:7"])
 def test_a_record_is_found_by_key_and_place(command_line: CommandLine, name: str) -> None:
     """Its history is shown, without its data."""
     with closing(command_line.state()) as state, state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
-        tx.dead_letters.put([dead_letter(7)], run_id=run, at=AT)
+        tx.dead_letters.put([letter()], run_id=run, at=AT)
     shown = command_line.run("trace", name).out
-    assert shown.startswith("record K7\n  rejected 2026-03-29T01:30:00")
+    assert shown.startswith("record K7 of wms.products, product\n  rejected 2026-03-29 01:30:00Z")
     assert "bad_value at f.csv:7 PRICE: is no number\n" in shown
     assert "secret-canary" not in shown
     assert len(command_line.run("trace", name, "--json").json[0]["rejected"]) == 1
@@ -32,11 +40,29 @@ def test_an_unknown_name(command_line: CommandLine) -> None:
 
 def test_a_record_without_fingerprint(command_line: CommandLine) -> None:
     """Where no row was read, as for a removal, JSON has a null."""
-    letter = dead_letter(7)
-    removal = replace(letter, identity=letter.identity._replace(fingerprint=None), step="remove")
+    rejected = letter()
+    removal = replace(rejected, identity=rejected.identity._replace(fingerprint=None), step="remove")
     with closing(command_line.state()) as state, state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.dead_letters.put([removal], run_id=run, at=AT)
     (row,) = command_line.run("trace", "K7", "--json").json[0]["rejected"]
     assert row["record_fp"] is None
-    assert row["key_hash"] == f"{letter.identity.key_hash:032x}"
+    assert row["key_hash"] == f"{rejected.identity.key_hash:032x}"
+
+
+def test_records_with_one_key_are_shown_apart(command_line: CommandLine) -> None:
+    """Each names its stream, and one can be selected; for another stream the error names those that have the key."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        tx.dead_letters.put([letter(), letter(stream="old.people")], run_id=run, at=AT)
+    shown = command_line.run("trace", "K7").out.splitlines()
+    assert [line for line in shown if line.startswith("record")] == [
+        "record K7 of old.people",
+        "record K7 of wms.products, product",
+    ]
+    (history,) = command_line.run("trace", "K7", "--stream", "wms.products", "--json").json
+    facts = {name: history[name] for name in ("streams", "resource", "namespace", "key")}
+    assert facts == {"streams": ["wms.products"], "resource": "product", "namespace": "wms", "key": "K7"}
+    wrong = command_line.run("trace", "K7", "--stream", "wms.product")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "no record 'K7' of wms.product\n  it has one of old.people, wms.products" in wrong.err

@@ -77,6 +77,17 @@ def versions(config: Path) -> dict[str, str]:
 # ---- the config
 
 
+def test_expectations_and_limits_keep_the_version(config: Path) -> None:
+    """Keys that do not change what a row becomes leave the stream's version as it is, so nothing is read again."""
+    before = versions(config)
+    keys = (
+        'mode: snapshot\n        expect: {by: "05:00"}\n        changes: {at_most: 5}\n        fewer_rows_percent: 50'
+    )
+    edit(config, "mode: snapshot", keys)
+    edit(config, 'files: "SALES_*.csv"', 'files: "SALES_*.csv"\n        required: true')
+    assert versions(config) == before
+
+
 @dataclass(frozen=True)
 class Slip:
     """A mistake, the place that the error points to, and what it says."""

@@ -76,5 +76,5 @@ def test_good_files_do_not_need_the_strict_parser(nasty: Nasty, path: Path, monk
     def never(*_: object) -> None:
         pytest.fail("the strict parser was used")
 
-    monkeypatch.setattr("crossdock.formats.delimited_files._File._strict_rows", never)
+    monkeypatch.setattr("crossdock.formats.delimited_rows.DelimitedRows._strict_rows", never)
     check(nasty, outcome(path, nasty, WHOLE))

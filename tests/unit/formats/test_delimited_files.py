@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from crossdock.docstring_schemas import DocumentedModel
 from crossdock.errors import RefusedError
-from crossdock.formats import delimited_files, polars_parser, text_decoding
+from crossdock.formats import delimited_rows, polars_parser, text_decoding
 from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_lines, read_rows
 from crossdock.formats.polars_parser import PolarsParser
 from crossdock.formats.strict_parser import MAX_COLUMNS
@@ -36,8 +36,8 @@ def path(tmp_path: Path) -> Path:
         pytest.param({"delimiter": "\x01|"}, "control character", id="control character not alone"),
         pytest.param({"delimiter": '"'}, "may contain the quote", id="quote as delimiter"),
         pytest.param({"quote": "#"}, "quote", id="strange quote"),
-        pytest.param({"encoding": "rot13"}, "is not one of utf-8", id="no text codec"),
-        pytest.param({"encoding": "nonsense"}, "is not one of utf-8", id="unknown encoding"),
+        pytest.param({"encoding": "rot13"}, "not a character encoding", id="no text codec"),
+        pytest.param({"encoding": "cp1522"}, "did you mean 'cp1252'", id="unknown encoding"),
         pytest.param({"header": False}, "needs names", id="neither header nor names"),
         pytest.param({"names": ()}, "names", id="no columns"),
         pytest.param({"names": ("A", "A")}, "columns 1 and 2 have the same name", id="name twice"),
@@ -46,13 +46,32 @@ def path(tmp_path: Path) -> Path:
         pytest.param({"trailer": {"prefix": "T\n", "count": 1}}, "prefix", id="line end in prefix"),
         pytest.param({"trailer": {"prefix": '"T', "count": 1}}, "may contain the quote", id="quote in prefix"),
         pytest.param({"trailer": {"prefix": "T", "count": -1}}, "count", id="negative field"),
-        pytest.param({"delimeter": ","}, "delimeter", id="unknown key"),
+        pytest.param({"delimeter": ","}, "did you mean 'delimiter'", id="unknown key"),
+        pytest.param({"trailer": {"prefix": "T", "counts": 1}}, "did you mean 'count'", id="unknown key of a trailer"),
+        pytest.param({"skip_lines": 0}, "skip_lines", id="no line to skip"),
+        pytest.param({"comment": ""}, "comment", id="empty comment"),
+        pytest.param({"comment": '"#'}, "must not begin with it", id="comment in quotes"),
+        pytest.param({"row_end": ""}, "1 to 8 characters", id="empty row end"),
+        pytest.param({"row_end": "\n"}, "need no row_end", id="usual row end"),
+        pytest.param({"row_end": "&|\\n"}, "in double quotes", id="row end with a backslash"),
+        pytest.param({"row_end": "|", "delimiter": "+|"}, "part of the delimiter", id="row end in the delimiter"),
+        pytest.param({"row_end": '"\n'}, "must not contain the quote", id="quote in the row end"),
     ],
 )
 def test_impossible_layouts_are_refused(layout: dict[str, Any], says: str) -> None:
     """A layout that cannot be meant is refused where it is declared."""
     with pytest.raises(ValidationError, match=says):
         DelimitedFormat(**layout)
+
+
+@pytest.mark.parametrize("delimiter", ["\t", "tab", r"\t"])
+def test_tab_can_be_written_in_three_ways(delimiter: str, path: Path) -> None:
+    """The word, the character and its escape, which YAML leaves alone without quotes, mean the same layout."""
+    layout = DelimitedFormat(delimiter=delimiter)
+    path.write_text("A\tB\n1\t2\n")
+    (frame,) = read_rows(path, layout, name="f")
+    assert frame.rows() == [("1", "2", 2)]
+    assert layout == DelimitedFormat(delimiter="\t")
 
 
 @pytest.mark.parametrize("encoding", ["UTF8", "windows-1252", "ISO-8859-1", "utf-8"])
@@ -233,13 +252,13 @@ def test_frames_hold_few_cells(path: Path, quote: str, monkeypatch: pytest.Monke
     rows = [(f"{number}", f"{quote}{',' if quote else ''}{quote}") for number in range(20_000)]
     path.write_text("A,B\n" + "".join(f"{one},{other}\n" for one, other in rows))
     whole = pl.concat(read_rows(path, DelimitedFormat(), name="f"))
-    for module in (polars_parser, delimited_files):
+    for module in (polars_parser, delimited_rows):
         monkeypatch.setattr(module, "MAX_CELLS", 20_000)
-    monkeypatch.setattr(delimited_files, "_SMALLEST_PART_BYTES", 1000)
+    monkeypatch.setattr(delimited_rows, "_SMALLEST_PART_BYTES", 1000)
     frames = list(read_rows(path, DelimitedFormat(), name="f"))
     assert max(frame.height * 2 for frame in frames) <= 20_000
     assert pl.concat(frames).equals(whole)
-    monkeypatch.setattr(delimited_files, "_PICKED_CELLS", 500)
+    monkeypatch.setattr(delimited_rows, "_PICKED_CELLS", 500)
     picked = list(read_lines(path, DelimitedFormat(), whole["_line"].to_list(), name="f"))
     assert max(frame.height * 2 for frame in picked) <= 500
     assert pl.concat(picked).equals(whole)

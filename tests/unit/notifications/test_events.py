@@ -15,6 +15,7 @@ from crossdock import exact_json
 from crossdock.notifications import events
 from crossdock.notifications.events import RunOverdue, ScheduledRunEnded, kinds
 from crossdock.printable import printable
+from crossdock.tally import OpenCounts
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 GOOD = ScheduledRunEnded(
@@ -23,12 +24,12 @@ GOOD = ScheduledRunEnded(
     due=datetime(2026, 3, 15, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")),
     run_id=17,
     status="done",
-    degraded=False,
     seconds=312.4,
     requests=12_345,
     error=None,
     previous="done",
 )
+SIX = OpenCounts(rejected=4, waiting=1, in_doubt=1)
 LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(hour=6))
 
 
@@ -39,19 +40,23 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
         ({"previous": None}, set()),
         ({"previous": "skipped"}, set()),
         ({"status": "failed"}, {"failed"}),
-        ({"status": "failed", "degraded": True, "previous": "failed"}, {"failed"}),
+        ({"status": "failed", "open": SIX, "previous": "failed"}, {"failed"}),
         ({"status": "incomplete"}, {"failed"}),
         ({"status": "incomplete", "previous": None}, {"failed"}),
-        ({"degraded": True}, {"degraded"}),
+        ({"status": "degraded", "open": SIX}, {"degraded"}),
+        ({"status": "degraded", "open": SIX, "previous": "degraded"}, {"degraded"}),
+        ({"status": "degraded", "open": SIX, "previous": "degraded", "repeated": True}, set()),
+        ({"previous": "degraded"}, {"recovered"}),
         ({"previous": "failed"}, {"recovered"}),
         ({"previous": "incomplete"}, {"recovered"}),
-        ({"previous": "failed", "degraded": True}, {"recovered", "degraded"}),
+        ({"status": "degraded", "open": SIX, "previous": "failed"}, {"recovered", "degraded"}),
+        ({"warnings": ("wms.lots: the snapshot is short",)}, {"degraded"}),
         ({"status": "skipped", "previous": "failed"}, set()),
-        ({"status": "skipped", "degraded": True}, set()),
+        ({"status": "skipped", "previous": "degraded"}, set()),
     ],
 )
 def test_kinds_of_events(changes: dict[str, Any], expected: set[str]) -> None:
-    """A success after a success has none; an unfinished run failed; a success after that is a recovery."""
+    """A run without news has none; an unfinished run failed; a better one after a bad one is a recovery."""
     assert kinds(replace(GOOD, **changes)) == expected
 
 
@@ -80,14 +85,23 @@ def test_the_text_about_a_failed_run() -> None:
     ("event", "subject"),
     [
         (replace(GOOD, status="incomplete"), "nightly did not finish (2026-03-14)"),
-        (replace(GOOD, degraded=True), "nightly completed with open records (2026-03-14)"),
+        (replace(GOOD, status="degraded", open=SIX), "nightly completed with open records (2026-03-14)"),
         (replace(GOOD, previous="failed"), "nightly recovered (2026-03-14)"),
-        (replace(GOOD, previous="failed", degraded=True), "nightly recovered with open records (2026-03-14)"),
+        (
+            replace(GOOD, status="degraded", open=SIX, previous="failed"),
+            "nightly recovered with open records (2026-03-14)",
+        ),
         (LATE, "nightly is running late (2026-03-14)"),
     ],
 )
 def test_the_subject_names_job_outcome_and_date(event: ScheduledRunEnded | RunOverdue, subject: str) -> None:
     assert events.compose(event, kinds(event), AT).subject == subject
+
+
+def test_the_text_about_open_records() -> None:
+    """It says how many are open, by state."""
+    degraded = replace(GOOD, status="degraded", open=SIX)
+    assert events.compose(degraded, {"degraded"}, AT).lines[1] == "Open records: 4 rejected, 1 waiting, 1 in doubt"
 
 
 def test_the_text_about_an_overdue_run() -> None:
@@ -99,7 +113,7 @@ def test_the_text_about_an_overdue_run() -> None:
 
 def test_the_payload() -> None:
     """It has the selected kinds, the most severe one as type, and each fact as JSON."""
-    ended = replace(GOOD, previous="failed", degraded=True)
+    ended = replace(GOOD, status="degraded", open=SIX, previous="failed")
     message = events.compose(ended, {"recovered", "degraded"}, AT)
     payload = exact_json.loads(exact_json.dumps(message.payload))
     assert payload == {
@@ -112,12 +126,13 @@ def test_the_payload() -> None:
             "business_date": "2026-03-14",
             "due": "2026-03-15T01:30:00Z",
             "run": 17,
-            "status": "done",
-            "degraded": True,
+            "status": "degraded",
+            "open": {"rejected": 4, "waiting": 1, "pending": 0, "in_doubt": 1},
             "seconds": payload["data"]["seconds"],
             "requests": 12_345,
             "error": None,
             "previous": "failed",
+            "warnings": [],
         },
     }
     assert str(payload["data"]["seconds"]) == "312.4"

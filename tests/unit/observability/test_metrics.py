@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from crossdock.notifications.events import Status
 from crossdock.observability.metrics import Metrics
+from crossdock.tally import OpenCounts
 from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
@@ -88,10 +90,10 @@ def test_metric_names_follow_the_conventions(metrics: Metrics) -> None:
         for name in (
             "nights_total", "night_seconds", "started_timestamp_seconds", "last_success_timestamp_seconds",
             "next_due_timestamp_seconds", "running", "requests_total", "throttled_total", "records_total",
-            "heartbeat_timestamp_seconds", *UNKNOWN,
+            "open_records", "heartbeat_timestamp_seconds", *UNKNOWN,
         )
     }  # fmt: skip
-    assert len(types) == 13
+    assert len(types) == 14
 
 
 def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
@@ -119,7 +121,8 @@ def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:
     assert ended["last_success_timestamp_seconds"] == {("nightly",): NOW + 90}
     assert ended["next_due_timestamp_seconds"] == {("nightly",): NOW + 86_400}
     assert ended["nights_total"] == {
-        ("nightly", "done"): 1, ("nightly", "incomplete"): 0, ("nightly", "failed"): 0, ("nightly", "skipped"): 0,
+        ("nightly", "done"): 1, ("nightly", "degraded"): 0, ("nightly", "incomplete"): 0, ("nightly", "failed"): 0,
+        ("nightly", "skipped"): 0,
     }  # fmt: skip
     assert (ended["requests_total"], ended["throttled_total"]) == ({(): 15}, {(): 2})
     assert ended["records_total"] == {("wms.lots", "read"): 8, ("wms.lots", "rejected"): 1}
@@ -140,14 +143,22 @@ def test_a_skipped_run_ends_no_other(clock: ManualClock, metrics: Metrics) -> No
     assert found["last_success_timestamp_seconds"] == {("nightly",): NOW}
 
 
-@pytest.mark.parametrize("status", ["failed", "incomplete"])
-def test_an_unsuccessful_run_is_no_success(clock: ManualClock, metrics: Metrics, status: str) -> None:
+@pytest.mark.parametrize("status", ["failed", "incomplete", "degraded"])
+def test_an_unsuccessful_run_is_no_success(clock: ManualClock, metrics: Metrics, status: Status) -> None:
     """The time of the last success stays."""
     metrics.ended("nightly", "done", 5.0)
     clock.advance(86_400)
-    metrics.ended("nightly", "failed" if status == "failed" else "incomplete", 5.0)
+    metrics.ended("nightly", status, 5.0)
     assert read(metrics)["last_success_timestamp_seconds"] == {("nightly",): NOW}
     assert read(metrics)["running"] == {("nightly",): 0}
+
+
+def test_open_records_are_those_after_the_last_run(metrics: Metrics) -> None:
+    """Each state has its number, zeros too, so that an alert ends when the records are settled."""
+    metrics.opened("wms.lots", OpenCounts(rejected=6, waiting=45))
+    metrics.opened("wms.lots", OpenCounts(waiting=2))
+    states = {"rejected": 0, "waiting": 2, "pending": 0, "in_doubt": 0}
+    assert read(metrics)["open_records"] == {(state, "wms.lots"): number for state, number in states.items()}
 
 
 def test_an_unscheduled_job_has_no_due_time(metrics: Metrics) -> None:

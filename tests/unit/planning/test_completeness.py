@@ -8,12 +8,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
 
 from crossdock.connector import GoneLimits
 from crossdock.delta.latest_records import Scan
-from crossdock.planning.completeness import Blocker, Completeness, SnapshotFacts, blocker
+from crossdock.planning.completeness import FEWER_ROWS, Blocker, Completeness, SnapshotFacts, blocker, fewer_rows
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
@@ -116,3 +118,12 @@ def test_without_a_count_the_usual_size_is_required(state: State, tmp_path: Path
     limits = GoneLimits(rows_within_percent=20)
     assert BOUND.stream.gone.rows_within_percent == limits.rows_within_percent
     assert reason(state, found(tmp_path, None, rows=8)) is None
+
+
+@given(rows=st.integers(0, 3000), past=st.lists(st.integers(0, 3000), max_size=3))
+def test_a_short_snapshot_is_named(rows: int, past: list[int]) -> None:
+    """It has more than 20 percent and at least 10 rows fewer than each of the previous ones."""
+    text = fewer_rows(BOUND, rows, [PastSnapshot(earlier, None) for earlier in past])
+    is_short = bool(past) and rows * 5 < min(past) * 4 and min(past) - rows >= FEWER_ROWS
+    assert (text is not None) is is_short
+    assert text is None or text.startswith(f"the snapshot has {rows:,} rows; the previous ones had {past[0]:,}")

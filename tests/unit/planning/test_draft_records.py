@@ -13,7 +13,7 @@ from crossdock.errors import InternalError, RecordError
 from crossdock.planning.draft_records import drafted
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
-from crossdock.resources import Reference
+from crossdock.resources import CustomerDraft, Reference
 
 SECRET = "hunter2"
 
@@ -65,7 +65,10 @@ def test_members_and_references() -> None:
         ),
         pytest.param(lambda _: {"code": "A"}, "invalid_draft", "/name", "Field required", id="a missing member"),
         pytest.param(lambda _: {"nmae": "A"}, "invalid_draft", "/", "", id="an unknown member"),
-        pytest.param(lambda _: 17, "invalid_draft", "/", "", id="not a mapping"),
+        pytest.param(lambda _: 17, "mapping_failed", None, "returned int instead of LedgerAccountDraft", id="a number"),
+        pytest.param(
+            lambda _: CustomerDraft(name="A"), "mapping_failed", None, "returned CustomerDraft", id="another resource"
+        ),
     ],
 )
 def test_every_failure_is_a_dead_letter(

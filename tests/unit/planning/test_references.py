@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
+import pytest
 import xxhash
 
 from crossdock.planning.references import References, found_in, key_hashes
+from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, State
 
@@ -78,3 +80,12 @@ def test_each_key_is_listed_once_and_hashed_like_a_column() -> None:
     assert [key for _, key in references.scoped_keys(twice, wms)] == ["A", "B"]
     assert key_hashes([]) == {}
     assert key_hashes(["A"]) == {"A": xxhash.xxh3_128_intdigest(b"A")}
+
+
+@pytest.mark.parametrize("parts", [("gid://shopify/Customer/1",), ("a|b",), ("a", "b"), ("50%", "\0"), ("ä",)])
+def test_a_reference_points_to_the_key_text_of_a_record(parts: tuple[str, ...]) -> None:
+    """Its key is encoded as the key of a record is, whatever its characters; one part may be given as text."""
+    references = References("platform")
+    for key in {parts, parts[0] if len(parts) == 1 else parts}:
+        ((_, found),) = references.scoped_keys([Reference("customer", key)], wms)
+        assert found == key_text(parts)

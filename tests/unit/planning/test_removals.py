@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
-import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
@@ -33,7 +31,6 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_input import StreamInput
-from crossdock.sources.file_source import _is_cut
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
@@ -221,27 +218,6 @@ class Model:
             return False
         usual = all(abs(run.height - rows) * 100 <= LIMITS.rows_within_percent * rows for rows in self._rows)
         return run.counted or (len(self._rows) == COMPARED_SNAPSHOTS and usual)
-
-
-@pytest.mark.parametrize(
-    ("content", "is_cut"),
-    [
-        (b"A;B\n1;2\n", False),
-        (b"A;B\r\n1;2\r\n\x1a", False),
-        (b"A;B\n1;2", True),
-        (b"\n", False),
-        (b"A", True),
-        ("A;B\n1;2\n".encode("utf-16-le"), False),
-        ("A;B\n1;2\n".encode("utf-16-be"), False),
-        ("A;B\n1;2".encode("utf-16"), True),
-        pytest.param(gzip.compress(b"A;B\n1;2", mtime=0), False, id="gzip"),
-    ],
-)
-def test_a_file_without_a_final_line_break_may_be_cut(tmp_path: Path, content: bytes, is_cut: bool) -> None:
-    """In every encoding; gzip has its own end mark."""
-    path = tmp_path / "file"
-    path.write_bytes(content)
-    assert _is_cut(path) is is_cut
 
 
 @given(keys=st.sets(HASHES, min_size=1), others=st.sets(HASHES))

@@ -1,4 +1,4 @@
-"""The clock of this machine is compared with the platform's."""
+"""Access is checked with few requests, and the clock of this machine is compared with the platform's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.servers import served
 
-from crossdock.errors import ClockError
+from crossdock.errors import ClockError, UnauthorizedError
+from crossdock.platform import access_check
 from crossdock.platform.access_check import check_clock
 from crossdock.platform.platform_config import Profile
 from crossdock.testing.manual_clock import ManualClock
@@ -25,12 +26,15 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 class Dated(HTTPServer):
     """Answers with *date* and counts the requests."""
 
+    challenge: str | None = None
     date: str | None = format_datetime(NOON, usegmt=True)
     status = 200
     asked = 0
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.paths: list[str] = []
+        self.of_resource: dict[str, int] = {}  # statuses of lists that answer with another one than the others
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -38,7 +42,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked += 1
-        self.send_response_only(self.server.status)
+        self.server.paths.append(self.path)
+        resource = self.path.partition("?")[0].rpartition("/")[2]
+        self.send_response_only(self.server.of_resource.get(resource, self.server.status))
+        if self.server.challenge is not None:
+            self.send_header("www-authenticate", self.server.challenge)
         if self.server.date is not None:
             self.send_header("date", self.server.date)
         self.send_header("content-length", "0")
@@ -65,6 +73,47 @@ def profile_of(base_url: str, **settings: Any) -> Profile:
     return Profile.model_validate(facts, context={"folder": Path()})
 
 
+def test_only_the_given_resources_are_requested(platform: Dated, profile: Profile) -> None:
+    """One record of each is listed, and nothing else."""
+    assert access_check.reach(profile, ["product"]).text == f"{profile.base_url} grants access"
+    assert platform.paths == ["/api/v1/catalog/products?limit=1"]
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    ['Bearer error="insufficient_scope", scope="products:read"', "Bearer realm=x, error=insufficient_scope"],
+)
+def test_a_credential_that_may_only_write_is_valid(platform: Dated, profile: Profile, challenge: str) -> None:
+    """A 403 that names the scope as the reason proves that the credential is valid (RFC 6750)."""
+    platform.status, platform.challenge = 403, challenge
+    access = access_check.reach(profile, ["product"])
+    assert (access.text, access.unreadable) == (f"{profile.base_url} grants access", ("product",))
+
+
+def test_one_readable_resource_proves_the_credential(platform: Dated, profile: Profile) -> None:
+    """A 403 without a reason is then about one resource, not about the tenant."""
+    platform.of_resource = {"customers": 403}
+    assert access_check.reach(profile, ["product", "customer"]).unreadable == ("customer",)
+
+
+@pytest.mark.parametrize(
+    ("status", "challenge"),
+    [
+        pytest.param(403, None, id="another tenant"),
+        pytest.param(403, 'Bearer error="invalid_token"', id="another reason"),
+        pytest.param(401, 'Bearer error="insufficient_scope"', id="unknown"),
+    ],
+)
+def test_a_rejected_credential_is_an_error(
+    platform: Dated, profile: Profile, status: int, challenge: str | None
+) -> None:
+    """The message has the status and says what was requested."""
+    platform.status, platform.challenge = status, challenge
+    with pytest.raises(UnauthorizedError, match=f"HTTP {status}") as failed:
+        access_check.reach(profile, ["product"])
+    assert "the request was to list one product" in str(failed.value)
+
+
 @pytest.mark.parametrize("status", [200, 401, 403, 404, 429, 500])
 @pytest.mark.parametrize(
     ("ahead", "said"),
@@ -82,10 +131,10 @@ def test_any_answer_shows_the_time(
     """A clock that differs by more than the limit is an error with the difference and its direction."""
     platform.status = status
     if said is None:
-        assert check_clock(profile, ManualClock(NOON + ahead))
+        assert check_clock(profile, ManualClock(NOON + ahead), "product")
         return
     with pytest.raises(ClockError, match=said) as failed:
-        check_clock(profile, ManualClock(NOON + ahead))
+        check_clock(profile, ManualClock(NOON + ahead), "product")
     assert failed.value.exit_code == 3
     assert "set the clock" in str(failed.value)
 
@@ -94,20 +143,20 @@ def test_any_answer_shows_the_time(
 def test_an_answer_without_a_date_is_not_compared(platform: Dated, profile: Profile, date: str | None) -> None:
     """Without a readable date there is nothing to compare."""
     platform.date = date
-    assert not check_clock(profile, ManualClock(NOON + timedelta(days=31)))
+    assert not check_clock(profile, ManualClock(NOON + timedelta(days=31)), "product")
 
 
 def test_an_unavailable_platform_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """The run itself will report the failure."""
     monkeypatch.setenv("KEY", "k")
-    assert not check_clock(profile_of("http://127.0.0.1:9"), ManualClock(NOON))
+    assert not check_clock(profile_of("http://127.0.0.1:9"), ManualClock(NOON), "product")
 
 
 def test_the_comparison_can_be_switched_off(platform: Dated, monkeypatch: pytest.MonkeyPatch) -> None:
     """With ``max_clock_skew_s: null`` no request is made."""
     monkeypatch.setenv("KEY", "k")
     profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=None)
-    assert check_clock(profile, ManualClock(NOON + timedelta(days=31)))
+    assert check_clock(profile, ManualClock(NOON + timedelta(days=31)), "product")
     assert platform.asked == 0
 
 
@@ -119,7 +168,7 @@ def test_the_limit_is_the_setting(limit_s: float, ahead_s: int) -> None:
         profile = profile_of(f"http://127.0.0.1:{platform.server_port}", max_clock_skew_s=limit_s)
         clock = ManualClock(NOON + timedelta(seconds=ahead_s))
         if abs(ahead_s) <= limit_s:
-            assert check_clock(profile, clock)
+            assert check_clock(profile, clock, "product")
         else:
             with pytest.raises(ClockError):
-                check_clock(profile, clock)
+                check_clock(profile, clock, "product")

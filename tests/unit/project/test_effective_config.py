@@ -56,6 +56,21 @@ def test_personal_constants_are_masked(config: Path) -> None:
     assert "ada@" not in str(effective(config))
 
 
+def test_constants_anywhere_in_a_personal_member_are_masked(config: Path) -> None:
+    """In a table, a default, a condition and its two sides; what a condition compares a personal column with, too."""
+    name = "{from: NAME, table: {ada@a: ada@b}, otherwise: ada@c, default: ada@d}"
+    when = "{field: NAME, one_of: [ada@e]}"
+    email = f"{{when: {{any: [{when}, {{not: {when}}}]}}, then: {{const: ada@f}}, otherwise: {{template: ada@h}}}}"
+    phone = "{when: {field: NAME, empty: true}, then: 4711, otherwise: PHONE}"
+    currency = "{from: NAME, table: {ada@g: EUR}}"
+    forms = f"{{name: {name}, email: {email}, phone: {phone}, currency: {currency}}}"
+    config.write_text(CONFIG.replace("{name: NAME, email: {const: ada@example.com}, currency: {const: EUR}}", forms))
+    shown = str(effective(config))
+    assert "ada@" not in shown
+    assert "4711" not in shown
+    assert shown.count(PERSONAL) > 8
+
+
 def test_numbers_are_exact(config: Path) -> None:
     """A float setting is shown as it was written."""
     config.write_text(CONFIG.replace("tenant: acme,", "tenant: acme, http: {read_timeout_s: 0.1},"))

@@ -91,9 +91,9 @@ def test_a_literal_secret_is_refused(tmp_path: Path, old: str, new: str, message
 
 
 @pytest.mark.parametrize("query", ["token", "KEY", "sig", "api%5Fkey", "pass%2577ord"])
-@pytest.mark.parametrize("command", [["check"], ["config", "show"]])
+@pytest.mark.parametrize("command", [["check"], ["config", "show"], ["plan"], ["runs"]])
 def test_a_literal_secret_of_a_webhook_is_refused(tmp_path: Path, query: str, command: list[str]) -> None:
-    """Commands that read a config check its section notify too, and repeat nothing of a secret address."""
+    """Every command that reads a config checks its section notify too, and repeat nothing of a secret address."""
     path = edited(tmp_path, "chat.example.com/hook", f"chat.example.com/hook?{query}={CANARY}")
     shown = io.StringIO()
     with redirect_stdout(shown), redirect_stderr(shown), pytest.raises(SystemExit) as ended:
@@ -187,3 +187,72 @@ def test_the_name_of_a_stream_in_code_is_checked(tmp_path: Path, monkeypatch: py
     (tmp_path / "c.yaml").write_text(head + "connections: {shop: {kind: odd_shop}}")
     with pytest.raises(ConfigError, match=r"c.yaml:9:15: shop.or/ders: not a valid stream name; a name has 1 to 63"):
         project.load(tmp_path / "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("port", "message"),
+    [
+        ("8443", None),
+        ("nonsense", "must be an address"),
+        ("99999", "must be an address"),
+        ("1/x?key=1", "must be an address such as https://api.example.com, without a query"),
+    ],
+)
+def test_an_address_with_a_variable_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, port: str, message: str | None
+) -> None:
+    """The whole address is checked when the config is loaded, with the variable's value in it."""
+    monkeypatch.setenv("PORT", port)
+    path = edited(tmp_path, "https://api.example.com", "https://api.example.com:${PORT}")
+    if message is None:
+        assert project.load(path).platform.base_url == f"https://api.example.com:{port}"
+        return
+    with pytest.raises(ConfigError, match=f"c.yaml:2:3: platform.base_url: {message}"):
+        project.load(path)
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        ("currency: NO", 'currency: must be text: NO is a boolean in YAML; quote it, "NO"'),
+        ("currency: NULL", 'currency: must be text: NULL means no value in YAML; quote it, "NULL"'),
+        ("currency: 17", "currency: must be text: quote numbers"),
+        ("currency: 0017", "currency: is an octal number in YAML"),
+        ("currency: {const: NO}", "currency.const: NO is the boolean false in YAML"),
+        ("currency: {const: 2026-01-02}", "currency.const: must be text: quote numbers and dates"),
+        ("currency: {const: [EUR]}", "currency.const: must be text"),
+        (
+            "currency: {from: C, empty: NULL}",
+            'currency.empty: must be text: NULL means no value in YAML; quote it, "NULL"',
+        ),
+        ("currency: {from: C, empty: [~]}", 'currency.empty.0: must be text: ~ means no value in YAML; quote it, "~"'),
+        ("currency: {from: C, empty: 99991231}", "currency.empty: must be text: quote numbers"),
+        ("currency: {from: C, empty: 00000000}", "currency.empty: is an octal number in YAML"),
+        ("currency: {template: 17}", "currency.template: must be text: quote numbers"),
+    ],
+)
+def test_a_column_or_a_constant_without_quotes_is_found(tmp_path: Path, member: str, message: str) -> None:
+    """The one message about the member says which quoting is needed."""
+    with pytest.raises(ConfigError) as refused:
+        project.load(edited(tmp_path, "currency: {const: EUR}", member))
+    assert f"map.{message}" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_notify_is_part_of_the_project(tmp_path: Path) -> None:
+    """Its section is read once, with the rest of the file."""
+    loaded = project.load(edited(tmp_path, "acme.db", "acme.db"))
+    assert loaded.notify is not None
+    assert loaded.notify.webhook is not None
+
+
+def test_overrides_change_connections(tmp_path: Path) -> None:
+    """A later file changes one setting of a connection; what it adds wrongly is found in that file."""
+    path, production = edited(tmp_path, "acme.db", "acme.db"), tmp_path / "production.yaml"
+    production.write_text("connections: {wms: {host: other.example.com}}")
+    assert getattr(project.load(path, production).connections[0].settings, "host", None) == "other.example.com"
+    production.write_text("connections:\n  wms:\n    hots: other.example.com")
+    with pytest.raises(
+        ConfigError, match=r"production.yaml:3:5: connections.wms.hots: unknown key; did you mean 'host'"
+    ):
+        project.load(path, production)

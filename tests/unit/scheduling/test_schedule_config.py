@@ -48,7 +48,9 @@ def load(tmp_path: Path, text: str) -> Schedule:
         pytest.param('at: "02:60"', ":3:3", "'02:60' is not a time", id="minute"),
         pytest.param('at: "24:00"', ":3:3", "'24:00' is not a time", id="24:00"),
         pytest.param('at: "2:30"', ":3:3", "'2:30' is not a time", id="one digit"),
-        pytest.param("at: 14:30", ":3:3", "in quotes, or YAML makes the number 870 of 14:30", id="no quotes"),
+        pytest.param(
+            "at: 14:30", ":3:3", 'number to base 60 in YAML: quote it if it is text, as in "12:30"', id="no quotes"
+        ),
         pytest.param('at: ["02:30", "x"]', ":3:3", "'x' is not a time", id="one of several"),
         pytest.param("at: []", ":3:3: schedule.at", "name at least one", id="no time"),
         pytest.param(
@@ -130,7 +132,7 @@ def load(tmp_path: Path, text: str) -> Schedule:
         pytest.param(
             'at: "02:30"\nblackouts: [{from: 08:00, to: 18:00}]',
             "schedule.blackouts.0.to",
-            "'1080' is neither a time",
+            "is a number to base 60 in YAML: quote it",
             id="window without quotes",
         ),
         pytest.param(

@@ -97,6 +97,9 @@ class Memory:
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """They are on record anyway."""
 
+    def known(self, stream: str) -> list[FileFacts]:
+        return [facts for (name, _), (_, facts) in self.rows.items() if name == stream]
+
     def newest_stamp(self, stream: str) -> str | None:
         return max((facts.stamp for (name, _), (_, facts) in self.rows.items() if name == stream), default=None)
 

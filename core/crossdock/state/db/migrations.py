@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, insert, select, text, update
 
 from crossdock.state.db import schema
 
@@ -14,7 +14,32 @@ Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
-MIGRATIONS: tuple[Migration, ...] = ()
+
+def _store_durations(connection: Connection) -> None:
+    """Version 2: how long a run took is stored; until then it was computed from the times of its start and end.
+
+    A run that was killed has no duration, because its end is the time at which the next run noticed.
+    """
+    connection.execute(text("ALTER TABLE runs ADD COLUMN duration_ms BIGINT"))
+    runs = schema.runs
+    ended = select(runs.c.id, runs.c.started_at, runs.c.finished_at)
+    ended = ended.where(runs.c.finished_at.is_not(None), runs.c.tally.is_not(None))
+    lasted = [
+        {"row": run_id, "lasted": (finished - started) // timedelta(milliseconds=1)}
+        for run_id, started, finished in connection.execute(ended)
+    ]
+    if lasted:
+        this: BindParameter[int] = bindparam("row")
+        connection.execute(update(runs).where(runs.c.id == this).values(duration_ms=bindparam("lasted")), lasted)
+
+
+def _index_what_trace_searches_by(connection: Connection) -> None:
+    """Version 3: indexes."""
+    for index in schema.TRACE_INDEXES:
+        index.create(connection)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_store_durations, _index_what_trace_searches_by)
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 
 

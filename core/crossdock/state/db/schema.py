@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
     Index,
@@ -15,11 +16,13 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
+    literal_column,
 )
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 1
+VERSION = 3
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -65,6 +68,7 @@ runs = Table(
     Column("business_date", String(10), nullable=False),
     Column("started_at", UtcDateTime, nullable=False),
     Column("finished_at", UtcDateTime),
+    Column("duration_ms", BigInteger),
     Column("status", String(16), nullable=False),
     Column("requests", BigInteger, nullable=False, default=0),
     Column("throttled", BigInteger, nullable=False, default=0),
@@ -271,3 +275,26 @@ buckets = Table(
     Column("granted", BigInteger, nullable=False),  # by the latest statement, which returns it
     Column("known", Text, nullable=False),
 )
+
+
+def source_is(table: Table, source: str) -> ColumnElement[bool]:
+    """The condition that the column ``source`` has this value, by the index on its first 200 characters.
+
+    PostgreSQL indexes no text of more than 2,700 bytes. SQLite would not use the index if the whole column were
+    compared.
+    """
+    start, rest = (literal_column(f"substr({table.name}.source, {place})", Text) for place in ("1, 200", "201"))
+    return and_(start == source[:200], rest == source[200:])
+
+
+TRACE_INDEXES = (
+    *(
+        Index(f"ix_{t.name}_place", literal_column("substr(source, 1, 200)"), t.c.line)
+        for t in (intents, dead_letters, waiting_records)
+    ),
+    Index("ix_intents_platform_id", intents.c.platform_id),
+)
+"""What ``crossdock trace`` searches by: a file and line, and an id that a record had before it was deleted.
+
+They cost two index entries of about 40 bytes for each operation until retention removes it.
+"""

@@ -1,58 +1,121 @@
-"""Everything the state knows about one record, found by any of its names."""
+"""What the state knows about one record, found by any of its names through an index."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, tuple_
 
-from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, waiting_records
+from crossdock.resources import ResourceName
+from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
+from crossdock.state.tables.key_scope import Scope, within
 
 _DATA = {"body", "before", "after", "raw", "payload", "mapped"}
+_SCOPED = (bindings, intents)
+_STREAMED = (dead_letters, waiting_records)
+
+
+class FoundRecord(NamedTuple):
+    """What one row says about which record it belongs to.
+
+    Attributes:
+        scope: None for a dead letter and a waiting record.
+        stream: None for a binding.
+    """
+
+    scope: Scope | None
+    stream: str | None
+    key_hash: int
 
 
 class RecordHistory:
+    """Each query uses an index, so its time does not grow with the number of records."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def key_hashes(self, name: str, key: str) -> set[int]:
-        """The key hashes of all records with the platform id or idempotency key *name*, or the record key *key*."""
-        found: set[int] = set()
-        for table in (bindings, intents, dead_letters, waiting_records):
-            found |= self._hashes(table, table.c.key == key)
-        for column in (bindings.c.platform_id, intents.c.platform_id, intents.c.idempotency_key):
-            found |= self._hashes(column.table, column == name)
-        return found
+    def scopes(self) -> set[Scope]:
+        """The scopes of all bindings and operations."""
+        names = Scope.__slots__
+        return {Scope(*row) for table in _SCOPED for row in self._distinct([table.c[name] for name in names])}
 
-    def at(self, source: str, line: int) -> tuple[int, set[int]]:
-        """The last line up to *line* in *source* where known records begin, and their key hashes; 0 without any."""
-        nearest: dict[int, set[int]] = {}
-        for table in (intents, dead_letters, waiting_records):
-            query = select(table.c.line, table.c.key_hash).where(table.c.source == source, table.c.line <= line)
-            for first_line, key_hash in self._connection.execute(query.order_by(table.c.line.desc()).limit(1)):
-                nearest.setdefault(first_line, set()).add(key_hash)
-        first_line = max(nearest, default=0)
-        return first_line, nearest.get(first_line, set())
+    def streams(self) -> set[str]:
+        """The streams of all dead letters and waiting records."""
+        return {stream for table in _STREAMED for (stream,) in self._distinct([table.c.stream])}
 
-    def binding(self, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(bindings, bindings.c.key_hash == key_hash)
+    def of_name(self, name: str) -> set[FoundRecord]:
+        """The records with this id at their target, now or earlier, or with an operation of this idempotency key."""
+        conditions = (
+            (bindings, bindings.c.platform_id == name),
+            (intents, intents.c.platform_id == name),
+            (intents, intents.c.idempotency_key == name),
+        )
+        return {found for table, condition in conditions for found in self._found(table, condition)}
 
-    def dead_letters(self, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(dead_letters, dead_letters.c.key_hash == key_hash)
+    def of_keys(self, scopes: Iterable[Scope], streams: Iterable[str], key_hashes: Iterable[int]) -> set[FoundRecord]:
+        """The records of these *scopes* and *streams* with one of *key_hashes*."""
+        keys = list(key_hashes)
+        places = [(table, within(table, scope)) for scope in scopes for table in _SCOPED]
+        places += [(table, table.c.stream == stream) for stream in streams for table in _STREAMED]
+        return {
+            found for table, place in places for found in self._found(table, and_(place, table.c.key_hash.in_(keys)))
+        }
 
-    def waits(self, key_hash: int) -> list[dict[str, Any]]:
-        return self._rows(waiting_records, waiting_records.c.key_hash == key_hash)
+    def at(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
+        """The last line up to *line* in *source* where known records begin, and these records; 0 without any."""
+        tables = (intents, dead_letters, waiting_records)
+        of_source = {table: source_is(table, source) for table in tables}
+        lines = {table: self._last_line(table, condition, line) for table, condition in of_source.items()}
+        first_line = max(lines.values())
+        found: set[FoundRecord] = set()
+        for table, condition in of_source.items():
+            if first_line and lines[table] == first_line:
+                found.update(self._found(table, and_(condition, table.c.line == first_line)))
+        return first_line, found
 
-    def operations(self, key_hash: int) -> list[dict[str, Any]]:
+    def bindings(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
+        return self._rows(bindings, and_(within(bindings, scope), bindings.c.key_hash == key_hash))
+
+    def dead_letters(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
+        return self._rows(dead_letters, _of_stream(dead_letters, stream, key_hash))
+
+    def waits(self, stream: str, key_hash: int) -> list[dict[str, Any]]:
+        return self._rows(waiting_records, _of_stream(waiting_records, stream, key_hash))
+
+    def operations(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
         """The record's intents, oldest first, each with its attempts as ``sendings``."""
-        found = self._rows(intents, intents.c.key_hash == key_hash)
+        found = self._rows(intents, and_(within(intents, scope), intents.c.key_hash == key_hash))
         for row in found:
             row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])
         return sorted(found, key=lambda row: row["id"])
 
-    def _hashes(self, table: Table, condition: Any) -> set[int]:
-        return set(self._connection.execute(select(table.c.key_hash).where(condition)).scalars())
+    def _distinct(self, columns: list[Column[Any]]) -> Iterator[tuple[Any, ...]]:
+        """The values of the first columns of an index: one step through the index for each, not one for each row."""
+        last: tuple[Any, ...] | None = ("",) * len(columns)
+        while last is not None:
+            query = select(*columns).where(tuple_(*columns) > tuple_(*last)).order_by(*columns).limit(1)
+            row = self._connection.execute(query).first()
+            last = None if row is None else tuple(row)
+            if last is not None:
+                yield last
 
-    def _rows(self, table: Table, condition: Any) -> list[dict[str, Any]]:
+    def _last_line(self, table: Table, condition: ColumnElement[bool], line: int) -> int:
+        query = select(table.c.line).where(condition, table.c.line <= line)
+        return self._connection.execute(query.order_by(table.c.line.desc()).limit(1)).scalar() or 0
+
+    def _found(self, table: Table, condition: ColumnElement[bool]) -> Iterator[FoundRecord]:
+        names = [name for name in (*Scope.__slots__, "stream") if name in table.c]
+        query = select(*(table.c[name] for name in names), table.c.key_hash).where(condition).distinct()
+        for row in self._connection.execute(query).mappings():
+            resource: ResourceName | None = row.get("resource")
+            scope = Scope(row["target"], resource, row["namespace"]) if resource else None
+            yield FoundRecord(scope, row.get("stream"), row["key_hash"])
+
+    def _rows(self, table: Table, condition: ColumnElement[bool]) -> list[dict[str, Any]]:
         columns = [column for column in table.c if column.name not in _DATA]
         return [dict(row) for row in self._connection.execute(select(*columns).where(condition)).mappings()]
+
+
+def _of_stream(table: Table, stream: str, key_hash: int) -> ColumnElement[bool]:
+    return and_(table.c.stream == stream, table.c.key_hash == key_hash)

@@ -113,7 +113,7 @@ class KeyIndex:
         frame = None
         if journal is not None and journal.changes is not None and journal.last == stamp:
             frame = self.load(scope, journal.base)
-            frame = None if frame is None else _merged(frame, journal.changes)
+            frame = None if frame is None else merged(frame, journal.changes)
         elif journal is None:
             frame = self.load(scope, stamp)
             if frame is not None and order is None:
@@ -182,7 +182,7 @@ def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
 
-def _merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
+def merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
     """*frame* after *changes*, of which the last of each key counts; new keys are appended."""
     latest = {change.key_hash: change for change in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}

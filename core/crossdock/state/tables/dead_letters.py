@@ -58,9 +58,17 @@ class DeadLetterFilter:
     since: datetime | None = None
 
     def conditions(self, any_table: Table) -> list[Any]:
-        """On *stream* and *key*, which waiting records have too."""
-        given = {"stream": self.stream, "key": self.key}
-        return [any_table.c[name] == value for name, value in given.items() if value is not None]
+        """On *stream* and *key*, which waiting records and operations have too, and of dead letters on all."""
+        given = {"stream": self.stream, "key": self.key, "code": self.code}
+        found = [
+            any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
+        ]
+        if self.since is not None and any_table is table:
+            found.append(table.c.refused_at >= self.since)
+        return found
+
+
+ALL = DeadLetterFilter()
 
 
 _PLAIN = tuple(name for name in DeadLetter.__slots__ if name != "identity")
@@ -70,6 +78,9 @@ _PUT = sql_statements.upserting(table, (*_COLUMNS, "first_run_id", "attempts", "
 _ATTEMPTS = sql_statements.ByKey(
     select(table.c.key_hash, table.c.first_run_id, table.c.run_id, table.c.attempts).where(of_stream(table)),
     table.c.key_hash,
+)
+_CODES = sql_statements.ByKey(
+    select(table.c.key_hash, table.c.code, table.c.status).where(of_stream(table)), table.c.key_hash
 )
 
 
@@ -98,13 +109,9 @@ class DeadLetters:
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
-        """The dead letters of *choice* that have a key and are not dropped, oldest first."""
+        """The dead letters of *choice* that are not dropped, oldest first; also those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]
-        query = select(*fields).where(table.c.status == "rejected", table.c.key != "", *choice.conditions(table))
-        if choice.code is not None:
-            query = query.where(table.c.code == choice.code)
-        if choice.since is not None:
-            query = query.where(table.c.refused_at >= choice.since)
+        query = select(*fields).where(table.c.status == "rejected", *choice.conditions(table))
         found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
         return [DeadLetter(RecordIdentity.of_row(row), *(getattr(row, name) for name in _PLAIN)) for row in found]
 
@@ -122,19 +129,35 @@ class DeadLetters:
         """Delete the dead letters of records that were delivered after all."""
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def clear_keyless(self, stream: str, sources: Sequence[str], *, run_id: int) -> None:
-        """Delete dead letters without key of *sources*, which *run_id* has read again, except those it wrote."""
-        for part in sql_statements.chunks(sources):
-            condition = (table.c.stream == stream) & (table.c.key == "") & (table.c.run_id != run_id)
-            self._connection.execute(delete(table).where(condition, table.c.source.in_(part)))
+    def put_keyless(
+        self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
+    ) -> None:
+        """Replace the dead letters without key of *sources*, which were read again; those that were dropped stay.
 
-    def listed(self, *, limit: int, status: str = "rejected") -> list[dict[str, Any]]:
-        """All columns of at most *limit* dead letters of *status*, by stream and newest first."""
+        Args:
+            sources: None for all, which a snapshot replaces.
+        """
+        keyless = (table.c.stream == stream) & (table.c.key == "")
+        dropped = set(
+            self._connection.execute(select(table.c.key_hash).where(keyless, table.c.status == "dropped")).scalars()
+        )
+        self.put([each for each in rejected if each.identity.key_hash not in dropped], run_id=run_id, at=at)
+        earlier = delete(table).where(keyless, table.c.status == "rejected", table.c.run_id != run_id)
+        for part in [None] if sources is None else sql_statements.chunks(sources):
+            self._connection.execute(earlier if part is None else earlier.where(table.c.source.in_(part)))
+
+    def listed(self, *, limit: int, status: str = "rejected", choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
+        """All columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
-        query = select(table).where(table.c.status == status).order_by(*order).limit(limit)
+        query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
-    def count_before(self, run_id: int) -> int:
-        """The number of dead letters that earlier runs than *run_id* wrote and it did not write again."""
-        query = select(func.count()).select_from(table).where(table.c.run_id < run_id, table.c.status == "rejected")
+    def count(self, choice: DeadLetterFilter, *, status: str = "rejected") -> int:
+        """The number of dead letters of *status* and *choice*."""
+        query = select(func.count()).select_from(table).where(table.c.status == status, *choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
+
+    def codes(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:
+        """The reason codes of those of *key_hashes* that are rejected."""
+        rows = _CODES.rows(self._connection, {"stream": stream}, key_hashes)
+        return {key_hash: code for key_hash, code, status in rows if status == "rejected"}

@@ -32,6 +32,14 @@ class FileFacts:
     seen_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FinishedImport:
+    """The version of a stream that last finished a file, and when the file was accepted."""
+
+    version: str
+    at: datetime
+
+
 _FACTS = tuple(table.c[name] for name in FileFacts.__slots__)
 _NEW = tuple(name for name in FileFacts.__slots__ if name not in {"accepted_at", "seen_at"})
 _SEEN = sql_statements.Bulk(
@@ -64,6 +72,17 @@ class Intake:
     def seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
         """Record that the source still lists these finished files."""
         _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
+
+    def known(self, stream: str) -> list[FileFacts]:
+        """All files that *stream* has accepted under any version, oldest first, as far as retention keeps them."""
+        query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
+        return [FileFacts(*row) for row in self._connection.execute(query)]
+
+    def last_finished(self, stream: str) -> FinishedImport | None:
+        """The import of the file that *stream* accepted last among the finished ones; None without any."""
+        query = select(table.c.version, table.c.accepted_at).where(table.c.stream == stream, table.c.status == "done")
+        row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
+        return None if row is None else FinishedImport(*row)
 
     def newest_stamp(self, stream: str) -> str | None:
         """The highest stamp of all files that *stream* has accepted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -14,6 +14,7 @@ from crossdock.resources import ResourceName
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts
 from crossdock.state.db.schema import intents as table
+from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
 from crossdock.state.tables.key_scope import Scope, within, within_given
 from crossdock.state.tables.record_version import COLUMNS as IDENTITY
 from crossdock.state.tables.record_version import RecordIdentity, Step
@@ -162,6 +163,26 @@ class Intents:
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
         return self._listed(query if scope is None else query.where(within(table, scope)))
 
+    def of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
+        """All operations on a record, oldest first."""
+        query = select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash)
+        return self._listed(query.order_by(table.c.id))
+
+    def keep_raw(self, items: Sequence[Intent]) -> None:
+        """Write the raw form of *items* again after `move`, so that their settlement can be reversed."""
+        for item in items:
+            self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
+
+    def later_bodies(self, item: Intent) -> Iterator[bytes]:
+        """The bodies of all operations written after *item*."""
+        query = select(table.c.body).where(table.c.id > item.id, table.c.body.is_not(None))
+        yield from self._connection.execute(query.execution_options(yield_per=1_000)).scalars()
+
+    def first_attempt_at(self, item: Intent) -> datetime | None:
+        """When the first attempt that was noted ended."""
+        query = select(func.min(attempts.c.ended_at)).where(attempts.c.intent_id == item.id)
+        return self._connection.execute(query).scalar()
+
     def note(self, items: Sequence[Attempt]) -> None:
         """Write how sendings ended."""
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
@@ -180,10 +201,16 @@ class Intents:
         """The highest counter of the intents of each of *key_hashes*; absent without any."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
-    def listed(self, statuses: Iterable[Status], *, limit: int) -> list[Intent]:
-        """At most *limit* intents of *statuses*, oldest first."""
-        query = select(*_FIELDS).where(table.c.status.in_(list(statuses)))
+    def listed(self, statuses: Iterable[Status], *, limit: int, choice: DeadLetterFilter = ALL) -> list[Intent]:
+        """At most *limit* intents of *statuses* and *choice*, oldest first."""
+        query = select(*_FIELDS).where(table.c.status.in_(list(statuses)), *choice.conditions(table))
         return self._listed(query.order_by(table.c.id).limit(limit))
+
+    def count(self, statuses: Iterable[Status], choice: DeadLetterFilter) -> int:
+        """The number of intents of *statuses* and *choice*."""
+        query = select(func.count()).select_from(table)
+        query = query.where(table.c.status.in_(list(statuses)), *choice.conditions(table))
+        return int(self._connection.execute(query).scalar_one())
 
     def _listed(self, query: Select[Any]) -> list[Intent]:
         return [

@@ -1,4 +1,4 @@
-"""What removals are decided by: past snapshots, the records' bindings, and an operator's approval."""
+"""What removals are decided by: past snapshots and bindings; and what an operator must approve, or has approved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compa
 
 
 def packed(key_hashes: Iterable[int]) -> bytes:
-    """*key_hashes* as `PendingRemoval.keys`."""
+    """*key_hashes* as `PendingApproval.keys`."""
     return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
 
 
@@ -37,12 +37,13 @@ class PastSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingRemoval:
-    """Records of a stream whose removal waits for approval.
+class PendingApproval:
+    """Removals or updates of a stream that exceed a limit and wait for approval.
 
     Attributes:
         what: The operation and where it applies.
-        keys: Their key hashes, ascending, 16 bytes each: an approval covers exactly these records.
+        keys: What an approval covers, ascending, 16 bytes each: the key hashes of records to remove; of updates a
+            digest of the record's key hash and new content.
         since: When a run first stopped at exactly these.
         approved_at: None until an operator approves.
     """
@@ -62,7 +63,7 @@ class PendingRemoval:
         starts = range(0, len(self.keys), KEY_BYTES)
         return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
 
-    def is_same(self, other: PendingRemoval) -> bool:
+    def is_same(self, other: PendingApproval) -> bool:
         """True if both do the same to the same records."""
         return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
 
@@ -71,7 +72,7 @@ _IS_LIVE = bindings.c.deleted_at.is_(None)
 _STEPS = sql_statements.ByKey(
     select(bindings.c.key_hash, bindings.c.step).where(within_given(bindings), _IS_LIVE), bindings.c.key_hash
 )
-_FIELDS = tuple(pending_removals.c[name] for name in PendingRemoval.__slots__)
+_FIELDS = tuple(pending_removals.c[name] for name in PendingApproval.__slots__)
 
 
 class SnapshotHistory:
@@ -105,29 +106,29 @@ class SnapshotHistory:
         query = select(func.count()).where(within(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())
 
-    def get(self, stream: str) -> PendingRemoval | None:
-        """The removal that waits for approval, or is approved and not carried out yet."""
+    def get(self, stream: str) -> PendingApproval | None:
+        """What waits for approval, or is approved and not carried out yet."""
         row = self._connection.execute(select(*_FIELDS).where(pending_removals.c.stream == stream)).first()
-        return None if row is None else PendingRemoval(*row)
+        return None if row is None else PendingApproval(*row)
 
-    def listed(self) -> list[PendingRemoval]:
+    def listed(self) -> list[PendingApproval]:
         """As `get`, of all streams."""
         query = select(*_FIELDS).order_by(pending_removals.c.stream)
-        return [PendingRemoval(*row) for row in self._connection.execute(query)]
+        return [PendingApproval(*row) for row in self._connection.execute(query)]
 
-    def ask(self, removal: PendingRemoval) -> None:
-        """Store *removal* for approval and replace any other of its stream; the same one stays as it is."""
-        known = self.get(removal.stream)
-        if known is None or not known.is_same(removal):
-            self._put(removal)
+    def ask(self, pending: PendingApproval) -> None:
+        """Store *pending* for approval and replace any other of its stream; the same one stays as it is."""
+        known = self.get(pending.stream)
+        if known is None or not known.is_same(pending):
+            self._put(pending)
 
-    def approve(self, removal: PendingRemoval, *, at: datetime) -> None:
-        self._put(replace(removal, approved_at=at))
+    def approve(self, pending: PendingApproval, *, at: datetime) -> None:
+        self._put(replace(pending, approved_at=at))
 
     def forget(self, stream: str) -> None:
-        """Delete the removal of *stream* and its approval."""
+        """Delete what waits for approval of *stream*, or is approved."""
         self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
 
-    def _put(self, removal: PendingRemoval) -> None:
-        row = {name: getattr(removal, name) for name in PendingRemoval.__slots__}
+    def _put(self, pending: PendingApproval) -> None:
+        row = {name: getattr(pending, name) for name in PendingApproval.__slots__}
         sql_statements.upsert(self._connection, pending_removals, [row])

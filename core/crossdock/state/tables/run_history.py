@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import cursors, meta, runs
+from crossdock.tally import NOTHING_OPEN, OpenCounts
 
 _RESTORED = "restored_at"
+COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end
 UNRECORDED = "its end was not recorded: the process was killed or could not write the state"
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One run. *status*: running, done, incomplete (stopped before its end), failed.
+    """One run.
 
     Attributes:
+        duration_ms: None while it runs, and if its end was not recorded.
+        status: ``running``, ``done``, ``degraded`` (completed, but records are open), ``incomplete`` (stopped before
+            its end), ``failed``.
+        requests: Also counted while it runs.
         timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
     """
 
@@ -33,7 +39,19 @@ class RunRecord:
     throttled: int
     tally: dict[str, Any] | None
     error: str | None
+    duration_ms: int | None
     timings: dict[str, Any] | None = None
+
+    @property
+    def duration(self) -> timedelta | None:
+        """How long it took; None as *duration_ms*."""
+        return None if self.duration_ms is None else timedelta(milliseconds=self.duration_ms)
+
+    @property
+    def open(self) -> OpenCounts | None:
+        """What was open at its end, of all streams; None if that is unknown, as of a run that was killed."""
+        counts = [OpenCounts.of_json(each["open"]) for each in (self.tally or {}).values() if "open" in each]
+        return sum(counts, NOTHING_OPEN) if counts else None
 
 
 _LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name != "timings")
@@ -55,6 +73,11 @@ class Runs:
         changes = {"status": "incomplete", "error": UNRECORDED, "finished_at": at}
         self._connection.execute(update(runs).where(runs.c.status == "running").values(changes))
 
+    def count_requests(self, run_id: int, *, requests: int, throttled: int) -> None:
+        """Write how many requests the run has sent so far, so that they are known if it is killed."""
+        counts = {"requests": requests, "throttled": throttled}
+        self._connection.execute(update(runs).where(runs.c.id == run_id).values(counts))
+
     def finish(
         self,
         run_id: int,
@@ -65,10 +88,11 @@ class Runs:
         tally: dict[str, Any],
         error: str | None,
         at: datetime,
+        duration_ms: int,
         timings: dict[str, Any] | None = None,
     ) -> None:
         counts = {"requests": requests, "throttled": throttled, "tally": tally, "timings": timings}
-        changes = {"status": status, "error": error, "finished_at": at, **counts}
+        changes = {"status": status, "error": error, "finished_at": at, "duration_ms": duration_ms, **counts}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
 
     def declare_restored(self, *, at: datetime) -> None:
@@ -100,6 +124,10 @@ class Cursors:
         """Where *stream* continues; None at first and under another version, so a changed mapping reads all again."""
         query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
         return self._connection.execute(query).scalar()
+
+    def version(self, stream: str) -> str | None:
+        """The version that *stream* had when its cursor was stored; None without a cursor."""
+        return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
 
     def put(self, stream: str, version: str, value: str) -> None:
         sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])

@@ -13,13 +13,14 @@ from datetime import date, datetime
 from statistics import median
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import jobs, runs
 from crossdock.state.db.schema import scheduled_runs as table
+from crossdock.state.tables.run_history import COMPLETED
 
-Status = Literal["running", "done", "incomplete", "failed", "skipped"]
+Status = Literal["running", "done", "degraded", "incomplete", "failed", "skipped"]
 RECENT = 5  # scheduled runs from which the duration of the next one is estimated
 
 
@@ -29,7 +30,7 @@ class ScheduledRun:
 
     Attributes:
         attempts: How often it was begun.
-        note: Why it failed or was skipped.
+        note: Why it failed or was skipped, or what is open.
     """
 
     job: str
@@ -100,6 +101,11 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
         return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
 
+    def previous_end(self, due_run: DueRun) -> datetime | None:
+        """When the last run of the job of *due_run* that was executed ended; None without one."""
+        executed = and_(table.c.job == due_run.job, table.c.run_id.is_not(None), table.c.status != "running")
+        return self._connection.execute(select(func.max(table.c.finished_at)).where(executed)).scalar()
+
     def get(self, job: str, due: datetime, business_date: date) -> ScheduledRun | None:
         query = select(*_FIELDS).where(_is(DueRun(job, due, business_date)))
         return next(iter(self._rows(query)), None)
@@ -157,14 +163,26 @@ class ScheduledRuns:
 
     def expected(self, job: str) -> tuple[float, int] | None:
         """Seconds and requests that the next run of *job* will take: medians of the latest; None without any."""
-        fields = (runs.c.started_at, runs.c.finished_at, runs.c.requests)
-        query = select(*fields).join(table, table.c.run_id == runs.c.id)
-        query = query.where(table.c.job == job, table.c.status == "done", runs.c.finished_at.is_not(None))
+        query = select(runs.c.duration_ms, runs.c.requests).join(table, table.c.run_id == runs.c.id)
+        query = query.where(table.c.job == job, table.c.status.in_(COMPLETED), runs.c.duration_ms.is_not(None))
         found = self._connection.execute(query.order_by(table.c.due.desc()).limit(RECENT)).all()
         if not found:
             return None
-        seconds = median((row.finished_at - row.started_at).total_seconds() for row in found)
+        seconds = median(row.duration_ms / 1000 for row in found)
         return seconds, int(median(row.requests for row in found))
+
+    def degraded_since(self, job: str, due: datetime) -> datetime | None:
+        """When the first of the latest degraded runs of *job* before *due* was due; None if the last was not degraded.
+
+        Skipped runs do not count.
+        """
+        earlier = select(table.c.due).where(table.c.job == job, table.c.due < due)
+        others = earlier.where(table.c.status.not_in(("degraded", "skipped", "running"))).order_by(table.c.due.desc())
+        last_other = self._connection.execute(others.limit(1)).scalar()
+        degraded = earlier.where(table.c.status == "degraded").order_by(table.c.due)
+        if last_other is not None:
+            degraded = degraded.where(table.c.due > last_other)
+        return self._connection.execute(degraded.limit(1)).scalar()
 
     def _rows(self, query: Select[Any]) -> list[ScheduledRun]:
         found = (dict(row) for row in self._connection.execute(query).mappings())

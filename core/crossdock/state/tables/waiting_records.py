@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
-from crossdock.state.tables.dead_letters import DeadLetterFilter
+from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
 from crossdock.state.tables.record_version import COLUMNS as IDENTITY
 from crossdock.state.tables.record_version import DeleteByKey, RecordIdentity, of_stream
 
@@ -25,10 +25,27 @@ class WaitingRecord:
     raw: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingCount:
+    """Records of one stream that wait for the same records.
+
+    Attributes:
+        since: Of the one that has waited longest.
+        first_key: The first of their keys in alphabetical order.
+    """
+
+    stream: str
+    waits_for: list[dict[str, str]]
+    number: int
+    since: datetime
+    first_key: str
+
+
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
 _PUT = sql_statements.upserting(table, (*_COLUMNS, "run_id", "since"))
 _DELETE = DeleteByKey(table)
 _SINCE = sql_statements.ByKey(select(table.c.key_hash, table.c.since).where(of_stream(table)), table.c.key_hash)
+_WAITS = sql_statements.ByKey(select(table.c.key_hash, table.c.waits_for).where(of_stream(table)), table.c.key_hash)
 
 
 class WaitingRecords:
@@ -65,7 +82,25 @@ class WaitingRecords:
         """Delete records that no longer wait."""
         _DELETE.run(self._connection, stream, key_hashes)
 
-    def listed(self, *, limit: int) -> list[dict[str, Any]]:
-        """All columns of at most *limit* waiting records, longest waiting first."""
-        query = select(table).order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
+    def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
+        """All columns of at most *limit* waiting records of *choice*, longest waiting first."""
+        query = select(table).where(*choice.conditions(table))
+        query = query.order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def count(self, choice: DeadLetterFilter) -> int:
+        """The number of waiting records of *choice*."""
+        query = select(func.count()).select_from(table).where(*choice.conditions(table))
+        return int(self._connection.execute(query).scalar_one())
+
+    def counted(self, choice: DeadLetterFilter) -> list[WaitingCount]:
+        """The waiting records of *choice*, counted by stream and by what they wait for."""
+        numbers = func.count(), func.min(table.c.since), func.min(table.c.key)
+        query = select(table.c.stream, table.c.waits_for, *numbers).where(*choice.conditions(table))
+        return [
+            WaitingCount(*row) for row in self._connection.execute(query.group_by(table.c.stream, table.c.waits_for))
+        ]
+
+    def waits_of(self, stream: str, key_hashes: Sequence[int]) -> dict[int, list[dict[str, str]]]:
+        """What those of *key_hashes* that wait are waiting for."""
+        return dict(_WAITS.rows(self._connection, {"stream": stream}, key_hashes))

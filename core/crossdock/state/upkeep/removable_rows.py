@@ -25,6 +25,7 @@ from crossdock.state.db.schema import (
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
+from crossdock.state.tables.run_history import COMPLETED
 from crossdock.state.tables.scheduled_runs import RECENT
 
 MAX_AGE = timedelta(days=36_525)
@@ -99,7 +100,7 @@ def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElemen
     table = scheduled_runs
     conditions = []
     for job in connection.execute(select(table.c.job).distinct()).scalars():
-        of, is_done = table.c.job == job, table.c.status == "done"
+        of, is_done = table.c.job == job, table.c.status.in_(COMPLETED)
         last = select(func.max(table.c.due)).where(of, table.c.status != "running").scalar_subquery()
         done = select(table.c.due).where(of, is_done).order_by(table.c.due.desc())
         kept = connection.execute(done.offset(RECENT - 1).limit(1)).scalar()

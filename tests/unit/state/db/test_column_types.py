@@ -28,7 +28,7 @@ from crossdock.state import (
 )
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.sidecar_files.key_index import HASH, KEY_HASH, KNOWN_FP
-from crossdock.state.tables.removal_evidence import PendingRemoval, packed
+from crossdock.state.tables.removal_evidence import PendingApproval, packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")
@@ -80,7 +80,7 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
         assert {key: fp for key, fp, *_ in tx.dead_letters.facts(STREAM)}.items() >= facts.items()
         assert tx.dead_letters.among(STREAM, keys) == set(keys)
         assert {key: tx.waiting_records.fingerprint(STREAM, key) for key in keys} == facts
-        tx.snapshots.ask(PendingRemoval(STREAM, "delete", packed(keys), AT))
+        tx.snapshots.ask(PendingApproval(STREAM, "delete", packed(keys), AT))
         asked = tx.snapshots.get(STREAM)
         tx.dead_letters.clear(STREAM, keys)
         tx.waiting_records.clear(STREAM, keys)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, event, text
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
-from crossdock.state import Attempt, DeadLetter, State, WaitingRecord
+from crossdock.state import Attempt, DeadLetter, FoundRecord, State, WaitingRecord
+
+STREAM = "wms.products"
 
 DATA = {"raw", "mapped", "body", "before", "after", "payload"}
 
@@ -24,33 +30,86 @@ def fill(state: State) -> None:
         tx.waiting_records.put([WaitingRecord(made[3].identity, [], {})], run_id=run, at=AT)
 
 
-def test_a_record_is_found_by_any_name(state: State) -> None:
-    """By key, platform id or idempotency key, in whatever table it is."""
+def test_a_record_is_found_by_its_ids(state: State) -> None:
+    """By the id at its target and by an idempotency key, with its scope or its stream."""
     fill(state)
     with state.look() as tx:
-        for name, key in (("prd_1", ""), ("key-1", ""), ("", "K1")):
-            assert tx.tracing.key_hashes(name, key) == {1}
-        assert tx.tracing.key_hashes("", "K2") == {2}
-        assert tx.tracing.key_hashes("", "K3") == {3}
-        assert tx.tracing.key_hashes("nothing", "nothing") == set()
+        assert tx.tracing.of_name("prd_1") == {FoundRecord(SCOPE, None, 1), FoundRecord(SCOPE, STREAM, 1)}
+        assert tx.tracing.of_name("key-1") == {FoundRecord(SCOPE, STREAM, 1)}
+        assert tx.tracing.of_name("nothing") == set()
+
+
+def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
+    """A key hash means one record in each scope and stream."""
+    fill(state)
+    other = replace(SCOPE, resource="order")
+    with state.look() as tx:
+        assert (tx.tracing.scopes(), tx.tracing.streams()) == ({SCOPE}, {STREAM})
+        assert tx.tracing.of_keys([SCOPE, other], [STREAM], [2, 3]) == {
+            FoundRecord(None, STREAM, 2),
+            FoundRecord(None, STREAM, 3),
+        }
+        assert tx.tracing.of_keys([other], ["wms.orders"], [1, 2, 3]) == set()
 
 
 def test_a_record_is_found_by_its_line(state: State) -> None:
-    """The nearest record that begins at the line or above it, of that file only."""
+    """The nearest records that begin at the line or above it, of that file only; several may begin there."""
     fill(state)
+    again = intent(4, line=20)
+    with state.begin() as tx:
+        tx.intents.add([again], run_id=1, fence=1, at=AT)
     with state.look() as tx:
-        assert [tx.tracing.at("f.csv", line) for line in (9, 10, 29, 99)] == [
-            (0, set()), (10, {1}), (20, {2}), (30, {3}),
+        found = [tx.tracing.at("f.csv", line) for line in (9, 10, 29, 99)]
+        assert [(line, {each.key_hash for each in records}) for line, records in found] == [
+            (0, set()), (10, {1}), (20, {2, 4}), (30, {3}),
         ]  # fmt: skip
         assert tx.tracing.at("other.csv", 99) == (0, set())
+
+
+def test_a_long_source_is_found_and_told_apart(state: State) -> None:
+    """Only the beginning of a source is indexed; addresses of pages may be longer than an index entry can be."""
+    long = "https://shop.example/orders?cursor=" + "ü" * 5_000
+    run = start(state)
+    with state.begin() as tx:
+        tx.intents.add([intent(n, source=f"{long}{n}") for n in (1, 2)], run_id=run, fence=1, at=AT)
+    with state.look() as tx:
+        assert tx.tracing.at(f"{long}2", 2) == (2, {FoundRecord(SCOPE, STREAM, 2)})
 
 
 def test_rows_have_no_data(state: State) -> None:
     """All columns but those with the record's data, and the attempts of each operation in order."""
     fill(state)
     with state.look() as tx:
-        (operation,) = tx.tracing.operations(1)
-        found = [operation, *tx.tracing.binding(1), *tx.tracing.dead_letters(2), *tx.tracing.waits(3)]
+        (operation,) = tx.tracing.operations(SCOPE, 1)
+        letters, waits = tx.tracing.dead_letters(STREAM, 2), tx.tracing.waits(STREAM, 3)
+        found = [operation, *tx.tracing.bindings(SCOPE, 1), *letters, *waits]
     assert [row["key"] for row in found] == ["K1", "K1", "K2", "K3"]
     assert [row["number"] for row in operation["sendings"]] == [1, 2]
     assert not any(DATA & row.keys() for row in found)
+
+
+def test_every_query_uses_an_index(state: State) -> None:
+    """No query of a trace reads a whole table, on either database."""
+    fill(state)
+    plans: list[str] = []
+
+    def explain(connection: Connection, _: Any, statement: str, parameters: Any, *__: Any) -> None:
+        own = connection.connection.cursor()
+        kind = "EXPLAIN QUERY PLAN" if connection.dialect.name == "sqlite" else "EXPLAIN"
+        own.execute(f"{kind} {statement}", parameters)
+        plans.append("\n".join(map(str, own.fetchall())))
+
+    with state.look() as tx:
+        connection = tx.tracing._connection
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SET LOCAL enable_seqscan = off"))  # else it prefers one for a table of one page
+        event.listen(connection, "before_cursor_execute", explain)
+        tx.tracing.of_name("prd_1")
+        tx.tracing.of_keys(tx.tracing.scopes(), tx.tracing.streams(), [1, 2])
+        tx.tracing.at("f.csv", 99)
+        tx.tracing.operations(SCOPE, 1)
+        tx.tracing.bindings(SCOPE, 1)
+        tx.tracing.dead_letters(STREAM, 2)
+        tx.tracing.waits(STREAM, 3)
+    assert len(plans) > 15
+    assert not [plan for plan in plans if "SCAN" in plan or "Seq Scan" in plan]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from tests.unit.state.samples import AT, start
 
@@ -38,7 +39,7 @@ def dead_letter(number: int, stream: str = "s", code: str = "bad_value") -> Dead
 
 
 def test_a_filter_chooses_what_it_names(state: State) -> None:
-    """Each member restricts the choice; what is dropped or has no key is never chosen."""
+    """Each member restricts the choice; what is dropped is never chosen."""
     run, later = start(state), AT + timedelta(days=1)
     with state.begin() as tx:
         tx.dead_letters.put([dead_letter(number) for number in range(4)], run_id=run, at=AT)
@@ -54,18 +55,48 @@ def test_a_filter_chooses_what_it_names(state: State) -> None:
                 DeadLetterFilter(since=later),
             )
         }
-        assert list(chosen.values()) == [["K1", "K2", "K5", "K6"], ["K1", "K2", "K5"], ["K2"], ["K5"], ["K5", "K6"]]
+        assert list(chosen.values()) == [
+            ["", "K1", "K2", "K5", "K6"],
+            ["", "K1", "K2", "K5"],
+            ["K2"],
+            ["K5"],
+            ["K5", "K6"],
+        ]
         assert [row["key"] for row in tx.dead_letters.listed(limit=9, status="dropped")] == ["K3"]
+
+
+def keyless(source: str, **changes: Any) -> DeadLetter:
+    """The dead letter of a row without key; rows of one content have one hash."""
+    identity = RecordIdentity("s", "", ord(source[0]), None, None, source, 1)
+    return DeadLetter(identity, "key", "key_missing", None, "the key is empty", {}, None, **changes)
 
 
 def test_rows_without_key_go_when_their_file_is_read_again(state: State) -> None:
     """Those of the named files that the run did not write itself."""
     first, second = start(state), start(state)
     with state.begin() as tx:
-        for run, source in ((first, "a"), (second, "b"), (first, "c")):
-            identity = RecordIdentity("s", "", ord(source), None, None, source, 1)
-            rejected = DeadLetter(identity, "rows", "bad_row", None, "is bad", {}, None)
-            tx.dead_letters.put([rejected], run_id=run, at=AT)
-        tx.dead_letters.clear_keyless("s", ["a", "b"], run_id=second)
+        for source in "ac":
+            tx.dead_letters.put([keyless(source)], run_id=first, at=AT)
+        tx.dead_letters.put_keyless("s", [keyless("b")], ["a", "b"], run_id=second, at=AT)
         assert {row["source"] for row in tx.dead_letters.listed(limit=9)} == {"b", "c"}
-        assert [tx.dead_letters.count_before(run) for run in (first, second)] == [0, 1]
+
+
+def test_a_snapshot_replaces_the_rows_without_key_of_all_earlier_files(state: State) -> None:
+    """The next night's file has another name, and the rows of the last one do not stay open for ever."""
+    first, second = start(state), start(state)
+    with state.begin() as tx:
+        tx.dead_letters.put([keyless("a"), keyless("c")], run_id=first, at=AT)
+        tx.dead_letters.put_keyless("s", [keyless("b")], None, run_id=second, at=AT)
+        assert {row["source"] for row in tx.dead_letters.listed(limit=9)} == {"b"}
+
+
+def test_a_dropped_row_without_key_stays_dropped(state: State) -> None:
+    """It can be chosen and dropped as other dead letters, and does not come back with the next file that has it."""
+    first, second = start(state), start(state)
+    with state.begin() as tx:
+        tx.dead_letters.put([keyless("a")], run_id=first, at=AT)
+        (found,) = tx.dead_letters.chosen(DeadLetterFilter("s"))
+        tx.dead_letters.drop("s", [found.identity.key_hash])
+        tx.dead_letters.put_keyless("s", [keyless("a")], None, run_id=second, at=AT)
+        assert tx.dead_letters.listed(limit=9) == []
+        assert len(tx.dead_letters.listed(limit=9, status="dropped")) == 1

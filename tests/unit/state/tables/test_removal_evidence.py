@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.state import Binding, PastSnapshot, PendingRemoval, Scope, State, Step
+from crossdock.state import Binding, PastSnapshot, PendingApproval, Scope, State, Step
 from crossdock.state.tables.removal_evidence import packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -41,14 +41,14 @@ def test_only_live_records_count(state: State) -> None:
 
 def test_an_approval_is_of_exactly_what_was_asked(state: State) -> None:
     """Asked for again it keeps its date and its approval; anything else takes its place without one."""
-    asked = PendingRemoval("wms.p", "delete product in wms", packed([TOP, 2, 1]), AT)
+    asked = PendingApproval("wms.p", "delete product in wms", packed([TOP, 2, 1]), AT)
     assert (asked.number, asked.key_hashes) == (3, [1, 2, TOP])
     with state.begin() as tx:
         tx.snapshots.ask(asked)
         tx.snapshots.approve(asked, at=AT)
-        tx.snapshots.ask(PendingRemoval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
-        assert tx.snapshots.listed() == [PendingRemoval("wms.p", asked.what, asked.keys, AT, AT)]
-        other = PendingRemoval("wms.p", "archive product in wms", asked.keys, AT)
+        tx.snapshots.ask(PendingApproval("wms.p", asked.what, asked.keys, AT + timedelta(days=1)))
+        assert tx.snapshots.listed() == [PendingApproval("wms.p", asked.what, asked.keys, AT, AT)]
+        other = PendingApproval("wms.p", "archive product in wms", asked.keys, AT)
         tx.snapshots.ask(other)
         assert tx.snapshots.get("wms.p") == other
         tx.snapshots.forget("wms.p")

@@ -10,11 +10,31 @@ AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 COURSE = {"steps": [["reading é", 0, 1_234]], "samples": [[1_000, 2_000]]}
 
 
+def test_requests_are_known_while_a_run_goes_on(state: State) -> None:
+    """They stay when the next run finds that this one was killed."""
+    with state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=AT)
+        tx.runs.count_requests(run, requests=7_500, throttled=20)
+    with state.begin() as tx:
+        tx.runs.abandon(at=AT)
+        killed = tx.runs.get(run)
+    assert killed is not None
+    assert (killed.status, killed.requests, killed.throttled, killed.duration) == ("incomplete", 7_500, 20, None)
+
+
 def finish(state: State) -> int:
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.runs.finish(
-            run, status="done", requests=1, throttled=0, tally={"s": {"n": 1}}, error=None, at=AT, timings=COURSE
+            run,
+            status="done",
+            requests=1,
+            throttled=0,
+            tally={"s": {"n": 1}},
+            error=None,
+            duration_ms=1_234,
+            at=AT,
+            timings=COURSE,
         )
     return run
 

@@ -1,0 +1,215 @@
+"""``crossdock records list``: what was not delivered, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, utf8
+from crossdock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crossdock.project.project import Project
+    from crossdock.runs.waiting_groups import WaitingGroup
+    from crossdock.state import DeadLetterFilter, Intent, Transaction
+
+OPEN = ("rejected", "waiting", "in-doubt")
+_STATES = (*OPEN, "pending", "dropped")
+_LISTED_BY_DEFAULT = (*OPEN, "pending")
+_SHOWN_ROOTS = 3  # of a group that waits for many records
+
+Item = dict[str, Any]
+
+stream_option = click.option("--stream", metavar="STREAM", help="Only records of this stream.", callback=utf8)
+
+
+@click.command(
+    "list",
+    epilog=example(
+        "crossdock records list --state rejected",
+        "crossdock records list --stream wms.products --reason bad_value",
+    ),
+)
+@click.option("--state", type=click.Choice(_STATES), help="Only these; default: all but dropped.")
+@stream_option
+@click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
+@click.option("--key", metavar="KEY", help="Only this record key.", callback=utf8)
+@click.option("--all", "every", is_flag=True, help="List each waiting record, not one line for all that wait for one.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=100,
+    show_default=True,
+    help="Maximum number of lines for each state.",
+)
+@common_options
+def list_(
+    state: str | None,
+    stream: str | None,
+    reason: str | None,
+    key: str | None,
+    config: Path,
+    *,
+    every: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List records that were rejected, are waiting, in doubt or pending.
+
+    Records that wait for the same record are one line, and counted. A pending record is sent by the next sync.
+    """
+    loaded, choice = load(config), selection(stream, key, reason, None)
+    kinds = _LISTED_BY_DEFAULT if state is None else (state,)
+    with loaded.look() as tx:
+        if as_json:
+            terminal_output.print_json([public(item) for item in found(tx, choice, kinds, limit)])
+            return
+        items = found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit)
+        groups = [] if every or "waiting" not in kinds or reason else _groups(loaded, tx, choice, limit)
+        totals = {kind: _count(tx, kind, choice) for kind in _STATES}
+    shown = sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"]))
+    _print(shown, kinds, totals, is_narrowed=choice != selection(None, None, None, None))
+
+
+def _print(shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], *, is_narrowed: bool) -> None:
+    console, which = terminal_output.out(), "such record" if is_narrowed else "record"
+    dropped = totals["dropped"] if "dropped" not in kinds else 0
+    if shown:
+        columns = ("state", "stream", "key", "why", "pointer", "at")
+        rows = [tuple(item.get(name, "") for name in columns) for item in shown]
+        console.print(terminal_output.table("Records", columns, rows))
+        numbers = ", ".join(f"{totals[kind]:,} {kind.replace('-', ' ')}" for kind in kinds if totals[kind])
+        terminal_output.print_lines(console, f"\n{numbers}")
+    else:
+        *first, last = (kind.replace("-", " ") for kind in kinds)
+        states = f"{', '.join(first)} or {last}" if first else last
+        terminal_output.print_lines(console, f"no {which} is {states}")
+    if dropped:
+        terminal_output.print_lines(
+            console, f"{counted(dropped, 'record')} dropped: crossdock records list --state dropped"
+        )
+
+
+def selection(stream: str | None, key: str | None, reason: str | None, since: datetime | None) -> DeadLetterFilter:
+    """The records that options choose; *key* as in the source or as listed.
+
+    Raises:
+        ConfigError: If *reason* does not exist.
+    """
+    from datetime import UTC
+
+    from crossdock.records import REASONS, key_text
+    from crossdock.state import DeadLetterFilter
+
+    if reason is not None and reason not in REASONS:
+        raise ConfigError(f"unknown reason {reason!r}; known: {', '.join(sorted(REASONS))}")
+    if key is not None and not {"%", "|"} & set(key):
+        key = key_text([key])  # as in the source; otherwise it was copied from a list
+    return DeadLetterFilter(stream, key, reason, since.replace(tzinfo=UTC) if since else None)
+
+
+def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
+    """At most *limit* records of *choice* in each of the states *kinds*, with their data."""
+    return [item for kind in kinds if kind in _with_reason(choice) for item in _LISTS[kind](tx, choice, limit)]
+
+
+def public(item: Item) -> Item:
+    """What is shown of a record without ``--raw``."""
+    shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
+    shown |= {"at": f"{item['source']}:{item['line']}", "since": item["since"]}
+    return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
+
+
+def _with_reason(choice: DeadLetterFilter) -> tuple[str, ...]:
+    """The states that *choice* may select: only rejected and dropped records have a reason code."""
+    return _STATES if choice.code is None else ("rejected", "dropped")
+
+
+def _count(tx: Transaction, kind: str, choice: DeadLetterFilter) -> int:
+    if kind not in _with_reason(choice):
+        return 0
+    if kind in {"rejected", "dropped"}:
+        return tx.dead_letters.count(choice, status=kind)
+    if kind == "waiting":
+        return tx.waiting_records.count(choice)
+    return tx.intents.count(_INTENTS[kind], choice)
+
+
+def _groups(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    from crossdock.runs.waiting_groups import waiting_groups
+
+    return [_group_item(each) for each in waiting_groups(tx, loaded.scopes, choice)[:limit]]
+
+
+def _group_item(group: WaitingGroup) -> Item:
+    key = group.first_key if group.number == 1 else f"{group.first_key} and {group.number - 1:,} more"
+    roots = [
+        f"{resource} {namespace}:{key}" + (f", which is rejected ({code})" if code else "")
+        for resource, namespace, key in group.roots[:_SHOWN_ROOTS]
+        for code in [group.rejected.get((resource, namespace, key))]
+    ]
+    more = len(group.roots) - len(roots)
+    why = "; ".join(roots) + (f" and {more:,} more" if more else "")
+    return {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {why}"}
+
+
+def _rejected(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str = "rejected") -> list[Item]:
+    return [
+        item | {"state": state, "why": f"{item['code']}: {item['message']}", "since": item["refused_at"]}
+        for item in tx.dead_letters.listed(limit=limit, status=state, choice=choice)
+    ]
+
+
+def _waiting(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    return [
+        item | {"state": "waiting", "why": f"waits for {parents_text(item['waits_for'])}"}
+        for item in tx.waiting_records.listed(limit=limit, choice=choice)
+    ]
+
+
+def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
+    intents = tx.intents.listed(_INTENTS[state], limit=limit, choice=choice)
+    messages = tx.intents.latest_messages(intents)
+    return [
+        {
+            "state": state,
+            "stream": intent.identity.stream,
+            "key": intent.identity.key,
+            "why": _pending_why(intent) if state == "pending" else _doubt_why(intent, messages.get(intent.id)),
+            "source": intent.identity.source,
+            "line": intent.identity.line,
+            "since": intent.first_sent_at,
+            "raw": intent.raw,
+            "intent": intent,
+        }
+        for intent in intents
+    ]
+
+
+def _pending_why(intent: Intent) -> str:
+    again = " again, or looks it up" if intent.status == "sending" else ""
+    return f"the next sync sends the {intent.operation}{again}"
+
+
+def _doubt_why(intent: Intent, message: str | None) -> str:
+    if not intent.attempts:
+        return f"{intent.operation} may have been carried out before the state was restored"
+    times = "once" if intent.attempts == 1 else f"{intent.attempts} times"
+    sent = f"{intent.operation} was sent {times} without a clear answer"
+    return f"{sent}: {message}" if message else sent
+
+
+_INTENTS: Mapping[str, Any] = {"in-doubt": ("in_doubt",), "pending": ("pending", "sending")}
+_LISTS: Mapping[str, Callable[[Any, Any, int], list[Item]]] = {
+    "rejected": _rejected,
+    "waiting": _waiting,
+    "in-doubt": partial(_unsettled, state="in-doubt"),
+    "pending": partial(_unsettled, state="pending"),
+    "dropped": partial(_rejected, state="dropped"),
+}

@@ -1,0 +1,202 @@
+"""``crossdock records resolve`` and ``reopen``: what a person decides about operations in doubt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.confirmation import confirm, yes_option
+from crossdock.cli.records_list import selection
+from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
+from crossdock.clock import SystemClock
+from crossdock.errors import ConfigError
+from crossdock.times_in_text import instant_text
+
+if TYPE_CHECKING:
+    from crossdock.project.project import Project
+    from crossdock.runs.operator_look_ups import Candidate
+    from crossdock.state import DeadLetterFilter, Intent, Transaction
+
+
+@click.command(
+    "resolve",
+    epilog=example(
+        "crossdock records resolve wms.invoices 70013",
+        "crossdock records resolve wms.invoices 70013 --delivered-as inv_4711",
+        "crossdock records resolve wms.invoices --not-delivered",
+    ),
+)
+@click.argument("stream", callback=utf8, required=False)
+@click.argument("key", callback=utf8, required=False)
+@click.option("--delivered-as", metavar="ID", help="Delivered; ID is the record's id on the platform.", callback=utf8)
+@click.option("--delivered", is_flag=True, help="Delivered; for updates, whose id is known.")
+@click.option("--not-delivered", is_flag=True, help="Not delivered: the next sync sends it.")
+@click.option("--no-lookup", is_flag=True, help="Do not look ID up on the platform; only its form is checked.")
+@yes_option
+@common_options
+def resolve_(
+    stream: str | None,
+    key: str | None,
+    delivered_as: str | None,
+    config: Path,
+    *,
+    delivered: bool,
+    not_delivered: bool,
+    no_lookup: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Settle records in doubt, after checking the platform.
+
+    Applies to all records in doubt of STREAM, or to the one with KEY. With KEY and no decision, list what the platform
+    has that may be this record. 'crossdock records reopen' reverses a decision.
+    """
+    from crossdock.delivery import operator_actions
+
+    if stream is None:
+        raise ConfigError("name a stream, and a key unless you mean all its records in doubt")
+    decisions = [delivered_as is not None, delivered, not_delivered].count(True)
+    if decisions > 1 or (decisions == 0 and key is None):
+        raise ConfigError("give exactly one of --delivered-as ID, --delivered and --not-delivered")
+    loaded, choice = load(config), selection(stream, key, None, None)
+    intents = _in_doubt(loaded, choice)
+    if decisions == 0:
+        _show_candidates(loaded, intents[0], as_json=as_json)
+        return
+    if not not_delivered:
+        operator_actions.check_id(intents, delivered_as)
+    if delivered_as is not None:
+        text = _checked(loaded, intents, delivered_as, no_lookup=no_lookup)
+        confirm(f"record that {text}", yes=yes)
+    elif key is None:
+        what = "delivered" if delivered else "not delivered, so that the next sync sends them"
+        confirm(f"record {counted(len(intents), 'operation')} of {stream} as {what}", yes=yes)
+    _resolve(loaded, choice, intents, delivered_as, not_delivered=not_delivered)
+    number = len(intents)
+    terminal_output.print_result({"resolved": number}, f"resolved {counted(number, 'record')}", as_json=as_json)
+
+
+@click.command("reopen", epilog=example("crossdock records reopen wms.invoices 70013"))
+@click.argument("stream", callback=utf8)
+@click.argument("key", callback=utf8)
+@common_options
+def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
+    """Reverse 'records resolve': the record is in doubt again.
+
+    Possible until a later operation depends on the decision, or its data is purged.
+    """
+    from crossdock.delivery import operator_actions
+    from crossdock.planning.references import key_hashes
+
+    loaded, choice, at = load(config), selection(stream, key, None, None), SystemClock().now()
+    scope = loaded.scopes.get(stream)
+    if scope is None or choice.key is None:
+        raise ConfigError(f"no stream is called {stream!r}", hint=f"known: {', '.join(loaded.scopes)}")
+    key_hash = key_hashes([choice.key])[choice.key]
+    with loaded.alone() as state:
+        intent = state.apply(lambda tx: operator_actions.reopen(tx, scope, key_hash, at=at))
+    text = f"reopened: the {intent.operation} of {stream} {choice.key} is in doubt again"
+    terminal_output.print_result({"reopened": 1}, text, as_json=as_json)
+
+
+def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
+    from crossdock.delivery import operator_actions
+
+    with loaded.alone() as state, state.look() as tx:  # while no run changes them
+        intents = operator_actions.in_doubt(tx, choice)
+    if not intents:
+        raise ConfigError("no such record is in doubt", hint="'crossdock records list --state in-doubt' lists them")
+    return intents
+
+
+def _resolve(
+    loaded: Project, choice: DeadLetterFilter, shown: list[Intent], delivered_as: str | None, *, not_delivered: bool
+) -> None:
+    """Write the decision about the operations that were *shown*, unless they changed meanwhile."""
+    from crossdock.delivery import operator_actions
+
+    at = SystemClock().now()
+
+    def resolve(tx: Transaction) -> None:
+        intents = operator_actions.in_doubt(tx, choice)
+        if [each.id for each in intents] != [each.id for each in shown]:
+            raise ConfigError("other records are in doubt by now; nothing was changed", hint="try again")
+        if not_delivered:
+            operator_actions.not_delivered(tx, intents, at=at)
+        else:
+            operator_actions.delivered(tx, intents, delivered_as, at=at)
+
+    with loaded.alone() as state:
+        state.apply(resolve)
+
+
+def _checked(loaded: Project, intents: list[Intent], platform_id: str, *, no_lookup: bool) -> str:
+    """What would be recorded, in words, after the id was looked up.
+
+    Raises:
+        ConfigError: If the id cannot be this record's.
+        RemoteError: If it cannot be looked up.
+    """
+    from crossdock.runs.operator_look_ups import look_ups
+
+    intent = intents[0]
+    identity = intent.identity
+    found = ""
+    if not no_lookup:
+        with look_ups(loaded, SystemClock()) as platform:
+            found = f" ({_candidate_text(platform.check(intent, platform_id))})"
+    return f"the {intent.operation} of {identity.stream} {identity.key} was delivered as {platform_id}{found}"
+
+
+def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
+    from crossdock.runs.operator_look_ups import look_ups
+
+    if intent.operation != "create":
+        raise ConfigError(
+            f"the {intent.operation} of {intent.platform_id} is in doubt: compare the record on the platform",
+            hint="then give --delivered or --not-delivered",
+        )
+    with look_ups(loaded, SystemClock()) as platform:
+        candidates, complete = platform.candidates(intent)
+    if as_json:
+        terminal_output.print_json({"candidates": [_document(each) for each in candidates], "complete": complete})
+        return
+    stream, key = intent.identity.stream, intent.identity.key
+    sent = f"first sent {instant_text(intent.first_sent_at)}" if intent.first_sent_at else "not known to be sent"
+    say(f"create of {stream} {key}, {sent}, {counted(intent.attempts, 'attempt')}")
+    for each in candidates:
+        say(f"  {each.platform_id}  {_candidate_text(each)}")
+    if not candidates:
+        say(
+            "  the platform has no such record" + ("" if complete else " among the first ones that were looked through")
+        )
+    elif not complete:
+        say("  there may be others: only the first records since then were looked through")
+    say(
+        f"it arrived:    crossdock records resolve {stream} {key} --delivered-as ID",
+        f"it did not:    crossdock records resolve {stream} {key} --not-delivered",
+    )
+
+
+def _candidate_text(candidate: Candidate) -> str:
+    parts = [
+        "same content" if candidate.is_same else "different content",
+        f"{candidate.currency or ''} {candidate.total}".strip() if candidate.total is not None else "",
+        f"created {candidate.created_at}" if candidate.created_at else "",
+        f"belongs to {candidate.bound_to}" if candidate.bound_to else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _document(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "id": candidate.platform_id,
+        "created_at": candidate.created_at,
+        "currency": candidate.currency,
+        "total": None if candidate.total is None else str(candidate.total),
+        "same_content": candidate.is_same,
+        "belongs_to": candidate.bound_to,
+    }

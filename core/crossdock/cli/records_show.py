@@ -1,0 +1,92 @@
+"""``crossdock records show``: why a record was not delivered, and how it differs from what was delivered before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.records_list import OPEN, Item, found, public
+from crossdock.cli.shared_options import common_options, example, load, utf8
+from crossdock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crossdock.project.project import Project
+    from crossdock.state import Transaction
+
+
+@click.command("show", epilog=example("crossdock records show wms.invoices 536365 --raw"))
+@click.argument("stream", callback=utf8)
+@click.argument("key", callback=utf8)
+@click.option("--raw", is_flag=True, help="Include the record's data, which may be personal.")
+@common_options
+def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> None:
+    """Show why a record was not delivered; its data only with --raw.
+
+    For a record that changed after it was delivered, show each member that differs, personal ones only with --raw.
+    """
+    from crossdock.records import key_text
+    from crossdock.state import DeadLetterFilter
+
+    loaded = load(config)
+    keys = {key, key_text([key])}  # as listed, or as in the source
+    with loaded.look() as tx:
+        items = [item for each in sorted(keys) for item in found(tx, DeadLetterFilter(stream, each), _SHOWN, 10)]
+        shown = [public(item) | _details(loaded, tx, item, raw=raw) for item in items]
+    if not shown:
+        raise ConfigError(f"no record {key!r} of stream {stream!r} is rejected, waiting, in doubt, pending or dropped")
+    if as_json:
+        terminal_output.print_json(shown)
+        return
+    for item in shown:
+        for line in _lines(item):
+            terminal_output.out().print(line, soft_wrap=True)
+
+
+_SHOWN = (*OPEN, "pending", "dropped")
+
+
+def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
+    details: Item = {"raw": item["raw"], "mapped": item.get("mapped")} if raw else {}
+    if item.get("code") == "changed_after_delivery":
+        details["difference"] = _difference(loaded, tx, item, raw=raw)
+    return details
+
+
+def _difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
+    """The members in which a write-once record differs from what the platform accepted."""
+    from crossdock.delivery.payload_differences import member_differences
+
+    scope = loaded.scopes.get(item["stream"])
+    binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
+    if scope is None or binding is None or not item["mapped"] or not binding.payload:
+        return []  # not configured any more, or emptied by retention
+    personal = frozenset() if raw else loaded.masks.of(item["stream"], scope.resource)
+    return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
+
+
+def _lines(item: Item) -> Iterator[str]:
+    from crossdock import exact_json
+
+    for name, value in item.items():
+        if name == "difference":
+            yield "difference   delivered -> now"
+            for each in value:
+                yield f"  {each['pointer']}: {value_text(each['before'])} -> {value_text(each['after'])}"
+        else:
+            text = value if isinstance(value, str) else exact_json.dumps(value).decode()
+            yield f"{name:12} {text}"
+
+
+def value_text(value: Any) -> str:
+    """A value of a payload as a person reads it: a line item as its members, None as ``(none)``."""
+    from crossdock import exact_json
+
+    if value is None:
+        return "(none)"
+    if isinstance(value, dict):
+        return " ".join(f"{name}={value_text(member)}" for name, member in value.items())
+    return value if isinstance(value, str) else exact_json.dumps(value).decode()

@@ -1,0 +1,37 @@
+"""Character encodings by name: those of Python that turn bytes into text and can be decoded in parts."""
+
+from __future__ import annotations
+
+import codecs
+import encodings
+import pkgutil
+from difflib import get_close_matches
+from encodings.aliases import aliases
+
+_NO_CHARACTER_ENCODINGS = {
+    *("aliases", "base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"),
+    *("idna", "punycode", "raw_unicode_escape", "unicode_escape", "undefined"),  # notations of text
+    *("mbcs", "oem"),  # other ones on each machine
+    "utf_7",  # keeps any number of bytes before it decodes them
+}
+_EXAMPLES = "utf-8, utf-16, cp1252 (Windows), cp850 (DOS), cp037 (mainframe)"
+
+
+def known_encoding(name: str) -> str:
+    """*name*, if it is the name of a character encoding, in any spelling that Python knows.
+
+    Raises:
+        ValueError: If it is not, with the nearest name.
+    """
+    try:
+        module = encodings.normalize_encoding(codecs.lookup(name).name).lower()
+    except (LookupError, ValueError):
+        module = ""
+    supported = {found.name for found in pkgutil.iter_modules(encodings.__path__)} - _NO_CHARACTER_ENCODINGS
+    if module in supported:
+        return name
+    spellings = {spelling: target for spelling, target in aliases.items() if target in supported}
+    spellings |= {target: target for target in supported}
+    near = get_close_matches(name.lower().replace("-", "_").replace(" ", "_"), spellings, n=1)
+    advice = f"did you mean {spellings[near[0]].replace('_', '-')!r}?" if near else f"examples: {_EXAMPLES}"
+    raise ValueError(f"is not a character encoding that Python knows; {advice}")

@@ -1,0 +1,111 @@
+"""How numbers are written in a source, and text -> exact numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from functools import cache
+from typing import Literal
+
+from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+
+DecimalMark = Literal[".", ","]
+Thousands = Literal[",", ".", " ", "'"]
+Sign = Literal["leading", "trailing", "parentheses"]
+Rounding = Literal["half_even", "half_up", "down"]
+
+_ALSO = {" ": "\u00a0\u202f", "'": "\u2019"}  # no-break spaces, and the apostrophe of Swiss exports
+_MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
+_UNIT = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
+_EXACT = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
+
+
+@dataclass(frozen=True, slots=True)
+class NumberFormat:
+    """How the numbers of a column are written. Nothing of it is guessed.
+
+    Attributes:
+        thousands: The mark between groups of three digits; numbers without any mark are read too. A space stands for
+            no-break spaces too, and an apostrophe for U+2019.
+        sign: Where the sign is, ``+`` or ``-``; with ``parentheses``, ``(12.50)`` is negative and there is no sign.
+        round: How digits after the fourth are rounded; None refuses them.
+
+    Raises:
+        ValueError: If the thousands mark is the decimal mark.
+    """
+
+    decimal_mark: DecimalMark = "."
+    thousands: Thousands | None = None
+    sign: Sign = "leading"
+    round: Rounding | None = None
+
+    def __post_init__(self) -> None:
+        if self.thousands == self.decimal_mark:
+            raise ValueError(f"thousands and decimal_mark are both {self.thousands!r}")
+
+    def decimal(self, text: str) -> Decimal:
+        """The number, without zeros after the fourth digit; white space around it is ignored.
+
+        Raises:
+            ValueError: If *text* is not written like this, or has more than 15 or, without ``round``, 4 digits.
+        """
+        sign, unsigned = self._split(text.strip())
+        match = _pattern(self.decimal_mark, self.thousands).fullmatch(unsigned)
+        if not match or not (match["whole"] or match["fraction"]):
+            raise ValueError(f"is not a number with {self._described()}")
+        whole = re.sub("[^0-9]", "", match["whole"]).lstrip("0")
+        fraction = match["fraction"] or ""
+        if fraction[MAX_DIGITS_AFTER_POINT:].strip("0"):
+            return self._rounded(Decimal(f"{sign}{whole or 0}.{fraction}"))
+        if len(whole) > MAX_DIGITS_BEFORE_POINT:
+            raise ValueError(_TOO_LONG)
+        return Decimal(f"{sign}{whole or 0}.{fraction[:MAX_DIGITS_AFTER_POINT]}")
+
+    def integer(self, text: str) -> int:
+        """The whole number, which may be written with zeros after the decimal mark.
+
+        Raises:
+            ValueError: See `decimal`; or if it is not whole.
+        """
+        number = self.decimal(text)
+        if number != (whole := int(number)):
+            raise ValueError("is not a whole number")
+        return whole
+
+    def _split(self, text: str) -> tuple[str, str]:
+        """The sign, and the text without it."""
+        match self.sign:
+            case "leading" if text[:1] in {"+", "-"}:
+                return text[0], text[1:]
+            case "trailing" if text[-1:] in {"+", "-"}:
+                return text[-1], text[:-1]
+            case "parentheses" if text[:1] == "(" and text[-1:] == ")":
+                return "-", text[1:-1]
+        return "", text
+
+    def _rounded(self, number: Decimal) -> Decimal:
+        if self.round is None:
+            raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the decimal mark, and no round")
+        if abs(number) >= 10**MAX_DIGITS_BEFORE_POINT:
+            raise ValueError(_TOO_LONG)
+        rounded = number.quantize(_UNIT, _MODES[self.round], _EXACT)
+        if abs(rounded) >= 10**MAX_DIGITS_BEFORE_POINT:
+            raise ValueError(_TOO_LONG)
+        return rounded
+
+    def _described(self) -> str:
+        thousands = f"thousands mark {self.thousands!r}" if self.thousands else "no thousands marks"
+        signs = {"leading": "a leading sign", "trailing": "a trailing sign", "parentheses": "parentheses as its sign"}
+        return f"decimal mark {self.decimal_mark!r}, {thousands} and {signs[self.sign]}"
+
+
+_TOO_LONG = f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the decimal mark"
+
+
+@cache
+def _pattern(decimal_mark: DecimalMark, thousands: Thousands | None) -> re.Pattern[str]:
+    r"""Digits are those of ASCII only; \d would match those of every script."""
+    mark = f"[{re.escape(thousands + _ALSO.get(thousands, ''))}]" if thousands else None
+    grouped = f"[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+|" if mark else ""
+    return re.compile(f"(?P<whole>{grouped}[0-9]*)(?:{re.escape(decimal_mark)}(?P<fraction>[0-9]*))?")

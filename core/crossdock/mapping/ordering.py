@@ -1,0 +1,111 @@
+"""Columns that order the rows of a record, and positions: text that sorts as their values do.
+
+A position is stored with each record, so its form never changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock import exact_json
+from crossdock.config_file import ConfigModel, misplaced
+from crossdock.errors import RecordError
+from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+from crossdock.mapping import convert
+from crossdock.mapping.convert import Row
+from crossdock.mapping.from_column import DateFormat
+from crossdock.scheduling.time_zones import zone_name
+
+_ISO = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,]([0-9]{1,9}))?"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+KIND_LENGTH = 8
+_SHIFT = 10 ** (MAX_DIGITS_BEFORE_POINT + MAX_DIGITS_AFTER_POINT)  # makes every number positive
+
+
+class OrderBy(ConfigModel):
+    """A column that orders the rows of a record, and what its text means. An empty cell is the oldest."""
+
+    column: str
+    as_: Annotated[Literal["text", "instant", "decimal", "integer"], Field(alias="as")] = "text"
+    format: DateFormat | None = None
+    """The format of an instant, as for strptime; ISO 8601 by default."""
+    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    """IANA time zone of an instant without offset."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for name in ("format", "timezone"):
+            if getattr(self, name) is not None and self.as_ != "instant":
+                raise misplaced((name,), "needs as: instant")
+        return self
+
+    def position(self, row: Row) -> str:
+        """Text that sorts as the values of the column do.
+
+        Raises:
+            RecordError: If the cell does not convert.
+        """
+        cell = row.get(self.column)  # a record of an earlier version may lack it
+        if not cell:
+            return ""
+        match self.as_:
+            case "text":
+                return cell
+            case "instant":
+                return self._instant(row)
+            case "decimal":
+                return _number_text(convert.decimal(row, self.column))
+            case "integer":
+                return _number_text(Decimal(convert.integer(row, self.column)))
+
+    def _instant(self, row: Row) -> str:
+        if self.format is None:
+            return _iso_position(row, self.column, self.timezone)
+        return _utc_text(convert.instant(row, self.column, layout=self.format, timezone=self.timezone))
+
+
+def declared(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
+    """The columns of ``order_by``, each with what its text means."""
+    return [OrderBy(column=item) if isinstance(item, str) else item for item in order_by or ()]
+
+
+def kind_of(columns: Sequence[OrderBy]) -> str:
+    """What a position begins with: positions with different beginnings are not comparable.
+
+    Positions of columns that are compared as text begin with nothing.
+    """
+    if all(item.as_ == "text" for item in columns):
+        return ""
+    facts = [item.model_dump(by_alias=True, exclude_none=True) for item in columns]
+    return f"\x1e{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:KIND_LENGTH]}\x1f"
+
+
+def _iso_position(row: Row, column: str, timezone: str | None) -> str:
+    match = _ISO.fullmatch(convert.text(row, column))
+    try:
+        if match is None:
+            raise ValueError
+        moment = datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4] or ''}")
+    except ValueError:
+        raise RecordError("bad_value", "is not a time in ISO 8601, and no format is declared", pointer=column) from None
+    return _utc_text(convert.in_utc(moment, column, timezone), match[3])
+
+
+def _utc_text(moment: datetime, fraction: str | None = None) -> str:
+    """A time in UTC with nine digits after the second; *fraction* has those of the source."""
+    digits = f"{moment.microsecond:06}" if fraction is None else fraction
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{digits:0<9}Z"
+
+
+def _number_text(number: Decimal) -> str:
+    """Twenty digits that sort as the numbers do, negative ones too."""
+    return f"{int(number.scaleb(MAX_DIGITS_AFTER_POINT)) + _SHIFT:020}"

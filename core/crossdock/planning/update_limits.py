@@ -1,0 +1,165 @@
+"""Update limits: a source that would update too many known records needs an approval first.
+
+A shifted column or a changed template updates almost all records of a stream, and a normal night few. So the updates
+are counted before anything of the stream is sent: the records are planned once without delivery.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from crossdock import exact_json
+from crossdock.delivery.operations import Operation
+from crossdock.delta.latest_records import KeyedRecord
+from crossdock.errors import RefusedError
+from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.planning.planner import Planner
+from crossdock.planning.references import References
+from crossdock.planning.removals import LISTED, Removals
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.connector_instances import BoundStream
+from crossdock.resources import RESOURCES
+from crossdock.state import PendingApproval, Scope, State
+from crossdock.state.tables.removal_evidence import KEY_BYTES, packed
+from crossdock.tally import Tally
+
+_AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
+_NOT_COUNTED = frozenset({"open", "import"})  # the second step of a create; bindings whose content is unknown
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateCandidates:
+    """What a stream read, before any of it is planned.
+
+    Attributes:
+        number: The most records that could be updated: known ones with another content, and waiting ones.
+        known: The records that the state knows.
+        records: Returns the records to plan; called for each time they are planned.
+        source: The first file or page that was read.
+        mapping_changed: Since when the stream has another mapping, such as "since the last run"; empty if it has not.
+    """
+
+    number: int
+    known: int
+    records: Callable[[], Iterator[KeyedRecord]]
+    source: str
+    mapping_changed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WithheldUpdates:
+    """Updates that need an approval, and the refusal that says so."""
+
+    pending: PendingApproval
+    refusal: RefusedError
+
+
+def withheld(
+    state: State,
+    bound: BoundStream,
+    target: PlatformTarget,
+    found: UpdateCandidates,
+    planned: set[tuple[Scope, int]],
+    *,
+    at: datetime,
+) -> WithheldUpdates | None:
+    """The updates of *found* if they exceed the limits and are not approved. Writes nothing.
+
+    Args:
+        planned: In a plan, the records that it creates before this stream.
+
+    Raises:
+        CrossdockError: If the source fails when it is read again.
+    """
+    limits = bound.stream.changes
+    if RESOURCES[bound.stream.resource].write_once or not limits.exceeded(found.number, found.known):
+        return None
+    digests: list[int] = []
+    members: Counter[str] = Counter()
+    keys: list[str] = []
+    for operation in updates(state, bound, target, found, planned):
+        digests.append(_digest(operation))
+        members.update(operation.changes.keys())
+        if len(keys) < LISTED:
+            keys.append(operation.record.key)
+    if not limits.exceeded(len(digests), found.known):
+        return None
+    wanted = PendingApproval(bound.name, f"update {bound.stream.resource} in {bound.namespace}", packed(digests), at)
+    if _is_approved(state, wanted):
+        return None
+    return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members))
+
+
+def updates(
+    state: State,
+    bound: BoundStream,
+    target: PlatformTarget,
+    found: UpdateCandidates,
+    planned: set[tuple[Scope, int]],
+) -> Iterator[Operation]:
+    """The updates that count: those of records whose content crossdock delivered before.
+
+    Raises:
+        CrossdockError: If the source fails when it is read again.
+    """
+    progress, known = bound.context.run.progress, set(planned)
+    progress.begin(f"counting updates of {bound.name}", None)
+    planner = Planner(
+        bound,
+        state,
+        References(target.name, known),
+        Tally(),
+        run_id=0,
+        target=target,
+        gone=Removals(),
+        failing=FailureCount(bound, None),
+        at_once=_AT_ONCE,
+    )
+    chunks: Iterator[PlannedChunk] | None = planner.decide(found.records())
+    while chunks is not None:
+        for chunk in chunks:
+            progress.advance(chunk.size)
+            for operation in chunk.operations:
+                if operation.binding is None:
+                    known.add((operation.scope, operation.identity.key_hash))
+                elif operation.binding.step not in _NOT_COUNTED:
+                    yield operation
+        chunks = planner.next_round()
+    if planner.stopped is not None:
+        raise planner.stopped
+
+
+def _digest(operation: Operation) -> int:
+    """Of the record and its new content, so that an approval covers exactly this update."""
+    content = exact_json.dumps([f"{operation.identity.key_hash:032x}", operation.after])
+    return int.from_bytes(hashlib.sha256(content).digest()[:KEY_BYTES], "big")
+
+
+def _is_approved(state: State, wanted: PendingApproval) -> bool:
+    """True if each of these updates is approved; a run that was stopped has carried out the others."""
+    with state.look() as tx:
+        approved = tx.snapshots.get(wanted.stream)
+    if approved is None or approved.approved_at is None or approved.what != wanted.what:
+        return False
+    return wanted.keys == approved.keys or set(wanted.key_hashes) <= set(approved.key_hashes)
+
+
+def _refusal(
+    bound: BoundStream, found: UpdateCandidates, wanted: PendingApproval, keys: list[str], members: Counter[str]
+) -> RefusedError:
+    limits, name, number = bound.stream.changes, bound.name, wanted.number
+    cause = f"the mapping of {name} has changed {found.mapping_changed}: " if found.mapping_changed else ""
+    changed = ", ".join(f"{member} ({count:,})" for member, count in members.most_common(LISTED))
+    return RefusedError(
+        f"{cause}{number:,} of {found.known:,} known records would be updated, more than changes.at_most"
+        f" ({limits.at_most:,}) and changes.at_most_percent ({limits.at_most_percent:g}); nothing of the stream is"
+        f" imported. Members that change: {changed}; records: {', '.join(keys)}{', ...' * (number > LISTED)}",
+        where=found.source or name,
+        hint=f"list them: crossdock plan {name} --limit {number}; to allow the updates, after a sync that ended with"
+        f" this message: crossdock approve {name} {number}",
+    )

@@ -1,0 +1,74 @@
+"""Checks what the class of a stream declares, as a config file's sections are checked."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import StrictStr, ValidationError
+
+from crossdock.config_file import NAME_FORM, ConfigModel, is_name, unknown
+from crossdock.connector import Stream, StreamFacts, no_removal
+from crossdock.declared_streams import DeclaredStream
+from crossdock.errors import ConfigError
+from crossdock.resources import RESOURCES
+
+_MESSAGES = {
+    "missing": "is missing",
+    "tuple_type": "must be a tuple or list of texts",
+    "too_short": "must name at least one column",
+    "string_type": "must be text",
+}
+
+
+class _Declaration(ConfigModel, StreamFacts):
+    """The attributes of a stream."""
+
+    mapping_version: StrictStr
+    uses: tuple[str, ...] | None
+
+
+def check_declaration(name: str, stream: Stream[Any]) -> None:
+    """Check the attributes of *stream*, whose full name is *name*.
+
+    Raises:
+        ConfigError: If one of them is missing or wrong; with the place of the class as a hint.
+    """
+    if not is_name(stream.name):
+        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}")
+    if isinstance(stream, DeclaredStream):
+        return  # its model has checked the section
+    if problem := next(_problems(stream), None):
+        raise ConfigError(f"{name}: {problem}", hint=f"fix class {type(stream).__name__}{_place(type(stream))}")
+
+
+def _problems(stream: Stream[Any]) -> Iterator[str]:
+    resource = getattr(stream, "resource", None)
+    if resource is not None and resource not in RESOURCES:
+        advice = unknown(str(resource), list(RESOURCES)).removeprefix("unknown key; ")
+        yield f"unknown resource {resource!r}; {advice}"
+    given = {name: getattr(stream, name) for name in _Declaration.model_fields if hasattr(stream, name)}
+    try:
+        facts = _Declaration.model_validate(given)
+    except ValidationError as error:
+        for item in error.errors(include_url=False, include_input=False):
+            expected = item.get("ctx", {}).get("expected")
+            message = f"must be {expected}" if expected else _MESSAGES.get(item["type"], item["msg"])
+            yield f"{'.'.join(map(str, item['loc']))} {message}"
+        return
+    if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
+        yield "group_by and key must name the same columns"
+    if reason := no_removal(facts.resource, facts.mode, facts.on_gone):
+        yield f"on_gone {reason}"
+    members = [field.alias or name for name, field in RESOURCES[facts.resource].draft.model_fields.items()]
+    for member in facts.personal:
+        if member not in members:
+            yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
+
+
+def _place(stream: type) -> str:
+    try:
+        return f", line {inspect.getsourcelines(stream)[1]} of {inspect.getsourcefile(stream)}"
+    except (OSError, TypeError):  # without source
+        return ""

@@ -1,0 +1,77 @@
+"""Operations that earlier runs left unsettled, and what the next run does with each before it reads a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crossdock.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
+from crossdock.delivery.operations import payload_after
+from crossdock.planning.references import placeholder
+from crossdock.platform.platform_config import Profile
+from crossdock.state import Binding, ExpectedDelivery, Intent
+
+
+@dataclass(slots=True)
+class LeftOperations:
+    """Unsettled operations by what happens to them.
+
+    Attributes:
+        sent_first: Sent, or looked up, before any stream is read.
+        held: Sent before the first stream of records that are written once, or at the end of the run.
+        in_doubt: Not sent; a person decides.
+    """
+
+    sent_first: list[Intent] = field(default_factory=list)
+    held: list[Intent] = field(default_factory=list)
+    in_doubt: list[Intent] = field(default_factory=list)
+
+    @classmethod
+    def sorted_out(
+        cls,
+        unsettled: Sequence[Intent],
+        profile: Profile,
+        now: datetime,
+        *,
+        streams: AbstractSet[str],
+        state_restored: bool,
+    ) -> LeftOperations:
+        """Decide as `crossdock.delivery.outcome_policy.Policy.resume` does.
+
+        Args:
+            streams: Names of the streams that the run reads.
+        """
+        left = cls()
+        for intent in unsettled:
+            if intent.first_sent_at:
+                is_in_doubt = rule_for(intent, profile, now) == "park"
+            else:
+                restored = {"state_restored": state_restored}
+                if intent.identity.stream in streams and is_held(intent, profile, **restored):
+                    left.held.append(intent)
+                    continue
+                is_in_doubt = is_forgettable(intent.resource, intent.operation, profile, **restored)
+            (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
+        return left
+
+
+def expected_delivery(intent: Intent) -> ExpectedDelivery:
+    """What the state holds of the record once *intent* is delivered."""
+    identity, scope, step = intent.identity, intent.scope, intent.step
+    binding = Binding(
+        identity.key_hash,
+        identity.key,
+        intent.platform_id or placeholder(scope, identity.key),
+        identity.fingerprint if step == "whole" else None,
+        identity.position,
+        step,
+        payload_after(intent),
+        None,
+        intent.counter,
+    )
+    deletes = intent.operation == "delete"
+    return ExpectedDelivery(
+        identity.stream, scope, identity.key_hash, None if deletes else binding, is_whole=step != "open"
+    )

@@ -1,0 +1,227 @@
+"""What the platform has of an operation in doubt: looked up for a person who decides about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.clock import Clock
+from crossdock.delivery import outcomes
+from crossdock.delivery.operations import payload_after
+from crossdock.delivery.outcomes import ExpectedRecord
+from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.pacing import rate_headers
+from crossdock.pacing.allowance import Allowance
+from crossdock.platform import error_answers
+from crossdock.platform.platform_target import PlatformTarget, Request, external_id
+from crossdock.project.project import Project
+from crossdock.resources import RESOURCES
+from crossdock.runs.state_session import open_session
+from crossdock.state import Intent, State
+from crossdock.transport.http_answers import Answer
+from crossdock.transport.httpcore_client import HttpClient
+
+ATTEMPTS = 3  # of one request that the rate limit refuses
+PAGES = 20
+PAGE_SIZE = 100
+BEFORE = timedelta(minutes=10)  # the first attempt: the clocks may differ
+_NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A record on the platform that may be the one in doubt.
+
+    Attributes:
+        created_at: As the platform states it; empty if it does not.
+        total: Of an invoice: the sum of its items.
+        is_same: Every member that was sent has the value that was sent.
+        bound_to: The record key that has this id already, None if none has.
+    """
+
+    platform_id: str
+    created_at: str
+    currency: str | None
+    total: Decimal | None
+    is_same: bool
+    bound_to: str | None
+
+
+class LookUps:
+    """Requests of one command: one after the other, each with a token of the rate limit."""
+
+    def __init__(
+        self, target: PlatformTarget, client: HttpClient, allowance: Allowance, clock: Clock, state: State
+    ) -> None:
+        self._target, self._client, self._allowance = target, client, allowance
+        self._clock, self._state = clock, state
+
+    def check(self, intent: Intent, platform_id: str) -> Candidate:
+        """The record of this id, if it is the one that *intent* is about.
+
+        Raises:
+            ConfigError: If there is none, or if it is another record.
+            RemoteError: If it cannot be looked up.
+        """
+        request = self._target.look_up(intent.resource, "", "", platform_id)
+        try:
+            answer = self._send(request)
+        except RemoteError as error:
+            raise type(error)(error.message, where=error.where, hint=_NO_LOOK_UP) from error
+        outcome = outcomes.of_look_up(answer, ExpectedRecord(platform_id=platform_id))
+        if outcome.kind == "absent":
+            raise ConfigError(f"the platform has no {_noun(intent)} of this id", where=platform_id)
+        if outcome.held is None:
+            raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path, hint=_NO_LOOK_UP)
+        if difference := _another(intent, outcome.held):
+            hint = f"look at the record on the platform; {_NO_LOOK_UP}"
+            raise ConfigError(f"this {_noun(intent)} is another record: {difference}", where=platform_id, hint=hint)
+        return self._candidate(intent, outcome.held)
+
+    def candidates(self, intent: Intent) -> tuple[list[Candidate], bool]:
+        """What may be the record of a create in doubt, the most similar first.
+
+        A record with an external id is looked up by it. Of an invoice, those of the same customer, currency and amount
+        that were created since shortly before the first attempt.
+
+        Returns:
+            The candidates, and whether all records since the first attempt were looked through.
+
+        Raises:
+            RemoteError: If the platform cannot be asked.
+        """
+        if self._target.profile.can_look_up(intent.resource):
+            request = self._target.look_up(intent.resource, intent.scope.namespace, intent.identity.key, None)
+            listed, _ = self._page(request)
+            name = external_id(intent.scope.namespace, intent.identity.key)
+            return [self._candidate(intent, each) for each in listed if each.get("externalId") == name], True
+        since = (intent.first_sent_at or self._clock.now()) - BEFORE
+        cursor, found = None, list[Candidate]()
+        for _ in range(PAGES):
+            text = exact_json.time_text(since)
+            listed, cursor = self._page(self._target.page(intent.resource, text, cursor, PAGE_SIZE))
+            found += [self._candidate(intent, each) for each in listed if _is_similar(intent, each, since)]
+            if cursor is None:
+                break
+        return sorted(
+            found, key=lambda each: (not each.is_same, each.bound_to is not None, each.created_at)
+        ), cursor is None
+
+    def _candidate(self, intent: Intent, held: dict[str, Any]) -> Candidate:
+        with self._state.look() as tx:
+            owners = tx.bindings.owners(intent.scope.target, intent.resource, [held["id"]])
+            bound = next((f"{namespace}:{key}" for _, namespace, _, key in owners), None)
+        created, currency = held.get("createdAt"), held.get("currency")
+        return Candidate(
+            held["id"],
+            created if isinstance(created, str) else "",
+            currency if isinstance(currency, str) else None,
+            _total(held),
+            is_same=_holds(held, payload_after(intent)),
+            bound_to=bound,
+        )
+
+    def _page(self, request: Request) -> tuple[list[dict[str, Any]], str | None]:
+        """The records of one page, and the cursor of the next one."""
+        answer = self._send(request)
+        try:
+            body = exact_json.loads(answer.body) if answer.status == 200 else None
+        except ValueError:
+            body = None
+        listed = body.get("data") if isinstance(body, dict) else None
+        if not isinstance(listed, list) or not isinstance(body, dict):
+            raise UnavailableError(f"answered a list with HTTP {answer.status}", where=request.path)
+        cursor = body.get("nextCursor")
+        records = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
+        return records, cursor if isinstance(cursor, str) and listed else None
+
+    def _send(self, request: Request) -> Answer:
+        for _ in range(ATTEMPTS):
+            while not (tokens := self._allowance.take(1)):
+                self._clock.sleep(self._allowance.wait_s())
+            answer = self._target.send(self._client, request)
+            self._allowance.answered(
+                tokens[0],
+                accepted=answer.status != 429,
+                headers=rate_headers.read(answer.headers),
+                retry_after_s=outcomes.retry_after_s(answer),
+            )
+            if answer.status in {401, 403}:
+                problem = error_answers.read(answer.status, answer.body)
+                message = f"may not be read: {problem.message[: error_answers.SHOWN]} (HTTP {answer.status})"
+                raise UnauthorizedError(message, where=request.path.partition("?")[0])
+            if answer.status != 429:
+                return answer
+        raise UnavailableError("too many requests; try again later", where=request.path)
+
+
+@contextmanager
+def look_ups(project: Project, clock: Clock) -> Iterator[LookUps]:
+    """Look-ups while this process holds the state, which keeps the tokens that they took.
+
+    Raises:
+        StateBusyError: If a run uses the state.
+    """
+    with open_session(project, clock) as session:
+        target, allowance = PlatformTarget(project.platform, clock), Allowance(clock, session.bucket, priority="live")
+        try:
+            with closing(target.client()) as client:
+                yield LookUps(target, client, allowance, clock, session.state)
+        finally:
+            with session.state.begin() as tx:
+                tx.buckets.put(target.name, allowance.bucket_state)
+
+
+def _noun(intent: Intent) -> str:
+    return intent.resource.replace("_", " ")
+
+
+def _another(intent: Intent, held: dict[str, Any]) -> str:
+    """In what *held* shows that it is another record than that of *intent*; empty if it may be the same."""
+    if RESOURCES[intent.resource].has_external_id:
+        expected = (intent.before or {}).get("externalId") or external_id(intent.scope.namespace, intent.identity.key)
+        name = held.get("externalId")
+        return "" if name == expected else f"its externalId is {name!r}, not {expected!r}"
+    if intent.operation != "create":
+        return ""
+    wanted = payload_after(intent)
+    differing = [name for name, value in wanted.items() if name in held and not _holds(held[name], value)]
+    return f"it differs in {', '.join(differing)}" if differing else ""
+
+
+def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
+    """The same customer, currency and amount, created *since* then as far as the platform says when."""
+    wanted = payload_after(intent)
+    if held.get("customerId") != wanted.get("customerId") or held.get("currency") != wanted.get("currency"):
+        return False
+    try:
+        created = datetime.fromisoformat(held["createdAt"])
+    except (KeyError, TypeError, ValueError):
+        created = since
+    return (created.tzinfo is None or created >= since) and _total(held) == _total(wanted)
+
+
+def _total(payload: dict[str, Any]) -> Decimal | None:
+    """The sum of the items; None without items that have a quantity and a price."""
+    items = payload.get("items")
+    if not isinstance(items, list):
+        return None
+    try:
+        return sum((Decimal(item["quantity"]) * Decimal(item["unitPrice"]) for item in items), Decimal(0))
+    except (KeyError, TypeError, ArithmeticError):
+        return None
+
+
+def _holds(held: Any, wanted: Any) -> bool:
+    """Whether *held* has every member of *wanted* with its value; the platform may add members."""
+    if isinstance(wanted, dict):
+        return isinstance(held, dict) and all(name in held and _holds(held[name], wanted[name]) for name in wanted)
+    if isinstance(wanted, list):
+        same_length = isinstance(held, list) and len(held) == len(wanted)
+        return same_length and all(_holds(*pair) for pair in zip(held, wanted, strict=True))
+    return bool(held == wanted)

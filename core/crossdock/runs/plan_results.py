@@ -1,0 +1,95 @@
+"""What a plan gives: each decision to a listener, and the numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crossdock.delivery.operations import Operation
+from crossdock.errors import CrossdockError
+from crossdock.pacing.forecast import Forecast
+from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
+from crossdock.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class PlanListener:
+    """Receives the decisions of a plan: one call for each record that is read or waits and needs more than a count.
+
+    Attributes:
+        operation: A create in two steps is given once, whole.
+        refused: Also a row without a key.
+        waiting: A record that still waits at the end of its stream.
+        resend: An operation that an earlier run left, and that is sent first.
+        in_doubt: A record with an operation that is not sent, because it may have been carried out.
+        withheld: A removal that needs approval.
+    """
+
+    operation: Callable[[Operation], None]
+    refused: Callable[[DeadLetter], None]
+    waiting: Callable[[WaitingRecord], None]
+    resend: Callable[[Intent], None]
+    in_doubt: Callable[[RecordIdentity], None]
+    withheld: Callable[[Operation], None]
+
+
+@dataclass(slots=True)
+class Planned:
+    """What a plan found.
+
+    Attributes:
+        tallies: By stream, as in the report of the sync if the platform accepts everything.
+        operations: Requests by kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
+        errors: Why a stream could not be read, or its records not be removed, by its name.
+        unread: How many streams could not be read.
+        sources: A hash of what each stream read, by its name, if requested.
+        rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
+        left_alone: Number of records that are gone and stay as they are, by the name of their stream.
+        forecast: What the plan needs of the allowance.
+    """
+
+    forecast: Forecast
+
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    errors: dict[str, CrossdockError] = field(default_factory=dict)
+    operations: Counter[str] = field(default_factory=Counter)
+    unread: int = 0
+    sources: dict[str, str] = field(default_factory=dict)
+    rejected_before: dict[str, int] = field(default_factory=dict)
+    left_alone: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        return max((error.exit_code for error in self.errors.values()), default=0)
+
+
+class WaitingOnce:
+    """Passes on the records of one stream that wait, each once.
+
+    A record that waits for one of its own kind may be decided about later, so it is kept until the stream ends.
+    """
+
+    def __init__(self, scope: Scope, listener: PlanListener) -> None:
+        self._own = scope.resource, scope.namespace
+        self._listener = listener
+        self._kept: dict[int, WaitingRecord] = {}
+
+    def take(self, decided: PlannedChunk) -> None:
+        for record in decided.waits:
+            if any((each["resource"], each["namespace"]) == self._own for each in record.waits_for):
+                self._kept[record.identity.key_hash] = record
+            else:
+                self._listener.waiting(record)
+        if self._kept:
+            sent = [operation.identity.key_hash for operation in decided.operations if operation.step != "open"]
+            rejected = [dead_letter.identity.key_hash for dead_letter in decided.dead_letters]
+            suppressed = [binding.key_hash for binding in decided.suppressed]
+            for key_hash in (*sent, *rejected, *suppressed):
+                self._kept.pop(key_hash, None)
+
+    def finish(self) -> None:
+        """The stream has ended: what was kept waits."""
+        for record in self._kept.values():
+            self._listener.waiting(record)

@@ -1,0 +1,117 @@
+"""Finds a record by any of its names, and gives its history."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock.planning.references import key_hashes
+from crossdock.records import key_text
+from crossdock.state import FoundRecord, Scope, Transaction
+
+_LINE = re.compile("[0-9]{1,18}")  # databases accept no number of 20 digits
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything the state knows about one record; rows by column name, without the record's data.
+
+    Attributes:
+        streams: That read it, or may; usually one.
+        scope: None for a dead letter or waiting record of a stream that is unknown otherwise.
+        operations: Oldest first, each with its attempts as ``sendings``.
+    """
+
+    streams: tuple[str, ...]
+    scope: Scope | None
+    bindings: list[dict[str, Any]]
+    operations: list[dict[str, Any]]
+    dead_letters: list[dict[str, Any]]
+    waits: list[dict[str, Any]]
+
+    @property
+    def key(self) -> str:
+        rows = (*self.bindings, *self.operations, *self.dead_letters, *self.waits)
+        return str(rows[0]["key"])
+
+
+class RecordSearch:
+    """Searches the state of a project.
+
+    Args:
+        scopes: Of the configured streams, by name. Records of streams that are not configured any more are found too.
+    """
+
+    def __init__(self, tx: Transaction, scopes: Mapping[str, Scope]) -> None:
+        self._tx, self._scopes = tx, scopes
+
+    def find(self, name: str) -> tuple[list[History], int | None]:
+        """The records that *name* means.
+
+        Args:
+            name: A key as in the source or in text form, an ``externalId``, an id at the target, an idempotency key, or
+                ``FILE:LINE``.
+
+        Returns:
+            Their histories, by stream and key. For a ``FILE:LINE`` at which no record begins: those of the nearest
+            record above it, and the line where that one begins.
+        """
+        found = self._tx.tracing.of_name(name) | self._by_key(name)
+        if found:
+            return self._histories(found), None
+        source, _, line = name.rpartition(":")
+        if source and _LINE.fullmatch(line):
+            for file in (source, source.rpartition("/")[2]):
+                first_line, found = self._tx.tracing.at(file, int(line))
+                if found:
+                    return self._histories(found), None if first_line == int(line) else first_line
+        return [], None
+
+    def _by_key(self, name: str) -> set[FoundRecord]:
+        tracing = self._tx.tracing
+        scopes, streams = {*self._scopes.values(), *tracing.scopes()}, {*self._scopes, *tracing.streams()}
+        hashes = key_hashes([name, key_text([name])])
+        found = tracing.of_keys(scopes, streams, hashes.values())
+        namespace, _, key = name.partition(":")
+        named = {scope for scope in scopes if scope.namespace == namespace}
+        if key and named:
+            hashes = key_hashes([key, key_text([key])])
+            its_streams = [stream for stream, scope in self._scopes.items() if scope in named]
+            found |= tracing.of_keys(named, its_streams, hashes.values())
+        return found
+
+    def _histories(self, found: set[FoundRecord]) -> list[History]:
+        records: dict[tuple[Scope | str, int], set[str]] = defaultdict(set)
+        for each in found:
+            records[self._place(each), each.key_hash].update([each.stream] if each.stream else [])
+        histories = [self._history(*record, streams) for record, streams in records.items()]
+        return sorted(histories, key=lambda history: (history.streams, history.key))
+
+    def _place(self, found: FoundRecord) -> Scope | str:
+        """Where a record's key is unique: its scope, or its stream if the scope is unknown."""
+        if found.scope is not None:
+            return found.scope
+        assert found.stream is not None
+        if configured := self._scopes.get(found.stream):
+            return configured
+        for scope in self._tx.tracing.scopes():  # the stream is not configured any more
+            if any(row["stream"] == found.stream for row in self._tx.tracing.operations(scope, found.key_hash)):
+                return scope
+        return found.stream
+
+    def _history(self, place: Scope | str, key_hash: int, found_in: set[str]) -> History:
+        tracing, scope = self._tx.tracing, None if isinstance(place, str) else place
+        operations = tracing.operations(scope, key_hash) if scope else []
+        configured = {name for name, its_scope in self._scopes.items() if its_scope == scope}
+        streams = tuple(sorted(found_in | configured | {row["stream"] for row in operations}))
+        return History(
+            streams,
+            scope,
+            tracing.bindings(scope, key_hash) if scope else [],
+            operations,
+            [row for stream in streams for row in tracing.dead_letters(stream, key_hash)],
+            [row for stream in streams for row in tracing.waits(stream, key_hash)],
+        )

@@ -1,0 +1,112 @@
+"""Waiting records, grouped by what they wait for in the end: one rejected account may hold back a whole hierarchy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from crossdock.planning.references import key_hashes
+from crossdock.resources import ResourceName
+from crossdock.state import DeadLetterFilter, Scope, Transaction
+
+Parent = tuple[ResourceName, str, str]
+"""Resource, namespace and key of a record that another one refers to."""
+_Streams = Mapping[tuple[ResourceName, str], list[str]]  # by resource and namespace
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingGroup:
+    """Records of one stream that wait for the same records, directly or through others that wait.
+
+    Attributes:
+        roots: What has to be delivered first; none of them waits itself, unless they wait for each other.
+        rejected: The reason codes of those *roots* that are rejected.
+        since: Of the record that has waited longest.
+        first_key: The first of the keys in alphabetical order.
+    """
+
+    stream: str
+    roots: tuple[Parent, ...]
+    rejected: Mapping[Parent, str]
+    number: int
+    since: datetime
+    first_key: str
+
+
+def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: DeadLetterFilter) -> list[WaitingGroup]:
+    """The waiting records of *choice*, grouped, longest waiting first.
+
+    Args:
+        scopes: Of the configured streams, by name.
+    """
+    counts = tx.waiting_records.counted(choice)
+    streams = defaultdict(list)
+    for name, scope in scopes.items():
+        streams[scope.resource, scope.namespace].append(name)
+    roots = _roots(_waits(tx, streams, {parent for each in counts for parent in _parents(each.waits_for)}))
+    codes = _codes(tx, streams, {root for each in roots.values() for root in each})
+    groups: dict[tuple[str, tuple[Parent, ...]], WaitingGroup] = {}
+    for each in counts:
+        ends = tuple(sorted({root for parent in _parents(each.waits_for) for root in roots[parent]}))
+        rejected = {root: codes[root] for root in ends if root in codes}
+        group = WaitingGroup(each.stream, ends, rejected, each.number, each.since, each.first_key)
+        if other := groups.get((each.stream, ends)):
+            since, first_key = min(other.since, each.since), min(other.first_key, each.first_key)
+            group = replace(other, number=other.number + each.number, since=since, first_key=first_key)
+        groups[each.stream, ends] = group
+    return sorted(groups.values(), key=lambda group: (group.since, group.stream, group.first_key))
+
+
+def _parents(waits_for: Iterable[Mapping[str, str]]) -> list[Parent]:
+    return [(each["resource"], each["namespace"], each["key"]) for each in waits_for]  # type: ignore[misc]  # from the state
+
+
+def _waits(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:
+    """What each of *parents* waits for itself, and so on; an empty list for one that does not wait."""
+    found: dict[Parent, list[Parent]] = {}
+    while parents:
+        found |= {parent: [] for parent in parents}
+        for stream, hashes in _by_stream(streams, parents):
+            waits = tx.waiting_records.waits_of(stream, list(hashes))
+            found |= {hashes[key_hash]: _parents(waits_for) for key_hash, waits_for in waits.items()}
+        parents = {each for parent in parents for each in found[parent]} - set(found)
+    return found
+
+
+def _codes(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
+    """The reason codes of those of *parents* that are rejected."""
+    return {
+        hashes[key_hash]: code
+        for stream, hashes in _by_stream(streams, parents)
+        for key_hash, code in tx.dead_letters.codes(stream, list(hashes)).items()
+    }
+
+
+def _by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, dict[int, Parent]]]:
+    """Each stream that may have read some of *parents*, with these by key hash."""
+    places = defaultdict(list)
+    for resource, namespace, key in parents:
+        places[resource, namespace].append(key)
+    for (resource, namespace), keys in places.items():
+        hashes = {key_hash: (resource, namespace, key) for key, key_hash in key_hashes(keys).items()}
+        for stream in streams.get((resource, namespace), ()):
+            yield stream, hashes
+
+
+def _roots(waits: Mapping[Parent, list[Parent]]) -> dict[Parent, set[Parent]]:
+    """Where the ways from each record end; in a circle of waiting records, at itself."""
+    children = defaultdict(list)
+    for child, parents in waits.items():
+        for parent in parents:
+            children[parent].append(child)
+    roots: dict[Parent, set[Parent]] = {each: set() for each in waits}
+    for root in [each for each, parents in waits.items() if not parents]:
+        reached = [root]
+        while reached:
+            each = reached.pop()
+            if root not in roots[each]:
+                roots[each].add(root)
+                reached += children[each]
+    return {each: found or {each} for each, found in roots.items()}

@@ -1,0 +1,84 @@
+"""What a stream found at its source in a run, for the report: which files it read, or why it read none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from crossdock.state import FileFacts
+
+LISTED = 100  # most files in a report
+
+InputState = Literal["new", "unchanged", "none"]
+"""``new``: files with unknown content. ``unchanged``: a snapshot arrived again with the content that was read last.
+``none``: no new file."""
+
+
+@dataclass(slots=True)
+class ReadFile:
+    """A file that was read; *rows* is None if its content was known, so that it was not parsed."""
+
+    name: str
+    rows: int | None
+
+
+@dataclass(slots=True)
+class InputFacts:
+    """The input of one stream.
+
+    Attributes:
+        files: The files that were read; also those that an earlier run did not finish.
+        newest: Name and modification time of the file that was accepted last before this run; None without any.
+        has_arrived: A file came that the source did not list before, or changed.
+    """
+
+    state: InputState
+    files: list[ReadFile] = field(default_factory=list)
+    newest: tuple[str, datetime] | None = None
+    has_arrived: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """At most `LISTED` files, and the number of the others."""
+        newest = self.newest and {"name": self.newest[0], "modified_at": self.newest[1].astimezone(UTC).isoformat()}
+        return {
+            "input": self.state,
+            "files": [{"name": file.name, "rows": file.rows} for file in self.files[:LISTED]],
+            "more_files": max(0, len(self.files) - LISTED),
+            "newest_file": newest,
+        }
+
+
+def found(known: Sequence[FileFacts], taken: Iterable[FileFacts], unread: Sequence[FileFacts]) -> InputFacts:
+    """The input of a stream that has accepted the *known* files before.
+
+    Args:
+        taken: The files of this run: new to the source, or not finished by an earlier run.
+        unread: Those of *taken* whose content the stream has not finished.
+    """
+    latest = newest_of(known)
+    newest = (latest.name, latest.modified_at) if latest else None
+    described = set(map(_description, known))
+    arrived = [facts for facts in taken if _description(facts) not in described]
+    if unread:
+        return InputFacts("new", [ReadFile(facts.name, None) for facts in unread], newest, has_arrived=bool(arrived))
+    files = [ReadFile(facts.name, None) for facts in arrived]
+    return InputFacts("unchanged" if arrived else "none", files, newest, has_arrived=bool(arrived))
+
+
+def newest_of(files: Iterable[FileFacts]) -> FileFacts | None:
+    """The file that was accepted last."""
+    return max(files, key=lambda facts: (facts.accepted_at or facts.modified_at, facts.modified_at), default=None)
+
+
+def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
+    """True unless the file is one of the *finished* ones; also if a snapshot was exported again, unchanged."""
+    same = finished.get(facts.content_hash)
+    if same is None:
+        return True
+    return snapshot and _description(facts) != _description(same) and facts.stamp >= same.stamp
+
+
+def _description(facts: FileFacts) -> tuple[str, int, datetime]:
+    return facts.name, facts.size, facts.modified_at

@@ -1,0 +1,125 @@
+"""The state as it will be once some operations are delivered: what a plan decides by, without a write."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from crossdock.state.tables.bindings import Binding, Bindings
+from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
+from crossdock.state.tables.key_index_stamps import Change, Stamps
+from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.record_version import Step
+from crossdock.state.tables.removal_evidence import SnapshotHistory
+from crossdock.state.tables.waiting_records import WaitingRecord, WaitingRecords
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedDelivery:
+    """An operation that is delivered before the streams that are planned next.
+
+    Attributes:
+        binding: Of its record afterwards; None if the operation deletes the record.
+        is_whole: False for the first of two steps, whose record continues to wait.
+    """
+
+    stream: str
+    scope: Scope
+    key_hash: int
+    binding: Binding | None
+    is_whole: bool = True
+
+
+class ExpectedDeliveries:
+    """Expected deliveries, of which the last of each record counts. They are held in memory, so they must be few."""
+
+    def __init__(self) -> None:
+        self._bindings: dict[Scope, dict[int, Binding | None]] = defaultdict(dict)
+        self._finished: dict[str, set[int]] = defaultdict(set)
+
+    def add(self, delivery: ExpectedDelivery) -> None:
+        self._bindings[delivery.scope][delivery.key_hash] = delivery.binding
+        if delivery.is_whole:
+            self._finished[delivery.stream].add(delivery.key_hash)
+
+    def bindings(self, scope: Scope) -> Mapping[int, Binding | None]:
+        """The bindings of *scope* that differ from the stored ones, by key hash; None for a deleted record."""
+        return self._bindings.get(scope, {})
+
+    def finished(self, stream: str) -> set[int]:
+        """Key hashes of the records of *stream* that are neither rejected nor waiting any more."""
+        return self._finished.get(stream, set())
+
+    def changes(self, scope: Scope) -> list[Change]:
+        """What the deliveries change in the key index of *scope*."""
+        return [
+            Change(key_hash, binding.fingerprint, binding.position)
+            if binding
+            else Change(key_hash, None, None, is_live=False)
+            for key_hash, binding in self.bindings(scope).items()
+        ]
+
+
+class ExpectedBindings(Bindings):
+    """The bindings after the deliveries."""
+
+    def __init__(self, connection: Connection, stamps: Stamps, expected: ExpectedDeliveries) -> None:
+        super().__init__(connection, stamps)
+        self._expected = expected
+
+    def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
+        unchanged, expected = self._apart(scope, key_hashes)
+        return super().get(scope, unchanged) | expected
+
+    def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
+        unchanged, expected = self._apart(scope, key_hashes)
+        return super().ids(scope, unchanged) | {key_hash: each.platform_id for key_hash, each in expected.items()}
+
+    def _apart(self, scope: Scope, key_hashes: Sequence[int]) -> tuple[list[int], dict[int, Binding]]:
+        """Those of *key_hashes* whose binding is as it is stored, and the expected bindings of the others."""
+        differing = self._expected.bindings(scope)
+        found = {key_hash: differing[key_hash] for key_hash in key_hashes if key_hash in differing}
+        unchanged = [key_hash for key_hash in key_hashes if key_hash not in found]
+        return unchanged, {key_hash: binding for key_hash, binding in found.items() if binding}
+
+
+class ExpectedDeadLetters(DeadLetters):
+    """The dead letters after the deliveries, as comparisons see them."""
+
+    def __init__(self, connection: Connection, expected: ExpectedDeliveries) -> None:
+        super().__init__(connection)
+        self._expected = expected
+
+    def facts(self, stream: str) -> list[DeadLetterFacts]:
+        finished = self._expected.finished(stream)
+        return [each for each in super().facts(stream) if each.key_hash not in finished]
+
+
+class ExpectedWaitingRecords(WaitingRecords):
+    """The waiting records after the deliveries."""
+
+    def __init__(self, connection: Connection, expected: ExpectedDeliveries) -> None:
+        super().__init__(connection)
+        self._expected = expected
+
+    def of(self, stream: str) -> list[WaitingRecord]:
+        finished = self._expected.finished(stream)
+        return [each for each in super().of(stream) if each.identity.key_hash not in finished]
+
+
+class ExpectedSnapshotHistory(SnapshotHistory):
+    """The steps of bindings after the deliveries."""
+
+    def __init__(self, connection: Connection, expected: ExpectedDeliveries) -> None:
+        super().__init__(connection)
+        self._expected = expected
+
+    def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
+        differing = self._expected.bindings(scope)
+        yield from super().steps(scope, [key_hash for key_hash in key_hashes if key_hash not in differing])
+        for key_hash in key_hashes:
+            if binding := differing.get(key_hash):
+                yield key_hash, binding.step

@@ -1,0 +1,43 @@
+"""Counts open records: those that are rejected, waiting, pending or in doubt.
+
+The commands, the run's report and the exit code take their numbers from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from sqlalchemy import Connection, func, select
+
+from crossdock.state.db.schema import dead_letters, intents, waiting_records
+from crossdock.state.tables.intents import UNSETTLED
+from crossdock.tally import OpenCounts
+
+
+class OpenRecords:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def counts(self, streams: Collection[str]) -> dict[str, OpenCounts]:
+        """What is open of each of *streams*, in their order.
+
+        A record that waits for its second step while its first one is unsettled counts in both states.
+        """
+        found: dict[str, dict[str, int]] = {name: {} for name in streams}
+        for stream, state, number in self._numbers():
+            if stream in found:
+                found[stream][state] = found[stream].get(state, 0) + number
+        return {name: OpenCounts(**numbers) for name, numbers in found.items()}
+
+    def _numbers(self) -> Iterator[tuple[str, str, int]]:
+        """Stream, state and number of records."""
+        rejected = select(dead_letters.c.stream, func.count()).where(dead_letters.c.status == "rejected")
+        for stream, number in self._connection.execute(rejected.group_by(dead_letters.c.stream)):
+            yield stream, "rejected", number
+        waiting = select(waiting_records.c.stream, func.count()).group_by(waiting_records.c.stream)
+        for stream, number in self._connection.execute(waiting):
+            yield stream, "waiting", number
+        by = intents.c.stream, intents.c.status
+        unsettled = select(*by, func.count()).where(intents.c.status.in_(UNSETTLED)).group_by(*by)
+        for stream, status, number in self._connection.execute(unsettled):
+            yield stream, "in_doubt" if status == "in_doubt" else "pending", number

@@ -1,0 +1,248 @@
+"""Done markers, manifests and archives, from a server and from a folder: what is taken in, and what is moved when."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+from tests.e2e.test_folder_warehouse import serve_folder
+from tests.e2e.warehouse import PRODUCTS, Site
+
+HEADER, *LINES = PRODUCTS.splitlines(keepends=True)
+NEW = "P3;Washer;0.05\n"
+
+
+@pytest.fixture(params=["sftp", "folder"])
+def intake(request: pytest.FixtureRequest, site: Site) -> Site:
+    """The site, read from its server or as a folder."""
+    if request.param == "folder":
+        serve_folder(site)
+    site.init()
+    return site
+
+
+def declare(site: Site, *keys: str, stream: str = "PROD", mode: str = "append") -> None:
+    """Add *keys* to a stream."""
+    files = f'files: "out/{stream}_*"'
+    site.edit(f"mode: append\n        {files}", "\n        ".join((f"mode: {mode}", files, *keys)))
+
+
+def outside(site: Site) -> set[str]:
+    """The files that are still where they were written."""
+    return {path.name for path in site.out.iterdir() if path.is_file()}
+
+
+def archived(site: Site) -> dict[str, str]:
+    return {path.name: path.read_text() for path in (site.out / "done").iterdir()}
+
+
+def test_a_file_without_its_marker_is_not_there(intake: Site) -> None:
+    """It is read once the marker is there, however old that is; a marker is never data."""
+    declare(intake, 'ready: "{name}.done"')
+    intake.export("PROD_1.csv", PRODUCTS)
+    early = intake.sync("wms.products")
+    assert early.code == 0
+    assert early.records("products") == {}
+    assert "PROD_*" in early.err
+    assert "{name}.done" in early.err
+    marker = intake.export("PROD_1.csv.done", "")
+    os.utime(marker, (0, 0))
+    assert intake.sync("wms.products").records("products") == {"read": 2, "created": 2}
+    intake.export("PROD_2.csv", HEADER + NEW)
+    assert intake.sync("wms.products").records("products") == {}
+
+
+def test_markers_in_a_folder_of_their_own(intake: Site) -> None:
+    """A template may name a folder, and the name without its extension."""
+    declare(intake, 'ready: "out/flags/{stem}"')
+    (intake.out / "flags").mkdir()
+    intake.export("PROD_1.csv", PRODUCTS)
+    intake.export("PROD_2.csv", HEADER + NEW)
+    (intake.out / "flags" / "PROD_2").touch()
+    assert intake.sync("wms.products").records("products") == {"read": 1, "created": 1}
+
+
+@pytest.mark.parametrize(
+    ("column", "stated", "says"),
+    [
+        pytest.param("rows", "3", "has 2 rows, but out/MANIFEST_1.csv:3 states 3", id="rows"),
+        pytest.param("bytes", "9000", "but out/MANIFEST_1.csv:3 states 9,000", id="bytes"),
+        pytest.param("sha256", "0" * 64, "has another sha256 than out/MANIFEST_1.csv:3 states", id="sha256"),
+        pytest.param("md5", "0" * 32, "has another md5 than out/MANIFEST_1.csv:3 states", id="md5"),
+        pytest.param("rows", "two", "out/MANIFEST_1.csv:3: column 'FACT' is not a whole number", id="no number"),
+    ],
+)
+def test_a_file_that_is_not_as_stated_is_refused(intake: Site, column: str, stated: str, says: str) -> None:
+    """As a whole, by plan and sync, with the place in the manifest; as stated, it is taken in."""
+    declare(intake, f'manifest: {{files: "out/MANIFEST_*.csv", name: FILE, {column}: FACT}}')
+    content = PRODUCTS.encode()
+    intake.export("PROD_1.csv", content)
+    intake.export("MANIFEST_1.csv", f"FILE,FACT\nOTHER.csv,x\nout/PROD_1.csv,{stated}\n")
+    for command in (("plan", "wms.products"), ("sync", "wms.products")):
+        refused = intake.run(*command)
+        assert refused.code == 4
+        assert says in " ".join((refused.out + refused.err).split())
+    assert intake.effects() == []
+    assert intake.spooled() == []
+    facts = {
+        "rows": "2",
+        "bytes": str(len(content)),
+        "sha256": hashlib.sha256(content).hexdigest().upper(),
+        "md5": hashlib.md5(content, usedforsecurity=False).hexdigest(),
+    }
+    intake.export("MANIFEST_2.csv", f"FILE,FACT\nPROD_1.csv,{facts[column]}\n")
+    assert intake.run("plan", "wms.products").code == 0
+    assert intake.sync("wms.products").records("products") == {"read": 2, "created": 2}
+    assert intake.sync("wms.products").code == 0
+
+
+def test_a_file_without_an_entry_is_refused(intake: Site) -> None:
+    """Nothing of any file is taken in, as with other faults of a file."""
+    declare(intake, 'manifest: {files: "out/PROD_MANIFEST.csv", name: FILE, rows: COUNT}')
+    intake.export("PROD_1.csv", PRODUCTS)
+    intake.export("PROD_2.csv", HEADER + NEW)
+    intake.export("PROD_MANIFEST.csv", "FILE,COUNT\nPROD_1.csv,2\n")
+    refused = intake.run("sync", "wms.products")
+    assert refused.code == 4
+    assert "out/PROD_2.csv: has no entry in a manifest" in refused.out + refused.err
+    assert intake.effects() == []
+
+
+def test_counted_rows_prove_a_snapshot(intake: Site) -> None:
+    """A manifest with the number of rows is evidence that what is not listed is gone, as a trailer is."""
+    declare(
+        intake,
+        'manifest: {files: "out/MANIFEST_*", name: FILE, rows: COUNT}',
+        "on_gone: archive",
+        "gone: {at_most_percent: 100}",
+        mode="snapshot",
+    )
+    for night, lines in enumerate((LINES, LINES[:1]), 1):
+        intake.export(f"PROD_{night}.csv", HEADER + "".join(lines))
+        intake.export(f"MANIFEST_{night}.csv", f"FILE,COUNT\nPROD_{night}.csv,{len(lines)}\n")
+        done = intake.sync("wms.products")
+        assert done.code == 0, done.err
+    assert [effect["operation"] for effect in intake.effects()] == ["create", "create", "update"]
+
+
+def test_files_are_moved_once_they_are_done_with(intake: Site) -> None:
+    """A plan moves nothing, a sync files with their markers; what comes back with the same content is known."""
+    declare(intake, "archive: out/done/", 'ready: "{name}.ok"')
+    (intake.out / "done").mkdir()
+    for name in ("PROD_1.csv", "PROD_1.csv.ok", "PROD_2.csv"):
+        intake.export(name, PRODUCTS if name.endswith("1.csv") else "")
+    assert intake.run("plan", "wms.products").code == 0
+    assert outside(intake) == {"PROD_1.csv", "PROD_1.csv.ok", "PROD_2.csv"}
+    assert intake.sync("wms.products").code == 0
+    assert outside(intake) == {"PROD_2.csv"}
+    assert archived(intake) == {"PROD_1.csv": PRODUCTS, "PROD_1.csv.ok": ""}
+    intake.export("PROD_3.csv", PRODUCTS)
+    intake.export("PROD_3.csv.ok", "")
+    assert intake.sync("wms.products").records("products") == {}
+    assert set(archived(intake)) == {"PROD_1.csv", "PROD_1.csv.ok", "PROD_3.csv", "PROD_3.csv.ok"}
+    assert len(intake.effects()) == 2
+
+
+def test_a_refused_file_stays_where_it_is(intake: Site) -> None:
+    """Nothing is moved before its records are settled or kept."""
+    declare(intake, "archive: out/done")
+    (intake.out / "done").mkdir()
+    intake.export("PROD_1.csv", PRODUCTS + "half a ro")
+    assert intake.sync("wms.products").code == 4
+    assert archived(intake) == {}
+    assert outside(intake) == {"PROD_1.csv"}
+
+
+def test_a_failure_to_move_is_a_warning(intake: Site) -> None:
+    """The run is as good as without it and says so; the next one moves what is left."""
+    declare(intake, "archive: out/done")
+    intake.export("PROD_1.csv", PRODUCTS)
+    night = intake.sync("wms.products")
+    assert night.code == 0
+    (note,) = night.json["streams"]["wms.products"]["notes"]
+    assert "files were not moved to 'out/done'" in note
+    assert "does not exist" in note
+    (intake.out / "done").mkdir()
+    assert intake.sync("wms.products").json["streams"]["wms.products"]["notes"] == []
+    assert archived(intake) == {"PROD_1.csv": PRODUCTS}
+
+
+def test_a_run_that_was_killed_before_the_move(intake: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was delivered and not moved is moved by the next run, and not delivered again."""
+    declare(intake, "archive: out/done")
+    (intake.out / "done").mkdir()
+    intake.export("PROD_1.csv", PRODUCTS)
+    with monkeypatch.context() as killed:
+        killed.setattr("crossdock.sources.file_source.archive", lambda *_: None)
+        assert intake.sync("wms.products").code == 0
+    assert outside(intake) == {"PROD_1.csv"}
+    assert intake.sync("wms.products").records("products") == {}
+    assert archived(intake) == {"PROD_1.csv": PRODUCTS}
+    assert len(intake.effects()) == 2
+
+
+def test_older_snapshots_are_moved_with_the_newest(intake: Site) -> None:
+    """Else one of them would be the newest in the next night, and refused as stale."""
+    declare(intake, "archive: out/done", mode="snapshot")
+    (intake.out / "done").mkdir()
+    intake.export("PROD_20260102.csv", PRODUCTS)
+    intake.export("PROD_20260101.csv", HEADER + NEW)
+    assert intake.sync("wms.products").records("products") == {"read": 2, "created": 2}
+    assert set(archived(intake)) == {"PROD_20260101.csv", "PROD_20260102.csv"}
+    assert intake.sync("wms.products").code == 0
+
+
+def test_files_of_several_streams_wait_for_all_of_them(intake: Site) -> None:
+    """A file that one stream has not finished stays."""
+    (intake.out / "done").mkdir()
+    text = (
+        intake.config.read_text()
+        .replace('files: "out/CUST_*"', "source: all")
+        .replace('files: "out/PROD_*"', "source: all")
+        .replace('        format: {kind: delimited, delimiter: ";"}\n', "", 2)
+    )
+    source = 'sources:\n      all: {files: "out/BOTH_*", format: {delimiter: ";"}, archive: out/done}\n    streams:'
+    intake.config.write_text(text.replace("streams:", source, 1))
+    both = "CUSTNO;SKU;NAME;PRICE\nC1;P1;Bolt;1.50\n"
+    intake.export("BOTH_1.csv", both)
+    assert intake.sync("wms.customers").code == 0
+    assert archived(intake) == {}
+    assert intake.sync().code == 0
+    assert archived(intake) == {"BOTH_1.csv": both}
+
+
+def test_a_server_that_forbids_moves(site: Site) -> None:
+    """The reason is in the run's report, and the file stays."""
+    declare(site, "archive: out/done")
+    (site.out / "done").mkdir()
+    site.init()
+    site.export("PROD_1.csv", PRODUCTS)
+    site.sftp.faults.read_only = True
+    night = site.sync("wms.products")
+    assert night.code == 0
+    (note,) = night.json["streams"]["wms.products"]["notes"]
+    assert note == "files were not moved to 'out/done': permission denied while moving 'out/PROD_1.csv'"
+    assert outside(site) == {"PROD_1.csv"}
+
+
+def test_a_young_file_is_moved_by_a_later_run(intake: Site) -> None:
+    """While its time is that of the move, it may have been replaced unnoticed."""
+    declare(intake, "archive: out/done")
+    (intake.out / "done").mkdir()
+    path: Path = intake.export("PROD_1.csv", PRODUCTS)
+    path.touch()
+    assert intake.sync("wms.products").code == 0
+    os.utime(path, (path.stat().st_mtime - 60,) * 2)
+    assert intake.sync("wms.products").records("products") == {}
+    assert archived(intake) == {"PROD_1.csv": PRODUCTS}
+
+
+def test_check_looks_for_the_archive(intake: Site) -> None:
+    """A missing folder is found before the first night."""
+    declare(intake, "archive: out/done")
+    intake.export("PROD_1.csv", PRODUCTS)
+    assert "FAIL  wms: archive out/done: " in intake.run("check").out
+    (intake.out / "done").mkdir()
+    assert "ok    wms: archive out/done: is there" in intake.run("check").out

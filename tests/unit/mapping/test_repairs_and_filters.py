@@ -1,0 +1,94 @@
+"""Conditions are data, and mean the same for a column and for a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from crossdock.mapping.repairs_and_filters import MAX_DEPTH, Filter, first_match
+
+TEXT = st.text(st.sampled_from("aAä .\0\n€"), max_size=3)
+CELL = st.none() | TEXT
+FIELD = st.sampled_from(["A", "B"])
+COMPARISON = st.one_of(
+    st.fixed_dictionaries({"field": FIELD, "equals": TEXT}),
+    st.fixed_dictionaries({"field": FIELD, "one_of": st.lists(TEXT, max_size=3)}),
+    st.fixed_dictionaries({"field": FIELD, "starts_with": TEXT}),
+    st.fixed_dictionaries({"field": FIELD, "ends_with": TEXT}),
+    st.fixed_dictionaries({"field": FIELD, "empty": st.booleans()}),
+)
+
+
+def combined(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    several = st.lists(inner, min_size=1, max_size=3)
+    return st.one_of(
+        st.fixed_dictionaries({"not": inner}),
+        st.fixed_dictionaries({"any": several}),
+        st.fixed_dictionaries({"all": several}),
+    )
+
+
+CONDITION = COMPARISON | combined(COMPARISON | combined(COMPARISON))
+
+
+@given(CONDITION, st.lists(st.tuples(CELL, CELL), min_size=1, max_size=5))
+def test_a_condition_gives_the_same_answer_for_columns_and_rows(
+    condition: dict[str, Any], cells: list[tuple[str | None, str | None]]
+) -> None:
+    """``skip`` decides in columns and ``when`` on a row."""
+    model = Filter.model_validate(condition)
+    frame = pl.DataFrame(cells, schema={"A": pl.String, "B": pl.String}, orient="row")
+    in_columns = frame.select(model.expression()).to_series().to_list()
+    meets = model.predicate()
+    assert in_columns == [meets({"A": first, "B": second}) for first, second in cells]
+
+
+def test_a_filter_may_combine_conditions() -> None:
+    """``not``, ``any`` and ``all`` nest."""
+    rule = {
+        "all": [
+            {"field": "A", "starts_with": "T"},
+            {"not": {"any": [{"field": "B", "equals": "x"}, {"field": "B", "empty": True}]}},
+        ]
+    }
+    frame = pl.DataFrame({"A": ["T1", "T2", "T3", "q"], "B": ["y", "x", None, "y"]})
+    found = frame.select(first_match({"test": Filter.model_validate(rule)})).to_series().to_list()
+    assert found == ["test", None, None, None]
+    assert set(Filter.model_validate(rule).columns()) == {"A", "B"}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"field": "A"},
+        {"equals": "x"},
+        {"field": "A", "equals": "x", "empty": True},
+        {"field": "A", "equals": "x", "not": {"field": "A", "empty": True}},
+        {"field": "A", "not": {"field": "A", "empty": True}},
+        {"any": [{"field": "A", "empty": True}], "all": [{"field": "A", "empty": True}]},
+        {"any": []},
+        {"all": []},
+        {"not": {"field": "A"}},
+        {"field": "A", "contains": "x"},
+    ],
+)
+def test_a_condition_is_one_comparison_or_one_combination(rule: dict[str, Any]) -> None:
+    """Anything else is refused when the config is loaded."""
+    with pytest.raises(ValidationError):
+        Filter.model_validate(rule)
+
+
+def test_the_depth_of_a_condition_is_limited() -> None:
+    """Conditions are data and no language."""
+    rule: dict[str, Any] = {"field": "A", "empty": True}
+    for _ in range(MAX_DEPTH - 1):
+        rule = {"not": rule}
+    Filter.model_validate(rule)
+    with pytest.raises(ValidationError, match="nested more than 5 levels"):
+        Filter.model_validate({"any": [rule]})

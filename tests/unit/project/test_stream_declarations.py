@@ -1,0 +1,81 @@
+"""What a stream's class declares is checked when the config is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
+from crossdock.errors import ConfigError
+from crossdock.project.stream_declarations import check_declaration
+
+
+class InCode(Stream[Any]):
+    name, key = "things", ("K",)
+
+    def pull(self, ctx: Context[Any], since: str | None) -> Iterator[RawBatch]:
+        raise AssertionError("the tests read nothing")
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        raise AssertionError("the tests map nothing")
+
+
+def declared(**facts: Any) -> InCode:
+    stream = InCode()
+    for name, value in ({"resource": "product"} | facts).items():
+        setattr(stream, name, value)
+    return stream
+
+
+def test_a_full_declaration_is_accepted() -> None:
+    """Sequences of any kind, and the models of a config file."""
+    stream = declared(
+        mode="snapshot",
+        key=["K", "L"],
+        group_by=("K", "L"),
+        order_by=("T", OrderBy(column="U", as_="instant")),
+        columns={"K": Repair(strip="both")},
+        skip={"x": Filter(field="K", equals="x")},
+        uses=["K", "T"],
+        personal=["description"],
+        on_gone="archive",
+    )
+    check_declaration("w.things", stream)
+    check_declaration("w.things", declared())
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"mode": "full"}, "mode must be 'snapshot', 'incremental' or 'append'"),
+        ({"key": "id"}, "key must be a tuple or list of texts"),
+        ({"key": ()}, "key must name at least one column"),
+        ({"key": (1,)}, "key.0 must be text"),
+        ({"resource": "produkt"}, "unknown resource 'produkt'; did you mean 'product'?"),
+        ({"group_by": ("L",)}, "group_by and key must name the same columns"),
+        ({"order_by": "at"}, "order_by must be a tuple or list of texts"),
+        ({"skip": {"x": "T*"}}, "skip.x"),
+        ({"columns": ("K",)}, "columns"),
+        ({"uses": "K"}, "uses must be a tuple or list of texts"),
+        ({"personal": ("nmae",)}, "personal: 'nmae' is not a member; did you mean 'name'?"),
+        ({"duplicates": "first"}, "duplicates must be 'refuse' or 'last'"),
+        ({"on_gone": "remove"}, "on_gone must be 'nothing', 'archive' or 'delete'"),
+        ({"gone": 5}, "gone"),
+        ({"mapping_version": 2}, "mapping_version must be text"),
+        ({"fingerprint": "md5"}, "fingerprint must be"),
+    ],
+)
+def test_a_wrong_attribute_is_refused_with_its_class(facts: dict[str, Any], message: str) -> None:
+    """What a section of a config file cannot say, a class cannot either."""
+    with pytest.raises(ConfigError) as refused:
+        check_declaration("w.things", declared(**facts))
+    assert f"w.things: {message}" in refused.value.message
+    assert "fix class InCode, line" in (refused.value.hint or "")
+
+
+def test_a_missing_attribute_is_named() -> None:
+    """A stream without a resource is no stream."""
+    with pytest.raises(ConfigError, match="w.things: resource is missing"):
+        check_declaration("w.things", InCode())

@@ -1,0 +1,130 @@
+"""What the guide says about limits, schedules, files and money is what the code does, and it shows every config key."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from contextlib import suppress
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+from pydantic import ValidationError
+from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, WHOLE, known_keys
+
+from crossdock import ProductDraft, exact_json
+from crossdock.cli.main import main
+from crossdock.delivery.circuit_breaker import OPENS_AT, WATCHED
+from crossdock.errors import RefusedError
+from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_rows
+from crossdock.scheduling import Schedule
+from crossdock.scheduling.due_times import due
+
+
+def test_the_guide_shows_every_config_key() -> None:
+    """Each key stands in the code of a page other than the reference, where its use is explained."""
+    words: set[str] = set()
+    for page in PAGES:
+        if page.name != "reference.md":
+            text = page.read_text(encoding="utf-8")
+            fenced, prose = re.findall(r"^```.*?^```", text, re.DOTALL | re.MULTILINE), re.sub(r"```", "", text)
+            for code in (*fenced, *re.findall(r"`[^`]+`|^    .+$", prose, re.MULTILINE)):
+                words.update(re.findall(r"\w+", code))
+    assert {key for key in known_keys() if key.rpartition(".")[2] not in words} == set()
+
+
+def test_the_guide_states_the_limits_of_the_circuit_breaker() -> None:
+    """The page on outages names the number of failures at which sending stops."""
+    page = (DOCS / "run.md").read_text(encoding="utf-8")
+    assert f"When {OPENS_AT} of the latest {WATCHED} requests fail" in page
+
+
+def test_files_with_the_suffixes_of_the_guide_are_ignored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A damaged file whose name ends as the page on partial files lists does not count."""
+    page = (DOCS / "configure.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| Its name ends with (.*?)\. \|", page, re.MULTILINE)
+    suffixes = re.findall(r"`([^`]+)`", row)
+    folder, mapped = tmp_path / "exports", {"sku": "SKU", "name": "NAME"}
+    folder.mkdir()
+    for name in ("ITEM_1.csv", *(f"ITEM_2.csv{suffix}" for suffix in suffixes)):
+        (folder / name).write_text("SKU,NAME\n0017,Bolt\n" if name == "ITEM_1.csv" else "damaged")
+        os.utime(folder / name, (1_300_000_000, 1_300_000_000))
+    stream = {"files": "ITEM_*", "mode": "append", "key": ["SKU"], "resource": "product", "map": mapped}
+    connection = {"kind": "folder_warehouse", "path": "exports", "streams": {"products": {**stream, "format": {}}}}
+    config = {"platform": WHOLE["platform"], "connections": {"wms": connection}}
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+    for command in ("init", "plan"):
+        with suppress(SystemExit):
+            main(["-C", str(tmp_path / "c.yaml"), command, "--json"])
+        told = json.loads(capsys.readouterr().out)
+    assert len(suffixes) == 7
+    assert told["errors"] == {}
+    assert told["operations"] == {"create": 1}
+
+
+def test_the_comments_of_the_schedule_examples_are_true() -> None:
+    """Holidays and blackouts move runs as the page says."""
+    jobs = next(data["jobs"] for data in EXAMPLES.values() if "stock" in data.get("jobs", {}))
+    berlin = ZoneInfo("Europe/Berlin")
+    invoices, stock = (Schedule.model_validate(jobs[name]["schedule"]) for name in ("invoices", "stock"))
+    week = datetime(2026, 12, 24, tzinfo=berlin), datetime(2026, 12, 31, tzinfo=berlin)
+    assert [one.instant.astimezone(berlin) for one in due(invoices, *week)] == [
+        datetime(2026, 12, 28, 6, tzinfo=berlin)
+    ]
+    day = datetime(2026, 11, 20, tzinfo=berlin), datetime(2026, 11, 20, 23, 30, tzinfo=berlin)
+    times = [one.instant.astimezone(berlin).strftime("%H:%M") for one in due(stock, *day)]
+    assert times == ["01:30", "06:00", "12:00", "18:00"]
+    christmas = datetime(2026, 12, 24, 12, tzinfo=berlin), datetime(2026, 12, 26, 23, 59, tzinfo=berlin)
+    assert list(due(stock, *christmas)) == []
+
+
+def test_the_trailer_of_the_guide_counts_header_and_trailer(tmp_path: Path) -> None:
+    """The example with `count_includes` reads the file in its comment, and refuses one that lacks a row."""
+    streams = [stream for data in EXAMPLES.values() for stream in streams_of(data) if "count_includes" in str(stream)]
+    (layout,) = (DelimitedFormat.model_validate(stream["format"]) for stream in streams)
+    file = tmp_path / "ITEM_1.txt"
+    file.write_text("SKU|NAME\n0017|Bolt\n0018|Nut\nTRL|4\n")
+    assert sum(rows.height for rows in read_rows(file, layout, name=file.name)) == 2
+    file.write_text("SKU|NAME\n0017|Bolt\nTRL|4\n")
+    with pytest.raises(RefusedError, match="the trailer counts 4"):
+        list(read_rows(file, layout, name=file.name))
+
+
+def streams_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    connections = config.get("connections", {}).values()
+    return [stream for connection in connections for stream in connection["streams"].values()]
+
+
+def test_what_the_guide_says_about_a_file_that_was_cut_is_true(tmp_path: Path) -> None:
+    """Cut in its last cell, a file without a trailer looks whole; with gzip or a trailer it is refused."""
+    whole = b"SKU;PRICE\n0017;1.50\n0018;12.50\n"
+    file, layout = tmp_path / "ITEM_1.txt", DelimitedFormat(delimiter=";")
+    file.write_bytes(whole[: whole.rindex(b".")])
+    rows = [row for frame in read_rows(file, layout, name=file.name) for row in frame.select("SKU", "PRICE").rows()]
+    assert rows[-1] == ("0018", "12")
+    file.write_bytes(gzip.compress(whole)[:-1])
+    with pytest.raises(RefusedError, match="before its end marker"):
+        list(read_rows(file, layout, name=file.name))
+    counted = DelimitedFormat(delimiter=";", trailer=Trailer(prefix="TRL;", count=1))
+    file.write_bytes(whole[: whole.rindex(b".")])
+    with pytest.raises(RefusedError, match="the last line is not the trailer"):
+        list(read_rows(file, counted, name=file.name))
+
+
+def test_what_the_guide_says_about_money_in_connectors_is_true() -> None:
+    """JSON numbers arrive exact; a draft takes `Decimal` and `int`, and neither `float` nor text."""
+    parsed = exact_json.loads('[12.50, 125e-1, 12, "12.50"]')
+    assert [type(value) for value in parsed] == [Decimal, Decimal, int, str]
+    assert {Decimal(value) for value in parsed} == {Decimal("12.5"), Decimal(12)}
+    product = {"sku": "0017", "name": "Lamp"}
+    for price in (Decimal("12.50"), 12):
+        assert ProductDraft.model_validate({**product, "unitPrice": price}).unit_price == price
+    for refused in (12.5, "12.50", Decimal("0.00001"), Decimal(10) ** 15):
+        with pytest.raises(ValidationError, match="unitPrice"):
+            ProductDraft.model_validate({**product, "unitPrice": refused})

@@ -5,14 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from tests.e2e.sql_server_exports import TABLES, Night, Row, Size, money, nights
 
+from crossdock import config_file
+
 SMALL = Size(12, 12, 12)
-CONFIG: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("sql_server.yaml").read_text(encoding="utf-8"))
+CONFIG = config_file.read(Path(__file__).with_name("sql_server.yaml")).data
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from crossdock.delta.latest_records import UNIT, KeyedRecord, Scan
 from crossdock.delta.positions import mixed_zones
 from crossdock.delta.row_preparation import FP, KEY_HASH, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.planning.completeness import Completeness, SnapshotFacts, fewer_rows
+from crossdock.planning.completeness import Completeness, SnapshotFacts, fewer_rows, other_keys
 from crossdock.planning.removals import Removals, decide
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount, connector_code
@@ -85,7 +85,7 @@ class StreamInput:
         self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.run.clock.now())
         self._scan.forget()
         self._rows = counted.rows_read
-        self._warn_if_short()
+        self._warn_about_snapshot(found)
         self._tally.take_rows(counted)
         if self._removals.warning is not None:
             bound.context.run.progress.warn(self._removals.warning)
@@ -95,13 +95,15 @@ class StreamInput:
         self._left_alone -= set(found.replaced)
         self._count(found)
 
-    def _warn_if_short(self) -> None:
+    def _warn_about_snapshot(self, found: compare.Delta) -> None:
         if not self._is_snapshot:
             return
         bound = self._bound
         with self._state.look() as tx:
             past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
         if text := fewer_rows(bound, self._rows, past):
+            bound.context.run.warn(bound.name, text)
+        if text := other_keys(self._known_count, len(found.gone), found.changed.height - self._known_changed):
             bound.context.run.warn(bound.name, text)
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from crossdock.config_file import misplaced
 from crossdock.mapping.ordering import OrderBy
 
-UNSORTED_OVERLAP_S = 600.0  # clocks may differ, and sources may show a change some time after its own timestamp
+OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
 
 
 class Cursor(OrderBy):
@@ -26,14 +26,15 @@ class Cursor(OrderBy):
     sorted: bool = True
     """Whether the source lists its records by this column, ascending. Then a run stores the cursor while it reads;
     otherwise only at the end, as of the start of the reading."""
-    overlap_s: Annotated[float, Field(ge=0, le=30 * 86_400)] | None = None
-    """How many seconds before the cursor an instant is read again; default: 0, and 600 if the source does not sort."""
+    overlap_s: Annotated[float, Field(ge=0, le=30 * 86_400)] = OVERLAP_S
+    """An instant that is younger than this when it is read, is read again by the next run: other records may still get
+    it. More than the difference of the clocks and the delay with which the source shows changes."""
 
     @model_validator(mode="after")
     def _continues(self) -> Self:
         if self.as_ != "instant" and not self.sorted:
             raise misplaced(("sorted",), "a source that does not sort needs a cursor with as: instant")
-        if self.as_ != "instant" and self.overlap_s:
+        if self.as_ != "instant" and "overlap_s" in self.model_fields_set:
             raise misplaced(("overlap_s",), "needs as: instant")
         return self
 
@@ -45,18 +46,18 @@ class Cursor(OrderBy):
         """
         return self.position(row) if self.as_ == "instant" else row.get(self.column) or ""
 
-    def at(self, moment: datetime) -> str:
-        """What the state stores for *moment*."""
-        return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    def settled(self, at: datetime) -> str:
+        """The instant up to which the source shows all changes to who asks *at* that time; as the state stores it."""
+        moment = at.astimezone(UTC) - timedelta(seconds=self.overlap_s)
+        return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
     def since(self, stored: str | None) -> str | None:
         """What `pull` is given for a stored value."""
         if stored is None or self.as_ != "instant":
             return stored
-        overlap_s = self.overlap_s if self.overlap_s is not None else 0.0 if self.sorted else UNSORTED_OVERLAP_S
         seconds, _, fraction = stored.removesuffix("Z").partition(".")
         moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
-        return instant_cursor(moment - timedelta(seconds=overlap_s))
+        return instant_cursor(moment)
 
 
 def instant_cursor(moment: datetime) -> str:

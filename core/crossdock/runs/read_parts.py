@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import exact_json
+from crossdock.clock import Clock
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError, RefusedError
 from crossdock.records import JSON, LINE, RawBatch
@@ -26,19 +27,28 @@ class ReadParts:
 
     Args:
         items: What `pull` yields, checked.
+        clock: Tells how young the instants are that are read.
         declared: The stream's cursor; None if `pull` yields checkpoints or batches with cursors itself.
         whole: Ignore checkpoints: there is one part.
 
     Attributes:
+        began: When the reading began.
         cursor: Of the last checkpoint; None if there was none.
         ended: Everything has been read.
     """
 
     def __init__(
-        self, items: Generator[RawBatch | Checkpoint, None, None], declared: Cursor | None, *, whole: bool
+        self,
+        items: Generator[RawBatch | Checkpoint, None, None],
+        declared: Cursor | None,
+        clock: Clock,
+        *,
+        whole: bool,
     ) -> None:
-        self._items, self._declared, self._whole = items, declared, whole
+        self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
+        self._asked_at = self.began = clock.now()
         self._highest = self._highest_position = ""
+        self._is_young = False
         self.cursor: str | None = None
         self.ended = False
 
@@ -51,23 +61,25 @@ class ReadParts:
         """
         rows = 0
         for item in self._items:
-            if isinstance(item, RawBatch):
+            is_checkpoint = isinstance(item, Checkpoint)
+            if isinstance(item, Checkpoint):
+                self.cursor = item.cursor
+            else:
                 rows += item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
                 yield item
-                if self._declared is None or not self._declared.sorted:
-                    continue
-                self._take(item, self._declared)
-            else:
-                self.cursor = item.cursor
-            if self.cursor is not None and rows >= PART_ROWS and not self._whole:
+                is_checkpoint = self._declared is not None and self._take(item, self._declared)
+            self._asked_at = self._clock.now()
+            if is_checkpoint and rows >= PART_ROWS and not self._whole:
                 return
         self.ended = True
 
     def close(self) -> None:
         self._items.close()
 
-    def _take(self, batch: RawBatch, cursor: Cursor) -> None:
-        """Move the cursor to the last row of *batch*."""
+    def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
+        """Move the cursor to the last row of *batch*; false if the source is not sorted."""
+        if not cursor.sorted:
+            return False
         places = [(cursor.position(row), cursor.value(row), line) for row, line in _rows(batch, cursor)]
         known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
         for (before, _, _), (position, _, line) in pairwise(known):
@@ -78,7 +90,12 @@ class ReadParts:
                     hint="request the records in that order, or declare the cursor with sorted=False",
                 )
         self._highest_position, self._highest, _ = known[-1]
-        self.cursor = self._highest or None
+        if self._is_young or not self._highest:
+            return self.cursor is not None
+        self.cursor = self._highest
+        if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._asked_at)):
+            self.cursor, self._is_young = settled, True
+        return True
 
 
 def _rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[dict[str, str | None], int]]:

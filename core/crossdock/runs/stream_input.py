@@ -56,7 +56,6 @@ class StreamInput:
         self._whole = whole or digested or bound.stream.mode == "snapshot"
         self._parts: ReadParts | None = None
         self._since: str | None = None  # the cursor before this run
-        self._began = bound.context.run.clock.now()
         self._is_held_back = False  # a part must be read again, so that no later cursor is stored
         self._begin_part()
 
@@ -125,7 +124,7 @@ class StreamInput:
             with self._state.look() as tx:
                 self._since = tx.cursors.get(bound.name, bound.stream.version)
             since = declared.since(self._since) if declared else self._since
-            self._parts = ReadParts(pulled(bound, since), declared, whole=self._whole)
+            self._parts = ReadParts(pulled(bound, since), declared, bound.context.run.clock, whole=self._whole)
         known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
         try:
             self._scan.take(self._completeness.watched(self._parts.next_part()), counted, advance, known)
@@ -158,7 +157,7 @@ class StreamInput:
         declared, parts = self._bound.stream.cursor, self._parts
         assert parts is not None
         if declared is not None and not declared.sorted:
-            return declared.at(self._began) if parts.ended else None
+            return declared.settled(parts.began) if parts.ended else None
         return parts.cursor if parts.cursor is not None and not self._scan.cursor else self._scan.cursor
 
     def _warn_if_short(self) -> None:

@@ -1,0 +1,16 @@
+"""Streams with a cursor: nothing is lost and nothing stays stale, however the source lists and fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos import vendors
+
+from crossdock.state import parse_url
+
+
+@pytest.mark.parametrize("seed", range(1, 41))
+def test_nothing_is_lost_or_stale(tmp_path: Path, seed: int) -> None:
+    """Sorted or not, with ties, skewed clocks, mixed offsets, changes while paging and pages that fail."""
+    vendors.nothing_is_lost_or_stale(tmp_path, parse_url("sqlite:///state.db", tmp_path), seed=seed, runs=6)

@@ -30,6 +30,9 @@ class Vendor:
         sorts: Whether it lists records by that time.
         resolution: Of its timestamps; changes within one are ties.
         skew: Of its clock.
+        fails: Probability that a page fails.
+        busy: Probability of each further change while a page is read.
+        stop_at: Number of the page that fails.
     """
 
     bench: Bench
@@ -41,6 +44,7 @@ class Vendor:
     fails: float = 0.0
     busy: float = 0.0
     pages: int = 0
+    stop_at: int = 0
 
     def now(self) -> datetime:
         moment = self.bench.clock.now() + self.skew
@@ -64,7 +68,7 @@ class Vendor:
         while True:
             self.live()
             self.pages += 1
-            if self.random.random() < self.fails:
+            if self.pages == self.stop_at or self.random.random() < self.fails:
                 raise RemoteError("responded with HTTP 502", where="/products")
             found = sorted((self._place(record), key) for key, record in self.records.items() if record["at"] >= least)
             page = [item for item in found if not after or item > after][:PAGE]
@@ -136,3 +140,27 @@ def nothing_is_lost_or_stale(folder: Path, url: StateUrl, *, seed: int, runs: in
         assert len(bench.platform.effects) == before, f"seed {seed}"
         happened["pages"] = vendor.pages
     return happened
+
+
+def stopped_load(folder: Path, url: StateUrl, *, pages: int, stops: int) -> tuple[int, int]:
+    """A first load from a source that fails *stops* times.
+
+    Returns:
+        The pages that were read, and those that a load without failures reads.
+    """
+    random, begin = Random(pages), datetime(2025, 1, 1, tzinfo=UTC)
+    with open_bench(folder, url) as bench, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_parts, "PART_ROWS", PAGE)
+        vendor = Vendor(bench, random, sorts=True, resolution=timedelta(seconds=1), skew=timedelta())
+        for number in range(pages * PAGE):
+            at = begin + timedelta(minutes=number)
+            vendor.records[f"K{number:06}"] = {"id": f"K{number:06}", "name": str(number), "at": at}
+        bench.begin([Products(vendor)])
+        for _ in range(stops):
+            vendor.stop_at = vendor.pages + pages // (stops + 1)
+            assert bench.sync().exit_code == 3
+        vendor.stop_at = 0
+        assert bench.sync().exit_code == 0
+        assert len(bench.created()) == pages * PAGE
+        assert set(bench.created().values()) == {1}
+    return vendor.pages, pages + 1

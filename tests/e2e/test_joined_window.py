@@ -170,3 +170,22 @@ def test_a_changed_mapping_is_applied_to_kept_files(site: Site) -> None:
     assert site.sync().code == 0
     assert len(orders(site)["wms:1"][2]) == 3
     assert reasons(site) == {}
+
+
+def test_a_changed_mapping_reads_files_in_the_order_in_which_they_arrived(site: Site) -> None:
+    """With and without joins, a row of an older file whose name is the last does not replace a newer one."""
+    begin(site)
+    site.edit("mode: snapshot", "mode: append", within="products:")
+    site.export("HEAD_9.csv", HEADERS)
+    site.export("LINE_9.csv", LINES)
+    site.export("PROD_9.csv", "SKU;NAME\nP1;Bolt\nP2;Screw\n")
+    assert site.sync().code == 0
+    site.export("HEAD_10.csv", HEAD + "1;S2;2026-01-01\n")
+    site.export("PROD_10.csv", "SKU;NAME\nP2;Washer\n")
+    assert site.sync().code == 0
+    site.edit("currency: store.CUR", "currency: {const: EUR}")
+    site.edit("name: NAME}", "name: NAME, description: NAME}", within="products:")
+    assert planned(site) == {"update": 4}
+    assert site.sync().code == 0
+    assert orders(site)["wms:1"][0] == "wms:S2"
+    assert site.effects("product")[-1]["body"] == {"description": "Washer"}

@@ -238,11 +238,11 @@ class FileSource:
                 self._check_content(facts, entries[facts.name])
         known = (*self._known.kept().values(), *self._known.unfinished())
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
-        accepted = {facts.content_hash: facts.accepted_at for facts in stored}
+        accepted = self._known.accepted_at()
         files = list({facts.content_hash: facts for facts in (*stored, *fetched)}.values())
         if self._snapshot:
             files = self._newest(files)
-        return sorted(files, key=lambda facts: (accepted.get(facts.content_hash) or _NOT_YET, facts.name))
+        return sorted(files, key=lambda facts: (accepted.get(facts.content_hash, _NOT_YET), facts.name))
 
     def _newest(self, files: Sequence[FileFacts]) -> list[FileFacts]:
         """The newest snapshot of *files*; of parts with the same name, the last of *files*."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 
 from crossdock.errors import RefusedError
@@ -107,10 +107,25 @@ class KnownFiles:
         return kept
 
     def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        """The files that the stream has finished under any version, by content hash, oldest first."""
+        """The files that the stream has finished under any version, by content hash, oldest first.
+
+        A file counts as of when it was first accepted; a snapshot, which may return, as of the last time.
+        """
         unfinished = self._intake.unfinished(stream_id.stream)
-        known = self._intake.known(stream_id.stream)
-        return {facts.content_hash: facts for facts in known if facts.content_hash not in unfinished}
+        finished = dict[str, FileFacts]()
+        for facts in self._intake.known(stream_id.stream):
+            if facts.content_hash in unfinished:
+                continue
+            if self._snapshot:
+                finished.pop(facts.content_hash, None)
+            finished.setdefault(facts.content_hash, facts)
+        return finished
+
+    def accepted_at(self) -> dict[str, datetime]:
+        """When the streams have first accepted their files, under any version, by content hash."""
+        known = chain.from_iterable(self._intake.known(stream_id.stream) for stream_id in self._stream_ids)
+        found = sorted((facts.accepted_at, facts.content_hash) for facts in known if facts.accepted_at is not None)
+        return {content_hash: at for at, content_hash in reversed(found)}
 
     def outdated(self, taken: Sequence[str]) -> list[str]:
         """The content hashes of finished files whose copies are not needed: of *taken*, and of older ones if kept."""
@@ -151,9 +166,9 @@ class KnownFiles:
         return is_steady and file in fetched and all(self.done_by(fetched[file]))
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
-        """The sizes of all files that any stream has finished or accepted; forgotten ones may have any of *new*."""
-        done = (facts for stream_id in self._stream_ids for facts in self.done(stream_id).values())
-        yield from (facts.size for facts in chain(done, self.unfinished()))
+        """The sizes of all files that any stream has accepted; forgotten ones may have any of *new*."""
+        for stream_id in self._stream_ids:
+            yield from (facts.size for facts in self._intake.known(stream_id.stream))
         if any(self._intake.forgotten(stream_id.stream, stream_id.version) for stream_id in self._stream_ids):
             yield from (file.size for file in new)
 

@@ -231,7 +231,6 @@ class Exports:
         numbers = dict.fromkeys([*again, *range(self._invoices - 3, self._invoices)])
         return [f"{n};C{n % 16};P{(n + line) % 16};{self._random.randint(1, 2)}" for n in numbers for line in range(2)]
 
-
     def _new_head(self) -> list[str]:
         """Some orders have no lines yet, and some come again, changed."""
         self._orders += 3

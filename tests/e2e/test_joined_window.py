@@ -188,4 +188,5 @@ def test_a_changed_mapping_reads_files_in_the_order_in_which_they_arrived(site: 
     assert planned(site) == {"update": 4}
     assert site.sync().code == 0
     assert orders(site)["wms:1"][0] == "wms:S2"
-    assert site.effects("product")[-1]["body"] == {"description": "Washer"}
+    described = {each["body"]["externalId"]: each["body"].get("description") for each in site.effects("product")}
+    assert described == {"wms:P1": "Bolt", "wms:P2": "Washer"}

@@ -289,7 +289,7 @@ def test_an_earlier_demo_can_be_continued(copy: Path, background: Background, cr
         export.rename(copy / "warehouse" / "out" / export.name)
     assert "create wms.customers 20041" in crossdock("plan", cwd=copy).out
     done = crossdock("sync", "--json", cwd=copy)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (1, ""), "an invoice is rejected"
     invoices = json.loads(done.out)["streams"]["wms.invoices"]["records"]
     assert (invoices["carried_over"], invoices["read"], invoices["created"]) == (1, 8, 9)
     assert json.loads(crossdock("sync", "--json", cwd=copy).out)["requests"] == 0

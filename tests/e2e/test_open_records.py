@@ -72,7 +72,7 @@ def test_runs_keep_what_was_open_at_their_end(with_open: Site) -> None:
     site = with_open
     said = "wms.invoices: open: 1 rejected, 1 waiting, 1 in doubt"
     assert said in site.run("sync").out
-    assert site.run("records", "drop", "wms.invoices").code == 0
+    assert site.run("records", "drop", "wms.invoices", "--yes").code == 0
     done = site.sync()
     assert (done.code, done.json["status"], listed(site)) == (0, "done", {})
     latest, second, _ = site.run("runs", "--json").json
@@ -99,7 +99,7 @@ def test_a_row_without_key_can_be_dropped(site: Site) -> None:
     for _ in range(2):
         result = site.sync("wms.products")
         assert (result.code, result.json["open"]["rejected"]) == (1, 1)
-    assert site.run("records", "drop", "wms.products").out == "dropped 1 record\n"
+    assert site.run("records", "drop", "wms.products", "--yes").out == "dropped 1 record\n"
     assert site.sync("wms.products").code == 0
 
 

@@ -124,7 +124,8 @@ class _Listing:
 
     Attributes:
         counts: By kind and stream, without removals on hold.
-        on_hold: Removals on hold, by stream.
+        on_hold: Updates or removals of a stream that need an approval, by stream.
+        removals_on_hold: The streams of which these are removals.
     """
 
     def __init__(self, room: _Room, masks: Masks, verb: Callable[[Operation], str]) -> None:
@@ -132,6 +133,7 @@ class _Listing:
         self.shown: list[dict[str, Any]] = []
         self.counts: Counter[tuple[str, str]] = Counter()
         self.on_hold: Counter[str] = Counter()
+        self.removals_on_hold: set[str] = set()
 
     def operation(self, operation: Operation) -> None:
         self._add(
@@ -150,6 +152,8 @@ class _Listing:
     def withheld(self, operation: Operation) -> None:
         stream = operation.identity.stream
         self.on_hold[stream] += 1
+        if operation.step == "remove":
+            self.removals_on_hold.add(stream)
         if self._room.take(on_hold=True):
             is_removal = operation.step == "remove"
             detail = {"removal": self._verb(operation)} if is_removal else self._changes(operation)
@@ -201,9 +205,9 @@ def _show(console: Any, listing: _Listing, planned: Planned) -> None:
         summary = f"plan incomplete: {streams} could not be read; {counts or 'nothing else to do'}"
     else:
         summary = f"plan: {counts or 'nothing to do'}"
-    console.print(summary, soft_wrap=True)
+    console.print(summary)
     forecast = planned.forecast
-    console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}", soft_wrap=True)
+    console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}")
 
 
 def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
@@ -215,7 +219,8 @@ def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
     if hidden:
         yield f"... and {hidden:,} more (--limit)"
     for stream, number in listing.on_hold.items():
-        yield f"hold   {stream}: {counted(number, 'removal')} to approve; --limit {number} lists them"
+        what = "removal" if stream in listing.removals_on_hold else "update"
+        yield f"hold   {stream}: {counted(number, what)} to approve; --limit {number} lists them"
     for stream, number in planned.rejected_before.items():
         yield f"reject {stream}: {counted(number, 'record')} rejected before and unchanged"
     for stream, number in planned.left_alone.items():

@@ -224,9 +224,10 @@ class Run:
         error, now = next(map(str, report.errors.values()), None), self._session.clock.now()
         streams = [name for name in report.tallies if name in names]  # without others that it only resumed
         streams += sorted(names.difference(report.tallies))
+        writers = {scope: name for name, scope in self._session.project.scopes.items()}
 
         def finish(tx: Transaction) -> None:
-            report.open = tx.open_records.counts(streams)
+            report.open = tx.open_records.counts(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also of a stream that was not reached
             tx.runs.finish(

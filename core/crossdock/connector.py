@@ -174,6 +174,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
             batches with a cursor, or reads everything each time.
         uses: The columns whose change makes a record changed; None for all of them.
         mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
+        incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
+            they count as the newest.
     """
 
     name: str
@@ -181,6 +183,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     cursor: Cursor | None = None
     uses: Sequence[str] | None = None
     mapping_version: str = "1"
+    incomplete: Filter | None = None
 
     @abstractmethod
     def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:

@@ -182,6 +182,7 @@ class DeclaredStream(Stream[S]):
         for fact in StreamFacts.__annotations__:
             setattr(self, fact, getattr(config, fact))
         self._lookups, self._joins = lookups, joins
+        self.incomplete = joined_records.without_main_row(joins)
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
         if isinstance(config.map, PythonFunction):
             self._map: Callable[[Record], Any] = config.map.call

@@ -59,6 +59,8 @@ def web_address(url: str) -> str:
         raise ValueError(_AN_ADDRESS) from None
     if parts.scheme not in {"http", "https"} or "#" in url or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError(_AN_ADDRESS)
+    if parts.netloc.endswith(":"):
+        raise ValueError(f"{_AN_ADDRESS}; the port is empty")
     if parts.scheme == "http" and not is_loopback(host):
         raise ValueError("must be https; http is for this machine only")
     return url

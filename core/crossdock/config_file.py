@@ -28,6 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from crossdock import yaml_reader, yaml_scalars
 from crossdock.errors import ConfigError, FindingsError
+from crossdock.finding_messages import message_of
 from crossdock.local_files import open_regular, read_bounded
 from crossdock.merged_content import merged
 from crossdock.yaml_reader import Content, Place
@@ -41,8 +42,6 @@ MAX_S = 1_000_000_000
 IGNORED = "x-"
 """How keys begin that a section ignores; they hold what other sections repeat by anchors."""
 _SHOWN_FINDINGS = 50
-_SHOWN_CHARACTERS = 500
-_A_SECTION = "must be a section of keys"
 NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 
@@ -251,7 +250,7 @@ class Document:
                 place = (*place, part)
         plain = self.content.plain.get(place)
         is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
-        message = yaml_scalars.must_be_text(plain) if is_text else _message(item)
+        message = yaml_scalars.must_be_text(plain) if is_text else message_of(item)
         return f"{self.where(place)}: {_named(place)}{message}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
@@ -274,27 +273,6 @@ def _findings(found: Iterable[str]) -> FindingsError:
 def _is_form(item: Any) -> bool:
     """Whether text or a section is expected, as for a member of ``map``."""
     return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
-
-
-def _message(item: Any) -> str:
-    """Pydantic's finding in terms of the config file; never with the value."""
-    messages = {
-        "too_short": "name at least one",
-        "tuple_type": "must be a list: [NAME]",
-        "missing": "is missing",
-        "int_parsing": "must be a whole number",
-        "model_type": _A_SECTION,
-        "model_attributes_type": _A_SECTION,
-        "dict_type": _A_SECTION,
-        "mapping_type": _A_SECTION,
-        "union_tag_not_found": "kind is missing",
-    }
-    if item["type"] == "union_tag_invalid":
-        return f"unknown kind; known: {item['ctx']['expected_tags']}"
-    if item["type"] in messages:
-        return messages[item["type"]]
-    message: str = item["msg"].removeprefix("Value error, ")
-    return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]} ..."
 
 
 def read(path: Path, *overrides: Path) -> Document:

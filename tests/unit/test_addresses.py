@@ -34,6 +34,13 @@ def test_no_user_stands_in_an_address(url: str) -> None:
     assert CANARY not in str(refused.value)
 
 
+def test_an_empty_port_is_refused() -> None:
+    """A variable that is set and empty would leave the address of another server."""
+    with pytest.raises(ValueError, match="the port is empty"):
+        web_address("http://127.0.0.1:")
+    assert web_address("http://127.0.0.1:8080") == "http://127.0.0.1:8080"
+
+
 def test_an_endpoint_has_no_query() -> None:
     """Paths are appended to it, so that a query would have them swallowed, and it may hold a key."""
     assert endpoint("https://a.example/v1/") == "https://a.example/v1/"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args, overload
 from urllib.parse import quote, unquote
 
 import polars as pl
+from pydantic import BaseModel, ValidationError
 
-from crossdock import exact_json
-from crossdock.errors import RefusedError
+from crossdock import exact_json, json_values
+from crossdock.errors import RecordError, RefusedError
+from crossdock.json_values import MISSING, at_path, text_of
 from crossdock.printable import is_storable, printable
 
 Reason = Literal[
@@ -33,6 +36,8 @@ REASONS: frozenset[str] = frozenset(get_args(Reason))
 
 LINE = "_line"  # line or position in its file or page, from 1
 JSON = "_json"  # canonical text of a record that was read as JSON
+ELEMENT = "_element"  # JSON pointer of the list element that a row was made of, in the object as it was read
+MAX_EXPLODED = 256 << 20  # characters of the rows of one page: each row repeats what surrounds the list
 
 Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
@@ -90,14 +95,27 @@ class RawBatch:
 
     @classmethod
     def json(
-        cls, items: Iterable[dict[str, Any]], *, source: str, key: Sequence[str], cursor: str | None = None
+        cls,
+        items: Iterable[Any],
+        *,
+        source: str,
+        key: str | Sequence[str] = (),
+        cursor: str | None = None,
+        explode: str | None = None,
     ) -> RawBatch:
-        """Rows from JSON objects: the columns *key* as text (null if missing), and the whole object."""
-        listed = list(items)
-        columns = {name: [_key_part(item.get(name)) for item in listed] for name in key}
-        columns[JSON] = [exact_json.dumps(item).decode() for item in listed]
-        frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-        return cls(source, frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64}), cursor)
+        """Rows from JSON objects; a column for every dotted path that the stream declares is made of them.
+
+        Args:
+            items: Objects; anything else is a row without a key.
+            key: Paths to make columns of at once; the stream's own need not be repeated.
+            explode: Path of a list: each element becomes a row with the members of its object, in which the element
+                takes the place of the list. An empty list or null gives no row; an object without a list stays a row.
+
+        Raises:
+            RefusedError: If *explode* gives more than 256 MiB.
+        """
+        paths = (key,) if isinstance(key, str) else tuple(key)
+        return cls(source, _json_rows(items, source, paths, explode), cursor)
 
     def load(self) -> pl.DataFrame:
         return kept(self.rows) if isinstance(self.rows, Path) else self.rows
@@ -109,8 +127,42 @@ def kept(path: Path) -> pl.DataFrame:
         return pl.read_ipc(file)
 
 
-def _key_part(value: object) -> str | None:
-    return value if isinstance(value, str) or value is None else exact_json.dumps(value).decode()
+def _json_rows(items: Iterable[Any], source: str, paths: Sequence[str], explode: str | None) -> pl.DataFrame:
+    columns: dict[str, list[str | None]] = {path: [] for path in (*paths, JSON, *([ELEMENT] if explode else []))}
+    size = 0
+    for item in items:
+        for row, element in json_values.exploded(item, explode) if explode else [(item, None)]:
+            text = exact_json.dumps(row).decode()
+            size += len(text)
+            if explode and size > MAX_EXPLODED:
+                hint = "request smaller pages, or pass only the members that the mapping needs"
+                message = f"the rows of explode={explode!r} exceed {MAX_EXPLODED >> 20:,} MiB"
+                raise RefusedError(message, where=source, hint=hint)
+            for path in paths:
+                columns[path].append(text_of(at_path(row, path)))
+            columns[JSON].append(text)
+            if explode:
+                columns[ELEMENT].append(element)
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    return frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64})
+
+
+def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
+    """*rows* of JSON objects with a text column for each of the dotted *paths* that has none yet.
+
+    Raises:
+        ValueError: If the column `JSON` contains anything else.
+    """
+    if JSON not in rows.columns or not (missing := sorted(set(paths) - set(rows.columns))):
+        return rows
+    items = [exact_json.loads(text or "null") for text in rows[JSON].to_list()]
+    columns = (pl.Series(path, [text_of(at_path(item, path)) for item in items], pl.String) for path in missing)
+    return rows.with_columns(*columns)
+
+
+J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
+D = TypeVar("D")
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +178,7 @@ class Record:
     rows: tuple[dict[str, str | None], ...]
     source: str
     lines: tuple[int, ...]
+    _documents: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by their text
 
     @property
     def key_parts(self) -> tuple[str, ...]:
@@ -144,6 +197,73 @@ class Record:
     def json(self) -> Any:
         """The object of a record that was read as JSON."""
         return exact_json.loads(self.row[JSON] or "null")
+
+    @overload
+    def at(self, pointer: str, kind: type[J]) -> J: ...
+    @overload
+    def at(self, pointer: str, kind: type[J], *, default: D) -> J | D: ...
+    def at(self, pointer: str, kind: type[Any], *, default: Any = MISSING) -> Any:
+        """The value at *pointer* in the object of a record that was read as JSON.
+
+        Args:
+            pointer: RFC 6901, such as ``/customer/id`` or ``/lines/0/sku``.
+            kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
+            default: Returned if the value is missing or null.
+
+        Raises:
+            RecordError: If the value has another type, or is missing or null and there is no default.
+        """
+        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        if default is not MISSING and (value is None or value is MISSING):
+            return default
+        return json_values.checked(value, kind, self._shown(pointer))
+
+    @overload
+    def decimal(self, pointer: str, *, minor_units: int = 0) -> Decimal: ...
+    @overload
+    def decimal(self, pointer: str, *, minor_units: int = 0, default: D) -> Decimal | D: ...
+    def decimal(self, pointer: str, *, minor_units: int = 0, default: Any = MISSING) -> Any:
+        """The exact number at *pointer*, written as a JSON number or as text: ``19.90`` or ``"19.90"``.
+
+        Args:
+            minor_units: Digits after the decimal point if the source counts cents or the like: with 2, ``1990`` and
+                ``"1990"`` are 19.90, and ``19.90`` is an error.
+            default: Returned if the value is missing, null or an empty text.
+
+        Raises:
+            RecordError: If the value is not such a number, or is missing and there is no default.
+        """
+        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        if default is not MISSING and (value is None or value is MISSING or value == ""):
+            return default
+        return json_values.number(value, self._shown(pointer), minor_units)
+
+    def parse(self, model: type[M]) -> M:
+        """The object of a record that was read as JSON, as a pydantic *model*.
+
+        Raises:
+            RecordError: If it does not fit; with the pointers of the first errors, and without values.
+        """
+        try:
+            return model.model_validate(self.json())
+        except ValidationError as error:
+            (pointer, message), *more = json_values.model_errors(error, self._document)
+            others = [f"{self._shown(place)}: {text}" if place else text for place, text in more]
+            raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._shown(pointer)) from None
+
+    @property
+    def _document(self) -> Any:
+        text = self.row[JSON] or "null"
+        if text not in self._documents:
+            self._documents[text] = exact_json.loads(text)
+        return self._documents[text]
+
+    def _shown(self, pointer: str) -> str:
+        """*pointer* as it is in the object that was read, where a list element has its index."""
+        element = self.row.get(ELEMENT) or ""
+        parent = element.rpartition("/")[0]
+        inside = element and f"{pointer}/".startswith(f"{parent}/")
+        return element + pointer[len(parent) :] if inside else pointer
 
     def joined(self, name: str) -> tuple[dict[str, str | None], ...]:
         """The rows of join *name*, in the order of their files and lines."""

@@ -169,7 +169,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
 
     Attributes:
         name: In configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or ``-`` first.
-        uses: The columns whose change makes a record changed; None for all of them.
+        uses: The columns whose change makes a record changed; None for all of them. Columns of JSON records are dotted
+            paths, such as ``customer.id``.
         mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
     """
 

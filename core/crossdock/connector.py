@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import CodeType
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -222,6 +223,13 @@ class Stream(StreamFacts, ABC, Generic[S]):
         }
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
+    @property
+    def used_columns(self) -> frozenset[str]:
+        """The columns that the attributes name."""
+        ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
+        filters = chain.from_iterable(rule.columns() for rule in self.skip.values())
+        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ())})
+
     def draft(self, record: Record) -> ResourceModel:
         """The draft that `to_resource` makes, checked against the resource's rules.
 
@@ -232,7 +240,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
         for item in self.order_by or ():
             if isinstance(item, OrderBy):
                 _check_positions(item, record)
-        made = self.to_resource(record.copy())  # the mapping must not change the record that is stored
+        copied = record.with_paths(self.used_columns)  # the mapping must not change the record that is stored
+        made = self.to_resource(copied)
         kind = RESOURCES[self.resource].draft
         if not isinstance(made, kind | Mapping):
             message = f"to_resource returned {type(made).__name__} instead of {kind.__name__} or its members"

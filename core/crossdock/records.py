@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -193,6 +193,18 @@ class Record:
     def copy(self) -> Record:
         """A copy whose rows may be changed."""
         return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines)
+
+    def with_paths(self, paths: Collection[str]) -> Record:
+        """A copy that has a column for each of *paths* if it was read as JSON, as `with_paths` makes them.
+
+        A record from the state may lack some that its stream has declared since.
+        """
+        copied = self.copy()
+        for row in copied.rows:
+            if JSON in row and (missing := [path for path in paths if path not in row]):
+                item = exact_json.loads(row[JSON] or "null")
+                row.update({path: text_of(at_path(item, path)) for path in missing})
+        return copied
 
     def json(self) -> Any:
         """The object of a record that was read as JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, assert_type
 
 import polars as pl
 import pytest
@@ -88,6 +88,19 @@ def test_a_record_of_json_gives_typed_values() -> None:
     assert record.at("/customer/name/first", str, default="-") == "-"
     assert record.decimal("/lines/0/price") == Decimal("19.90")
     assert record.decimal("/lines/0/discount", default=None) is None
+
+
+def test_type_checkers_know_what_a_record_gives() -> None:
+    """The type that was asked for, with that of the default."""
+    record = record_of(ORDER)
+    assert_type(record.at("/id", int), int)
+    assert_type(record.at("/customer/vip", bool), bool)
+    assert_type(record.at("/customer/note", str, default=None), str | None)
+    assert_type(record.at("/lines", list), list[Any])
+    assert_type(record.decimal("/id"), Decimal)
+    assert_type(record.decimal("/price", default=None), Decimal | None)
+    with pytest.raises(TypeError, match="instead of float"):
+        record.at("/id", float)  # type: ignore[type-var]  # the type checker says so too
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -36,7 +35,7 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
         if a cell does not convert).
 
     Raises:
-        RefusedError: If a column that the stream uses is missing.
+        RefusedError: If a column that the stream uses is missing, or a JSON pointer.
     """
     _check_types(source, frame)
     frame = _with_used_columns(stream, source, frame)
@@ -55,7 +54,7 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     """Rows with repaired text columns, `KEY` and `KEY_HASH`."""
-    frame = _repaired(stream, with_paths(frame, _used_columns(stream)))
+    frame = _repaired(stream, with_paths(frame, stream.used_columns))
     return frame.with_columns(_key_columns(stream, frame))
 
 
@@ -100,7 +99,7 @@ def _check_types(source: str, frame: pl.DataFrame) -> None:
 
 
 def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
-    needed = _used_columns(stream)
+    needed = stream.used_columns
     try:
         frame = with_paths(frame, needed)
     except ValueError:
@@ -109,13 +108,12 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
     if missing := sorted(needed - (set(frame.columns) - {LINE})):
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
         raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame))
+    pointers = (name for name in sorted(needed) if name.startswith("/") and frame[name].null_count() == frame.height)
+    if JSON in frame.columns and frame.height and (pointer := next(pointers, None)):
+        message = f"no object has the member {pointer!r}, which stream {stream.name!r} uses"
+        hint = f"columns of JSON are dotted paths: {pointer[1:].replace('/', '.')}"
+        raise RefusedError(message, where=source, hint=hint)
     return frame
-
-
-def _used_columns(stream: Stream[Any]) -> set[str]:
-    ordering = (item.column for item in declared(stream.order_by))
-    filters = chain.from_iterable(rule.columns() for rule in stream.skip.values())
-    return {*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ())}
 
 
 def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:

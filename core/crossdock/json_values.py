@@ -17,7 +17,7 @@ from pydantic_core.core_schema import ErrorType
 from crossdock import exact_json
 from crossdock.errors import RecordError
 
-MISSING: Final = object()
+MISSING: Final[Any] = object()
 """Stands for a member that does not exist."""
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, overload
+from typing import Any, Literal, get_args
 from urllib.parse import quote, unquote
 
 import polars as pl
-from pydantic import BaseModel, ValidationError
 
 from crossdock import exact_json, json_values
-from crossdock.errors import RecordError, RefusedError
-from crossdock.json_values import MISSING, at_path, text_of
+from crossdock.errors import RefusedError
+from crossdock.json_access import JsonAccess
+from crossdock.json_values import at_path, text_of
 from crossdock.printable import is_storable, printable
 
 Reason = Literal[
@@ -160,13 +159,8 @@ def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
     return rows.with_columns(*columns)
 
 
-J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
-D = TypeVar("D")
-M = TypeVar("M", bound=BaseModel)
-
-
 @dataclass(frozen=True, slots=True)
-class Record:
+class Record(JsonAccess):
     """One external item: its rows and their origin.
 
     Attributes:
@@ -209,59 +203,6 @@ class Record:
     def json(self) -> Any:
         """The object of a record that was read as JSON."""
         return exact_json.loads(self.row[JSON] or "null")
-
-    @overload
-    def at(self, pointer: str, kind: type[J]) -> J: ...
-    @overload
-    def at(self, pointer: str, kind: type[J], *, default: D) -> J | D: ...
-    def at(self, pointer: str, kind: type[Any], *, default: Any = MISSING) -> Any:
-        """The value at *pointer* in the object of a record that was read as JSON.
-
-        Args:
-            pointer: RFC 6901, such as ``/customer/id`` or ``/lines/0/sku``.
-            kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
-            default: Returned if the value is missing or null.
-
-        Raises:
-            RecordError: If the value has another type, or is missing or null and there is no default.
-        """
-        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
-        if default is not MISSING and (value is None or value is MISSING):
-            return default
-        return json_values.checked(value, kind, self._shown(pointer))
-
-    @overload
-    def decimal(self, pointer: str, *, minor_units: int = 0) -> Decimal: ...
-    @overload
-    def decimal(self, pointer: str, *, minor_units: int = 0, default: D) -> Decimal | D: ...
-    def decimal(self, pointer: str, *, minor_units: int = 0, default: Any = MISSING) -> Any:
-        """The exact number at *pointer*, written as a JSON number or as text: ``19.90`` or ``"19.90"``.
-
-        Args:
-            minor_units: Digits after the decimal point if the source counts cents or the like: with 2, ``1990`` and
-                ``"1990"`` are 19.90, and ``19.90`` is an error.
-            default: Returned if the value is missing, null or an empty text.
-
-        Raises:
-            RecordError: If the value is not such a number, or is missing and there is no default.
-        """
-        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
-        if default is not MISSING and (value is None or value is MISSING or value == ""):
-            return default
-        return json_values.number(value, self._shown(pointer), minor_units)
-
-    def parse(self, model: type[M]) -> M:
-        """The object of a record that was read as JSON, as a pydantic *model*.
-
-        Raises:
-            RecordError: If it does not fit; with the pointers of the first errors, and without values.
-        """
-        try:
-            return model.model_validate(self.json())
-        except ValidationError as error:
-            (pointer, message), *more = json_values.model_errors(error, self._document)
-            others = [f"{self._shown(place)}: {text}" if place else text for place, text in more]
-            raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._shown(pointer)) from None
 
     @property
     def _document(self) -> Any:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from crossdock.connector import Connector, Context, FailureLimits, Finding, GoneLimits, Settings, Stream
     from crossdock.declared_streams import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
-    from crossdock.json_access import JsonElement
     from crossdock.mapping import convert
     from crossdock.mapping.ordering import OrderBy
     from crossdock.mapping.repairs_and_filters import Filter, Repair
@@ -36,7 +35,6 @@ _NAMES = {
     "connector": "Connector Context FailureLimits Finding GoneLimits Settings Stream",
     "declared_streams": "DeclaredStream StreamConfig",
     "errors": "CrossdockError RecordError RefusedError",
-    "json_access": "JsonElement",
     "mapping": "convert",
     "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
@@ -48,9 +46,9 @@ _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name
 
 __all__ = [
     "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream", "FailureLimits",
-    "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "JsonElement", "LedgerAccountDraft",
-    "OrderBy", "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference", "RefusedError",
-    "Repair", "SecretRef", "Settings", "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
+    "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft", "OrderBy",
+    "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair",
+    "SecretRef", "Settings", "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pydantic import Discriminator, Field, GetPydanticSchema, Tag
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
+from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
@@ -170,22 +171,32 @@ class Stream(StreamFacts, ABC, Generic[S]):
 
     Attributes:
         name: In configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or ``-`` first.
+        cursor: The column that tells how far an incremental stream has read. Without it, `pull` yields `Checkpoint` or
+            batches with a cursor, or reads everything each time.
         uses: The columns whose change makes a record changed; None for all of them. Columns of JSON records are dotted
             paths, such as ``customer.id``.
         mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
+        incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
+            they count as the newest.
     """
 
     name: str
     mode: Mode = "incremental"
+    cursor: Cursor | None = None
     uses: Sequence[str] | None = None
     mapping_version: str = "1"
+    incomplete: Filter | None = None
 
     @abstractmethod
-    def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch]:
+    def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         """Read the source.
 
+        A `Checkpoint` says that everything up to its cursor has been yielded: what was read so far is delivered and
+        stored before the rest is read, so that a failure costs little.
+
         Args:
-            since: The cursor of the last settled batch; None at first.
+            since: Where to continue: the cursor of the last checkpoint, or that of the last settled batch; None at
+                first. See `Cursor` for what it is if the stream declares one.
 
         Raises:
             RemoteError: If the source fails.
@@ -227,7 +238,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
     def used_columns(self) -> frozenset[str]:
         """The columns that the attributes name."""
         ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
-        filters = chain.from_iterable(rule.columns() for rule in self.skip.values())
+        conditions = (*self.skip.values(), *([] if self.incomplete is None else [self.incomplete]))
+        filters = chain.from_iterable(rule.columns() for rule in conditions)
         return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ())})
 
     def draft(self, record: Record) -> ResourceModel:

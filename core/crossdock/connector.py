@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from types import CodeType
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -172,7 +173,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
         name: In configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or ``-`` first.
         cursor: The column that tells how far an incremental stream has read. Without it, `pull` yields `Checkpoint` or
             batches with a cursor, or reads everything each time.
-        uses: The columns whose change makes a record changed; None for all of them.
+        uses: The columns whose change makes a record changed; None for all of them. Columns of JSON records are dotted
+            paths, such as ``customer.id``.
         mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
             they count as the newest.
@@ -232,6 +234,14 @@ class Stream(StreamFacts, ABC, Generic[S]):
         }
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
+    @property
+    def used_columns(self) -> frozenset[str]:
+        """The columns that the attributes name."""
+        ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
+        conditions = (*self.skip.values(), *([] if self.incomplete is None else [self.incomplete]))
+        filters = chain.from_iterable(rule.columns() for rule in conditions)
+        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ())})
+
     def draft(self, record: Record) -> ResourceModel:
         """The draft that `to_resource` makes, checked against the resource's rules.
 
@@ -242,7 +252,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
         for item in self.order_by or ():
             if isinstance(item, OrderBy):
                 _check_positions(item, record)
-        made = self.to_resource(record.copy())  # the mapping must not change the record that is stored
+        copied = record.with_paths(self.used_columns)  # the mapping must not change the record that is stored
+        made = self.to_resource(copied)
         kind = RESOURCES[self.resource].draft
         if not isinstance(made, kind | Mapping):
             message = f"to_resource returned {type(made).__name__} instead of {kind.__name__} or its members"

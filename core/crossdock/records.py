@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import quote, unquote
 
 import polars as pl
 
-from crossdock import exact_json
+from crossdock import exact_json, json_values
 from crossdock.errors import RefusedError
+from crossdock.json_access import JsonAccess
+from crossdock.json_values import at_path, text_of
 from crossdock.printable import is_storable, printable
 
 Reason = Literal[
@@ -33,6 +35,8 @@ REASONS: frozenset[str] = frozenset(get_args(Reason))
 
 LINE = "_line"  # line or position in its file or page, from 1
 JSON = "_json"  # canonical text of a record that was read as JSON
+ELEMENT = "_element"  # JSON pointer of the list element that a row was made of, in the object as it was read
+MAX_EXPLODED = 256 << 20  # characters of the rows of one page: each row repeats what surrounds the list
 
 Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
@@ -90,14 +94,27 @@ class RawBatch:
 
     @classmethod
     def json(
-        cls, items: Iterable[dict[str, Any]], *, source: str, key: Sequence[str], cursor: str | None = None
+        cls,
+        items: Iterable[Any],
+        *,
+        source: str,
+        key: str | Sequence[str] = (),
+        cursor: str | None = None,
+        explode: str | None = None,
     ) -> RawBatch:
-        """Rows from JSON objects: the columns *key* as text (null if missing), and the whole object."""
-        listed = list(items)
-        columns = {name: [_key_part(item.get(name)) for item in listed] for name in key}
-        columns[JSON] = [exact_json.dumps(item).decode() for item in listed]
-        frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-        return cls(source, frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64}), cursor)
+        """Rows from JSON objects; a column for every dotted path that the stream declares is made of them.
+
+        Args:
+            items: Objects; anything else is a row without a key.
+            key: Paths to make columns of at once; the stream's own need not be repeated.
+            explode: Path of a list: each element becomes a row with the members of its object, in which the element
+                takes the place of the list. An empty list or null gives no row; an object without a list stays a row.
+
+        Raises:
+            RefusedError: If *explode* gives more than 256 MiB.
+        """
+        paths = (key,) if isinstance(key, str) else tuple(key)
+        return cls(source, _json_rows(items, source, paths, explode), cursor)
 
     def load(self) -> pl.DataFrame:
         return kept(self.rows) if isinstance(self.rows, Path) else self.rows
@@ -109,12 +126,41 @@ def kept(path: Path) -> pl.DataFrame:
         return pl.read_ipc(file)
 
 
-def _key_part(value: object) -> str | None:
-    return value if isinstance(value, str) or value is None else exact_json.dumps(value).decode()
+def _json_rows(items: Iterable[Any], source: str, paths: Sequence[str], explode: str | None) -> pl.DataFrame:
+    columns: dict[str, list[str | None]] = {path: [] for path in (*paths, JSON, *([ELEMENT] if explode else []))}
+    size = 0
+    for item in items:
+        for row, element in json_values.exploded(item, explode) if explode else [(item, None)]:
+            text = exact_json.dumps(row).decode()
+            size += len(text)
+            if explode and size > MAX_EXPLODED:
+                hint = "request smaller pages, or pass only the members that the mapping needs"
+                message = f"the rows of explode={explode!r} exceed {MAX_EXPLODED >> 20:,} MiB"
+                raise RefusedError(message, where=source, hint=hint)
+            for path in paths:
+                columns[path].append(text_of(at_path(row, path)))
+            columns[JSON].append(text)
+            if explode:
+                columns[ELEMENT].append(element)
+    frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    return frame.with_row_index(LINE, offset=1).cast({LINE: pl.UInt64})
+
+
+def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
+    """*rows* of JSON objects with a text column for each of the dotted *paths* that has none yet.
+
+    Raises:
+        ValueError: If the column `JSON` contains anything else.
+    """
+    if JSON not in rows.columns or not (missing := sorted(set(paths) - set(rows.columns))):
+        return rows
+    items = [exact_json.loads(text or "null") for text in rows[JSON].to_list()]
+    columns = (pl.Series(path, [text_of(at_path(item, path)) for item in items], pl.String) for path in missing)
+    return rows.with_columns(*columns)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Record(JsonAccess):
     """One external item: its rows and their origin.
 
     Attributes:
@@ -126,6 +172,7 @@ class Record:
     rows: tuple[dict[str, str | None], ...]
     source: str
     lines: tuple[int, ...]
+    _documents: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by their text
 
     @property
     def key_parts(self) -> tuple[str, ...]:
@@ -141,9 +188,35 @@ class Record:
         """A copy whose rows may be changed."""
         return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines)
 
+    def with_paths(self, paths: Collection[str]) -> Record:
+        """A copy that has a column for each of *paths* if it was read as JSON, as `with_paths` makes them.
+
+        A record from the state may lack some that its stream has declared since.
+        """
+        copied = self.copy()
+        for row in copied.rows:
+            if JSON in row and (missing := [path for path in paths if path not in row]):
+                item = exact_json.loads(row[JSON] or "null")
+                row.update({path: text_of(at_path(item, path)) for path in missing})
+        return copied
+
     def json(self) -> Any:
         """The object of a record that was read as JSON."""
         return exact_json.loads(self.row[JSON] or "null")
+
+    @property
+    def _document(self) -> Any:
+        text = self.row[JSON] or "null"
+        if text not in self._documents:
+            self._documents[text] = exact_json.loads(text)
+        return self._documents[text]
+
+    def _shown(self, pointer: str) -> str:
+        """*pointer* as it is in the object that was read, where a list element has its index."""
+        element = self.row.get(ELEMENT) or ""
+        parent = element.rpartition("/")[0]
+        inside = element and f"{pointer}/".startswith(f"{parent}/")
+        return element + pointer[len(parent) :] if inside else pointer
 
     def joined(self, name: str) -> tuple[dict[str, str | None], ...]:
         """The rows of join *name*, in the order of their files and lines."""

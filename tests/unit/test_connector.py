@@ -99,6 +99,20 @@ def test_a_draft_is_checked_and_its_record_stays_as_read() -> None:
         Minimal().draft(Record("1", ({"id": "1", "sku": ""},), "page", (1,)))
 
 
+def test_a_json_record_from_the_state_gets_columns_that_were_declared_later() -> None:
+    """It waited while the mapping changed; the record that is stored stays as it was."""
+
+    class Nested(Minimal):
+        uses = ("product.sku",)
+
+        def to_resource(self, record: Record) -> dict[str, str | None]:
+            return {"sku": record.row["product.sku"], "name": "x"}
+
+    record = Record("1", ({"id": "1", "_json": '{"product": {"sku": "0017"}}'},), "page", (1,))
+    assert Nested().draft(record).payload()["sku"] == "0017"
+    assert "product.sku" not in record.row
+
+
 def test_what_is_shared_is_made_once() -> None:
     """Streams of a connection share a log-in, say; None is a value like any other."""
     context: Context[Settings] = Context(Settings(kind="none"), "shop", None)  # type: ignore[arg-type]  # no run needed

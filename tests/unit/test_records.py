@@ -10,9 +10,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.test_json_values import VALUES
 
+from crossdock import records
 from crossdock.errors import RefusedError
-from crossdock.records import LINE, RawBatch, Record, key_text
+from crossdock.records import LINE, RawBatch, Record, key_text, with_paths
 
 PARTS = st.lists(st.text(st.characters(codec="utf-8")), min_size=2, max_size=2)
 
@@ -59,3 +61,22 @@ def test_a_cursor_that_cannot_be_stored_is_refused(cursor: str) -> None:
     with pytest.raises(RefusedError, match="its cursor cannot be stored") as refused:
         RawBatch("page\n1", pl.DataFrame(), cursor)
     assert refused.value.where == r"page\n1"
+
+
+def test_the_rows_of_a_long_list_in_a_large_object_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row repeats the object, so a page of a megabyte could become gigabytes."""
+    monkeypatch.setattr(records, "MAX_EXPLODED", 1 << 20)
+    item = {"note": "x" * 10_000, "lines": list(range(1_000))}
+    with pytest.raises(RefusedError, match="exceed 1 MiB"):
+        RawBatch.json([item], source="page", explode="lines")
+    assert RawBatch.json([item] * 200, source="page").load().height == 200
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_any_items_become_rows(items: list[Any]) -> None:
+    """Each item is one row, and the row has the same value."""
+    frame = RawBatch.json(items, source="page", key="a.b").load()
+    assert frame[LINE].to_list() == list(range(1, len(items) + 1))
+    rows = frame.drop(LINE).to_dicts()
+    assert [Record("", (row,), "page", (1,)).json() for row in rows] == items
+    assert with_paths(frame.drop("a.b"), ["a.b"])["a.b"].equals(frame["a.b"])

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from crossdock.records import JSON, LINE
+from crossdock.records import LINE
 
 _LISTED = 50  # columns in a message, and characters of each
 _COLUMN_NAME = re.compile(r"[^\W\d][\w .#%/()-]{0,63}")
@@ -15,16 +15,13 @@ _NUMBER = r"^\s*[-+]?[0-9][0-9.,:/ T-]*$"  # or a date
 _FEWEST_ROWS = 3
 
 
-def hint_for(missing: Sequence[str], needed: Collection[str], frame: pl.DataFrame) -> str:
-    """The hint of an error about *missing* columns.
+def hint_for(needed: Collection[str], frame: pl.DataFrame) -> str:
+    """The hint of an error about missing columns.
 
     If none of the *needed* columns is there, the first line may be a record, whose cells must not be shown. So its
     cells are only listed if one of them is a needed name in another spelling, or if they differ in form from the rows.
     """
     present = [name for name in frame.columns if name != LINE]
-    if JSON in present:
-        names = ", ".join(missing)
-        return f"rows made of JSON have only the columns in 'key' of RawBatch.json: add {names} there"
     if set(needed) & set(present) or _is_header(present, needed, frame):
         return f"its columns: {_listed(present)}"
     count = f"{len(present):,} columns" if len(present) != 1 else "1 column"

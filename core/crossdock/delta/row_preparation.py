@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from crossdock.delta.missing_columns import hint_for
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import first_match
-from crossdock.records import JSON, LINE
+from crossdock.records import JSON, LINE, with_paths
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, TIE, SAME = "_fp", "_position", "_tie", "_same"
@@ -36,13 +35,14 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
         if a cell does not convert, or the row is incomplete).
 
     Raises:
-        RefusedError: If a column that the stream uses is missing.
+        RefusedError: If a column that the stream uses is missing, or a JSON pointer.
     """
-    _require_columns(stream, source, frame)
+    _check_types(source, frame)
+    frame = _with_used_columns(stream, source, frame)
     text = [name for name in frame.columns if name != LINE]
     frame, order_by = _repaired(stream, frame), declared(stream.order_by)
-    uses = stream.uses if stream.uses is not None else text
-    used = [JSON] if JSON in text else sorted({*uses, *stream.key})
+    everything = [JSON] if JSON in text else sorted(text)
+    used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
     tie = fingerprint.of_rows(used, "", "xxh3_64")  # by content: the order of files and lines does not matter
     return frame.with_columns(  # in one call, which polars computes in parallel
@@ -59,7 +59,7 @@ def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.E
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     """Rows with repaired text columns, `KEY` and `KEY_HASH`."""
-    frame = _repaired(stream, frame)
+    frame = _repaired(stream, with_paths(frame, stream.used_columns))
     return frame.with_columns(_key_columns(stream, frame))
 
 
@@ -92,22 +92,33 @@ def _key_columns(stream: Stream[Any], frame: pl.DataFrame) -> list[pl.Expr]:
     return [key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)]
 
 
-def _require_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> None:
+def _check_types(source: str, frame: pl.DataFrame) -> None:
     schema = frame.schema
-    present = [name for name in schema if name != LINE]
-    wrong = [f"column {name!r} ({schema[name]}) must be text" for name in present if schema[name] != pl.String]
+    text = [name for name in schema if name != LINE]
+    wrong = [f"column {name!r} ({schema[name]}) must be text" for name in text if schema[name] != pl.String]
     if schema.get(LINE) != pl.UInt64:
         wrong.append(f"missing column {LINE!r} (UInt64)")
     if wrong:
         hint = f"a connector returns text columns, and the line number of each row in {LINE!r}"
         raise RefusedError(", ".join(wrong), where=source, hint=hint)
-    ordering = (item.column for item in declared(stream.order_by))
-    filters = chain.from_iterable(rule.columns() for rule in stream.skip.values())
-    needed = {*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ())}
-    if missing := sorted(needed - set(present)):
+
+
+def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
+    needed = stream.used_columns
+    try:
+        frame = with_paths(frame, needed)
+    except ValueError:
+        message = f"column {JSON!r} contains text that is not JSON"
+        raise RefusedError(message, where=source, hint="make the rows with RawBatch.json") from None
+    if missing := sorted(needed - (set(frame.columns) - {LINE})):
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
-        place = source if JSON in present else f"{source}:1"
-        raise RefusedError(message, where=place, hint=hint_for(missing, needed, frame))
+        raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame))
+    pointers = (name for name in sorted(needed) if name.startswith("/") and frame[name].null_count() == frame.height)
+    if JSON in frame.columns and frame.height and (pointer := next(pointers, None)):
+        message = f"no object has the member {pointer!r}, which stream {stream.name!r} uses"
+        hint = f"columns of JSON are dotted paths: {pointer[1:].replace('/', '.')}"
+        raise RefusedError(message, where=source, hint=hint)
+    return frame
 
 
 def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:

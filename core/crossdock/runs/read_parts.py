@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from itertools import pairwise
-from typing import Any
 
 import polars as pl
 
-from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError, RefusedError
-from crossdock.records import JSON, LINE, RawBatch
+from crossdock.records import LINE, RawBatch, with_paths
 
 PART_ROWS = 1_000
 """A part ends at the first checkpoint after this many rows; smaller ones would cost more than they save."""
@@ -104,12 +102,11 @@ def _rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[dict[str, str | Non
     Raises:
         RefusedError: If the column is missing, or a cell does not convert.
     """
-    frame = batch.load()
     name = cursor.column
-    if name not in frame.columns and JSON not in frame.columns:
+    frame = with_paths(batch.load(), [name])
+    if name not in frame.columns:
         raise RefusedError(f"missing column {name!r}, which is the cursor of the stream", where=batch.source)
-    cells = frame[name] if name in frame.columns else (_member(text, name) for text in frame[JSON])
-    for cell, line in zip(cells, frame[LINE], strict=True):
+    for cell, line in zip(frame[name], frame[LINE], strict=True):
         row = {name: cell}
         try:
             cursor.position(row)
@@ -117,11 +114,3 @@ def _rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[dict[str, str | Non
             message = f"the cursor {name!r} {error.message}"
             raise RefusedError(message, where=f"{batch.source}:{line}", hint="see the cursor of the stream") from None
         yield row, line
-
-
-def _member(text: str | None, path: str) -> str | None:
-    """The member at a dotted path of a JSON object, as text; None if it is missing or null."""
-    value: Any = exact_json.loads(text or "null")
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value if isinstance(value, str) or value is None else exact_json.dumps(value).decode()

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, scanned
+from tests.unit.test_json_values import VALUES
 
 from crossdock.delta import row_preparation
 from crossdock.delta.row_preparation import (
+    FP,
     KEY,
     KEY_HASH,
     MAX_KEY_BYTES,
@@ -25,9 +27,10 @@ from crossdock.delta.row_preparation import (
     where,
 )
 from crossdock.errors import RefusedError
+from crossdock.json_values import at_path, text_of
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.printable import is_storable
-from crossdock.records import key_text
+from crossdock.records import JSON, RawBatch, key_text
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0")), min_size=1, max_size=5)
 CELL = st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.just("a" * (MAX_KEY_BYTES + 1))
@@ -85,3 +88,46 @@ def test_parts_are_a_partition(keys: list[int], at_once: int) -> None:
         assert sorted(key for (part,) in in_parts(frame) for key in part[KEY_HASH]) == sorted(keys)
         assert among(frame, frame[KEY_HASH].head(2))[KEY_HASH].to_list() == keys[:2]
         assert where(frame, pl.lit(value=False)).is_empty()
+
+
+# ---- rows of JSON
+
+PATHS = st.lists(st.sampled_from(["a", "a.b", "a.0", "b.a.b", "0"]), min_size=1, max_size=3, unique=True)
+
+
+@given(items=st.lists(VALUES, min_size=2, max_size=4), uses=PATHS)
+def test_json_records_differ_where_a_used_path_differs(items: list[object], uses: list[str]) -> None:
+    """Whatever else they contain; the key counts too, and without ``uses`` the whole object."""
+    frame = RawBatch.json(items, source="page").load()
+    texts = [tuple(text_of(at_path(item, path)) for path in (*uses, "K")) for item in items]
+    for stream, values in ((Things(uses=uses), texts), (Things(), frame[JSON].to_list())):
+        fingerprints = prepare(stream, "page", frame)[FP].to_list()
+        for number in range(1, len(items)):
+            assert (fingerprints[0] == fingerprints[number]) is (values[0] == values[number])
+
+
+def test_the_key_of_json_records_may_be_made_before() -> None:
+    """A connector that names its key in each batch has the same keys and fingerprints."""
+    items = [{"a": {"b": 1}, "c": "x"}]
+    stream = Things(key=("a.b",), uses=("c",))
+    early, late = (prepare(stream, "page", RawBatch.json(items, source="page", key=key).load()) for key in ("a.b", ()))
+    assert early.select(sorted(early.columns)).equals(late.select(sorted(late.columns)))
+    assert named(stream, RawBatch.json(items, source="page").load())[KEY].to_list() == ["1"]
+
+
+def test_a_json_pointer_is_no_path() -> None:
+    """Every record would lack its key; the error has the path instead."""
+    frame = RawBatch.json([{"a": {"b": 1}}], source="page").load()
+    with pytest.raises(RefusedError, match="no object has the member '/a/b'") as refused:
+        prepare(Things(key=("/a/b",)), "page", frame)
+    assert refused.value.hint == "columns of JSON are dotted paths: a.b"
+    odd = RawBatch.json([{"/a": 1}], source="page").load()
+    assert prepare(Things(key=("/a",)), "page", odd)[KEY].to_list() == ["1"]
+
+
+@pytest.mark.parametrize("text", ["{", "NaN", '{"a": 1, "a": 2}'])
+def test_rows_that_claim_to_be_json_are_checked(text: str) -> None:
+    """A connector that makes them itself may be wrong."""
+    frame = batch([{JSON: text}]).load()
+    with pytest.raises(RefusedError, match="contains text that is not JSON"):
+        prepare(Things(), "page", frame)

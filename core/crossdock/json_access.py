@@ -1,0 +1,118 @@
+"""Typed access to JSON by pointer: of records, and of the elements of their lists."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, TypeVar, overload
+
+from pydantic import BaseModel, ValidationError
+
+from crossdock import json_values
+from crossdock.errors import RecordError
+from crossdock.json_values import MISSING
+
+J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
+D = TypeVar("D")
+M = TypeVar("M", bound=BaseModel)
+
+
+class JsonAccess(ABC):
+    """Something that was read as JSON. Every method raises `RecordError` with the pointer, and without the value."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def _document(self) -> Any:
+        """The value that pointers begin at."""
+
+    @abstractmethod
+    def _shown(self, pointer: str) -> str:
+        """*pointer* as it is in the object that was read."""
+
+    @overload
+    def at(self, pointer: str, kind: type[J]) -> J: ...
+    @overload
+    def at(self, pointer: str, kind: type[J], *, default: D) -> J | D: ...
+    def at(self, pointer: str, kind: type[Any], *, default: Any = MISSING) -> Any:
+        """The value at *pointer*.
+
+        Args:
+            pointer: RFC 6901, such as ``/customer/id`` or ``/lines/0/sku``.
+            kind: ``str``, ``bool``, ``int``, ``Decimal`` (which takes whole numbers too), ``list`` or ``dict``.
+            default: Returned if the value is missing or null.
+
+        Raises:
+            RecordError: If the value has another type, or is missing or null and there is no default.
+        """
+        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        if default is not MISSING and (value is None or value is MISSING):
+            return default
+        return json_values.checked(value, kind, self._shown(pointer))
+
+    @overload
+    def decimal(self, pointer: str, *, minor_units: int = 0) -> Decimal: ...
+    @overload
+    def decimal(self, pointer: str, *, minor_units: int = 0, default: D) -> Decimal | D: ...
+    def decimal(self, pointer: str, *, minor_units: int = 0, default: Any = MISSING) -> Any:
+        """The exact number at *pointer*, written as a JSON number or as text: ``19.90`` or ``"19.90"``.
+
+        Args:
+            minor_units: Digits after the decimal point if the source counts cents or the like: with 2, ``1990`` and
+                ``"1990"`` are 19.90, and ``19.90`` is an error.
+            default: Returned if the value is missing, null or an empty text.
+
+        Raises:
+            RecordError: If the value is not such a number, or is missing and there is no default.
+        """
+        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        if default is not MISSING and (value is None or value is MISSING or value == ""):
+            return default
+        return json_values.number(value, self._shown(pointer), minor_units)
+
+    def each(self, pointer: str, *, default: Sequence[Any] = MISSING) -> list[JsonElement]:
+        """The elements of the list at *pointer*, with the same methods.
+
+        Args:
+            default: Elements to return if the list is missing or null, such as ``()``.
+
+        Raises:
+            RecordError: If there is no list.
+        """
+        elements = self.at(pointer, list, default=default)
+        return [JsonElement(element, f"{self._shown(pointer)}/{index}") for index, element in enumerate(elements)]
+
+    def parse(self, model: type[M]) -> M:
+        """The whole as a pydantic *model*.
+
+        Raises:
+            RecordError: If it does not fit; with the pointers of the first errors.
+        """
+        try:
+            return model.model_validate(self._document)
+        except ValidationError as error:
+            (pointer, message), *more = json_values.model_errors(error, self._document)
+            others = [f"{self._shown(place)}: {text}" if place else text for place, text in more]
+            raise RecordError("bad_value", "; ".join([message, *others]), pointer=self._shown(pointer)) from None
+
+
+class JsonElement(JsonAccess):
+    """An element of a list.
+
+    Attributes:
+        value: The element itself.
+    """
+
+    __slots__ = ("_pointer", "value")
+
+    def __init__(self, value: Any, pointer: str) -> None:
+        self.value, self._pointer = value, pointer
+
+    @property
+    def _document(self) -> Any:
+        return self.value
+
+    def _shown(self, pointer: str) -> str:
+        return self._pointer + pointer

@@ -1,0 +1,212 @@
+"""Members of JSON values: by JSON pointer with a type, by dotted path as text, and lists as rows.
+
+Values are as `crossdock.exact_json` reads them: `Decimal` and `int`, never float. Errors never quote a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any, Final, get_args
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_core.core_schema import ErrorType
+
+from crossdock import exact_json
+from crossdock.errors import RecordError
+
+MISSING: Final[Any] = object()
+"""Stands for a member that does not exist."""
+
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)*")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
+_NAMES = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    Decimal: "a number",
+    list: "a list",
+    dict: "an object",
+    type(None): "null",
+}
+_SHOWN_ERRORS = 3
+_SAFE_CONTEXT = {
+    "class", "class_name", "decimal_places", "expected", "field_type", "ge", "gt", "le", "lt", "max_digits",
+    "max_length", "method_name", "min_length", "multiple_of", "pattern", "whole_digits",
+}  # fmt: skip
+_PYDANTIC_ERRORS = frozenset(get_args(ErrorType))
+
+
+# ---- by pointer, with a type
+
+
+def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str) -> Any:
+    """The value at *pointer* (RFC 6901); `MISSING` if it is missing, or what contains it is missing or null.
+
+    Args:
+        shown: Returns the form of a pointer for errors.
+
+    Raises:
+        ValueError: If *pointer* is not a JSON pointer.
+        RecordError: If a value around it has no members, or is a list and the pointer names a member of it.
+    """
+    if not _POINTER.fullmatch(pointer):
+        raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as '/customer/id'")
+    value, place = document, ""
+    for part in pointer.split("/")[1:]:
+        if value is None or value is MISSING:
+            return MISSING
+        name = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(value, dict) and not (isinstance(value, list) and _INDEX.fullmatch(name)):
+            raise _wrong(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
+        value = _member(value, name)
+        place += f"/{part}"
+    return value
+
+
+def checked(value: Any, kind: type[Any], pointer: str) -> Any:
+    """*value* if it is of *kind*; a whole number is a `Decimal` too, a boolean is no number.
+
+    Raises:
+        TypeError: If *kind* is not a type of JSON values.
+        RecordError: If *value* is missing, null or of another type.
+    """
+    if kind not in _NAMES or kind is type(None):
+        raise TypeError(f"choose str, bool, int, Decimal, list or dict instead of {kind.__name__}")
+    if kind is Decimal and type(value) is int:
+        return Decimal(value)
+    if type(value) is not kind:
+        raise _wrong(value, _NAMES[kind], pointer)
+    return value
+
+
+def number(value: Any, pointer: str, minor_units: int) -> Decimal:
+    """A JSON number, or the text of one, in canonical form.
+
+    Args:
+        minor_units: The number of digits after the decimal point if *value* counts minor units such as cents.
+
+    Raises:
+        RecordError: If *value* is no number; or if it has a decimal point and counts minor units.
+    """
+    if isinstance(value, str):
+        if not _NUMBER.fullmatch(text := value.strip()):
+            raise RecordError("bad_value", "is text that is not a number", pointer=pointer)
+        given = Decimal(text)
+    else:
+        text, given = "", checked(value, Decimal, pointer)
+    if minor_units and ("." in text or given != given.to_integral_value()):
+        raise RecordError("bad_value", "has a decimal point, and should be a number of minor units", pointer=pointer)
+    sign, digits, exponent = given.as_tuple()
+    assert isinstance(exponent, int)
+    try:
+        return Decimal(exact_json.decimal_text(Decimal((sign, digits, exponent - minor_units))))
+    except ValueError:
+        raise RecordError("bad_value", exact_json.BEYOND, pointer=pointer) from None
+
+
+def _wrong(value: Any, expected: str, pointer: str) -> RecordError:
+    if value is MISSING:
+        message = "is missing"
+    elif value is None:
+        message = "is null"
+    else:
+        message = f"is {_NAMES.get(type(value), 'of another type')}, and should be {expected}"
+    return RecordError("bad_value", message, pointer=pointer)
+
+
+# ---- as a model
+
+
+def model_errors(error: ValidationError, document: Any) -> list[tuple[str, str]]:
+    """Pointer and message of the first errors; a message that may quote a value is replaced by its type."""
+    found = error.errors(include_url=False, include_input=False)
+    listed = [(_pointer(item, document), _message(item)) for item in found[:_SHOWN_ERRORS]]
+    if more := len(found) - len(listed):
+        listed.append(("", f"and {more:,} more"))
+    return listed
+
+
+def _pointer(item: ErrorDetails, document: Any) -> str:
+    """The place of an error without what pydantic adds to it, such as the members of a union."""
+    value, pointer, last = document, "", len(item["loc"]) - 1
+    for number_of_part, part in enumerate(item["loc"]):
+        inner = _member(value, str(part))
+        if inner is MISSING and not (item["type"] == "missing" and number_of_part == last):
+            continue
+        value = inner
+        pointer += "/" + str(part).replace("~", "~0").replace("/", "~1")
+    return pointer
+
+
+def _message(item: ErrorDetails) -> str:
+    if item["type"] in _PYDANTIC_ERRORS and set(item.get("ctx", {})) <= _SAFE_CONTEXT:
+        return item["msg"]
+    return f"is not valid ({item['type']})"
+
+
+# ---- by dotted path, as text
+
+
+def at_path(value: Any, path: str) -> Any:
+    """The value at a dotted *path* such as ``customer.id`` or ``lines.0.sku``; `MISSING` if there is none.
+
+    A member whose name is the whole *path* comes first.
+    """
+    for name in _names(value, path):
+        value = _member(value, name)
+    return value
+
+
+def text_of(value: Any) -> str | None:
+    """A value as the text of a column: text as it is, other values as canonical JSON, null for null and `MISSING`."""
+    if value is None or value is MISSING:
+        return None
+    return value if isinstance(value, str) else exact_json.dumps(value).decode()
+
+
+def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
+    """*item* once for each element of its list at *path*, with the element instead of the list.
+
+    An empty list or null gives nothing. If there is no list, *item* is given as it is, so that it is not lost.
+
+    Returns:
+        The objects, each with the JSON pointer of the element in *item*, or None without a list.
+    """
+    names = _names(item, path)
+    elements = at_path(item, path)
+    if elements is None:
+        return
+    if not isinstance(elements, list):
+        yield item, None
+        return
+    pointer = "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
+    for index, element in enumerate(elements):
+        yield _with(item, names, element), f"{pointer}/{index}"
+
+
+def _names(value: Any, path: str) -> Sequence[str]:
+    return [path] if isinstance(value, dict) and path in value else path.split(".")
+
+
+def _member(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(name, MISSING)
+    if isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
+        return value[int(name)]
+    return MISSING
+
+
+def _with(value: Any, names: Sequence[str], element: Any) -> Any:
+    """A copy of *value* that has *element* at *names*, which exist."""
+    if not names:
+        return element
+    name, *rest = names
+    changed = _with(_member(value, name), rest, element)
+    if isinstance(value, dict):
+        return {**value, name: changed}
+    index = int(name)
+    return [*value[:index], changed, *value[index + 1 :]]

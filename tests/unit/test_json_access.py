@@ -1,0 +1,149 @@
+"""Typed access to JSON: of records, and of the elements of their lists."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Any, assert_type
+
+import pytest
+from hypothesis import given
+from pydantic import BaseModel, Field, field_validator
+from tests.unit.test_json_values import VALUES, refusal
+
+from crossdock.errors import RecordError
+from crossdock.records import LINE, RawBatch, Record
+
+ORDER = {"id": 7, "customer": {"id": "0012", "vip": False, "note": None}, "lines": [{"sku": "a", "price": "19.90"}]}
+
+
+def record_of(item: Any, **options: Any) -> Record:
+    """The first row of a page with *item* alone."""
+    (row, *_) = RawBatch.json([item], source="page", **options).load().drop(LINE).to_dicts()
+    return Record("7", (row,), "page", (1,))
+
+
+def test_a_record_of_json_gives_typed_values() -> None:
+    """Each as it is in the source, and the default only for what is missing or null."""
+    record = record_of(ORDER)
+    assert record.at("/id", int) == 7
+    assert record.at("/id", Decimal) == Decimal(7)
+    assert record.at("/customer/id", str) == "0012"
+    assert record.at("/customer/vip", bool) is False
+    assert record.at("/lines", list) == ORDER["lines"]
+    assert record.at("/lines/0", dict) == {"sku": "a", "price": "19.90"}
+    assert record.at("/customer/note", str, default=None) is None
+    assert record.at("/customer/name/first", str, default="-") == "-"
+    assert record.decimal("/lines/0/price") == Decimal("19.90")
+    assert record.decimal("/lines/0/discount", default=None) is None
+
+
+def test_the_elements_of_a_list_are_read_as_records_are() -> None:
+    """Their errors name the element, whatever the depth."""
+    record = record_of({"id": 7, "lines": [{"taxes": [{"rate": "0.19"}, {"rate": "x"}], "sku": "a"}], "notes": None})
+    (line,) = record.each("/lines")
+    first, second = line.each("/taxes")
+    assert (line.at("/sku", str), first.decimal("/rate"), first.value) == ("a", Decimal("0.19"), {"rate": "0.19"})
+    assert record.each("/notes", default=()) == record.each("/none", default=()) == []
+    for read, pointer in (
+        (lambda: second.decimal("/rate"), "/lines/0/taxes/1/rate"),
+        (lambda: second.parse(Line), "/lines/0/taxes/1/sku"),
+        (lambda: line.each("/sku"), "/lines/0/sku"),
+        (lambda: record.each("/notes"), "/notes"),
+    ):
+        with pytest.raises(RecordError) as refused:
+            read()
+        assert refused.value.pointer == pointer
+
+
+def test_type_checkers_know_what_a_record_gives() -> None:
+    """The type that was asked for, with that of the default."""
+    record = record_of(ORDER)
+    assert_type(record.at("/id", int), int)
+    assert_type(record.at("/customer/vip", bool), bool)
+    assert_type(record.at("/customer/note", str, default=None), str | None)
+    assert_type(record.at("/lines", list), list[Any])
+    assert_type(record.decimal("/id"), Decimal)
+    assert_type(record.decimal("/price", default=None), Decimal | None)
+    with pytest.raises(TypeError, match="instead of float"):
+        record.at("/id", float)  # type: ignore[type-var]  # the type checker says so too
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda record: record.at("/customer/name", str), "/customer/name: is missing"),
+        (lambda record: record.at("/customer/note", str), "/customer/note: is null"),
+        (lambda record: record.at("/customer/id", int), "/customer/id: is text, and should be a whole number"),
+        (lambda record: record.at("/id", bool, default=True), "/id: is a whole number, and should be true or false"),
+        (lambda record: record.decimal("/customer/vip"), "/customer/vip: is true or false, and should be a number"),
+        (lambda record: record.decimal("/price"), "/price: is missing"),
+    ],
+)
+def test_a_value_of_another_form_is_the_fault_of_its_record(read: Any, message: str) -> None:
+    """The error names the place and the type, and not the value."""
+    with pytest.raises(RecordError) as refused:
+        read(record_of(ORDER))
+    assert (str(refused.value), refused.value.code) == (message, "bad_value")
+
+
+def test_an_error_names_the_element_of_an_exploded_list() -> None:
+    """A row of an exploded list has one element; the source has it at an index."""
+    item = {"id": 7, "order": {"lines": [{"sku": 1}, {"sku": 2}], "linesCount": 2}}
+    frame = RawBatch.json([item], source="page", key=["id", "order.lines.sku"], explode="order.lines").load()
+    assert frame["order.lines.sku"].to_list() == ["1", "2"]
+    assert frame[LINE].to_list() == [1, 2]
+    _, second = (Record("7", (row,), "page", (1,)) for row in frame.drop(LINE).to_dicts())
+    assert second.at("/order/lines/sku", int) == 2
+    for pointer, shown in (
+        ("/order/lines/sku", "/order/lines/1/sku"),
+        ("/order/lines/price", "/order/lines/1/price"),
+        ("/order/lines", "/order/lines/1"),
+        ("/order/lines/sku/x", "/order/lines/1/sku"),
+        ("/order/linesCount", "/order/linesCount"),
+    ):
+        with pytest.raises(RecordError) as refused:
+            second.at(pointer, str)
+        assert refused.value.pointer == shown
+
+
+class Line(BaseModel):
+    sku: str
+    price: Decimal
+    kind: int | str = 0
+
+
+class Order(BaseModel):
+    number: Annotated[int, Field(alias="id")]
+    lines: list[Line]
+
+    @field_validator("number")
+    @classmethod
+    def is_small(cls, value: int) -> int:
+        if value > 10:
+            raise ValueError(f"{value} is too large")
+        return value
+
+
+def test_a_record_of_json_is_read_as_a_model() -> None:
+    """With exact numbers."""
+    order = record_of(ORDER).parse(Order)
+    assert order.lines[0].price == Decimal("19.90")
+
+
+def test_what_does_not_fit_a_model_is_told_without_values() -> None:
+    """The pointers are those of the source, and the text of an author's exception is hidden."""
+    line = {"price": "secret", "kind": [], "a": 1}
+    with pytest.raises(RecordError) as refused:
+        record_of({"id": 4711, "lines": [line]}).parse(Order)
+    told = str(refused.value)
+    assert told == (
+        "/id: is not valid (value_error); /lines/0/sku: Field required;"
+        " /lines/0/price: Input should be a valid decimal; and 2 more"
+    )
+
+
+@given(VALUES)
+def test_any_value_fits_a_model_or_is_a_bad_value(item: Any) -> None:
+    """No other exception is raised."""
+    error = refusal(lambda: record_of(item).parse(Order))
+    assert error is None or error.code == "bad_value"

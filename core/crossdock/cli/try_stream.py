@@ -53,7 +53,8 @@ def try_(stream: str, number: int, config: Path, *, raw: bool, as_json: bool) ->
     else:
         _print(trial, shown)
     if trial.error is not None:
-        terminal_output.print_errors({bound.name: trial.error})
+        says_stream = trial.error.where == bound.name
+        terminal_output.print_errors({"" if says_stream else bound.name: trial.error})
         return trial.error.exit_code
     return 1 if trial.rejected else 0
 

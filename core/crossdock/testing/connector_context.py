@@ -90,7 +90,7 @@ def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | 
     return trial_of(bound_stream(connector, ctx, stream), most, since=since)
 
 
-def read_config(config: Path, stream: str, *, most: int = 1000) -> Trial:
+def read_config(config: Path | str, stream: str, *, most: int = 1000) -> Trial:
     """Read the first *most* records of a stream of a config file, and map them; see `read`.
 
     Args:
@@ -100,4 +100,4 @@ def read_config(config: Path, stream: str, *, most: int = 1000) -> Trial:
         ConfigError: If the config is wrong.
     """
     tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
-    return try_stream(project.load(config), stream, most, clock=tomorrow, progress=Silent())
+    return try_stream(project.load(Path(config)), stream, most, clock=tomorrow, progress=Silent())

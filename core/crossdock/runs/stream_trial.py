@@ -149,7 +149,7 @@ def _groups(
     """The first *most* records of a file or page, which is read to its end: rows of a record may be anywhere in it."""
     groups: dict[object, list[tuple[Row, RecordError | None]]] = {}
     for row, problem in rows:
-        name = row[KEY] if problem is None else (row[LINE],)
+        name = row[KEY] if problem is None else (len(groups),)
         if name in groups or len(groups) < most:
             groups.setdefault(name, []).append((row, problem))
     yield from groups.values()

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, passes
 
 from crossdock import Context, ProductDraft, RawBatch, Record
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, RefusedError, UnavailableError
 
 
 class TestReference(OrdersContract):
@@ -163,6 +163,37 @@ class UnknownMemberRefused(Orders):
         return super().to_resource(record)
 
 
+class TokenInError(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        try:
+            yield from super().pull(ctx, since)
+        except CrossdockError as error:
+            raise RefusedError(f"{error} with {ctx.settings.token.reveal()}") from error
+
+
+class OutageSwallowed(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        try:
+            yield from super().pull(ctx, since)
+        except UnavailableError:
+            return
+
+
+class MoneyTruncated(Orders):
+    def price(self, value: object) -> Any:
+        return super().price(value).quantize(Decimal("0.01"))
+
+
+class MoneyConvertedUnchecked(Orders):
+    def price(self, value: object) -> Any:
+        return Decimal(str(value))
+
+
+class NullsDropped(Orders):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return [order for order in orders if order.get("customer")]
+
+
 BUGS: dict[type[Orders], str] = {
     FirstPageOnly: "every_record_of_every_page_is_read",
     LastRecordOfAPageDropped: "every_record_of_every_page_is_read",
@@ -184,6 +215,11 @@ BUGS: dict[type[Orders], str] = {
     ClockInMapping: "the_mapping_is_pure",
     TokenPrinted: "the_example_is_read_and_mapped",
     TokenLogged: "the_example_is_read_and_mapped",
+    TokenInError: "faults_of_the_network_lose_nothing_silently",
+    OutageSwallowed: "faults_of_the_network_lose_nothing_silently",
+    MoneyTruncated: "numbers_are_exact",
+    MoneyConvertedUnchecked: "drift_of_a_record_never_breaks_the_mapping",
+    NullsDropped: "one_bad_record_does_not_end_reading",
     TokenInSource: "the_example_is_read_and_mapped",
 }
 

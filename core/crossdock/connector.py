@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, GetPydanticSchema, Tag
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
+from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
@@ -169,21 +170,31 @@ class Stream(StreamFacts, ABC, Generic[S]):
 
     Attributes:
         name: In configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or ``-`` first.
+        cursor: The column that tells how far an incremental stream has read. Without it, `pull` yields `Checkpoint` or
+            batches with a cursor, or reads everything each time.
         uses: The columns whose change makes a record changed; None for all of them.
         mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
+        incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
+            they count as the newest.
     """
 
     name: str
     mode: Mode = "incremental"
+    cursor: Cursor | None = None
     uses: Sequence[str] | None = None
     mapping_version: str = "1"
+    incomplete: Filter | None = None
 
     @abstractmethod
-    def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch]:
+    def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         """Read the source.
 
+        A `Checkpoint` says that everything up to its cursor has been yielded: what was read so far is delivered and
+        stored before the rest is read, so that a failure costs little.
+
         Args:
-            since: The cursor of the last settled batch; None at first.
+            since: Where to continue: the cursor of the last checkpoint, or that of the last settled batch; None at
+                first. See `Cursor` for what it is if the stream declares one.
 
         Raises:
             RemoteError: If the source fails.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 
@@ -25,6 +26,7 @@ from crossdock.config_file import ConfigModel, misplaced, unknown
 from crossdock.connector import Settings, Stream, StreamFacts, no_removal
 from crossdock.mapping import joined_records
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
+from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
@@ -88,8 +90,7 @@ class StreamConfig(ConfigModel, StreamFacts):
                 )
             if isinstance(form, Each) and form.of is None and self.group_by is None:
                 raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
-            if isinstance(form, Const) and (fault := _misfit(model, name, form.const)):
-                raise misplaced((*place, name, "const"), fault)
+            _check_constants(model, name, form, (*place, name))
             if isinstance(form, Each) and inner:
                 self._check_members(inner, form.each, (*place, name, "each"))
             for nested, where in _nested(form, (*place, name)):
@@ -109,6 +110,29 @@ def _nested(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Nested, tuple[s
         case When():
             yield from _nested(form.then, (*place, "then"))
             yield from _nested(form.otherwise, (*place, "otherwise"))
+
+
+def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tuple[str, ...]) -> None:
+    for value, where in _constants(form, place):
+        if fault := _misfit(model, name, value):
+            raise misplaced(where, fault)
+
+
+def _constants(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Every constant that *form* may give for its member, with its place."""
+    match form:
+        case bool() | int() | Decimal():
+            yield form, place
+        case Const():
+            yield form.const, (*place, "const")
+        case FromColumn():
+            for text, value in (form.table or {}).items():
+                yield value, (*place, "table", text)
+            others = {"otherwise": form.otherwise, "default": form.default}
+            yield from ((other, (*place, key)) for key, other in others.items() if other is not None)
+        case When():
+            yield from _constants(form.then, (*place, "then"))
+            yield from _constants(form.otherwise, (*place, "otherwise"))
 
 
 def _members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
@@ -158,6 +182,7 @@ class DeclaredStream(Stream[S]):
         for fact in StreamFacts.__annotations__:
             setattr(self, fact, getattr(config, fact))
         self._lookups, self._joins = lookups, joins
+        self.incomplete = joined_records.without_main_row(joins)
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
         if isinstance(config.map, PythonFunction):
             self._map: Callable[[Record], Any] = config.map.call

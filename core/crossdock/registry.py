@@ -28,7 +28,7 @@ def load(name: str) -> Connector[Any]:
         raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint)
     try:
         connector = found[name].load()
-    except Exception as error:  # of any class: the module is somebody else's
+    except (Exception, SystemExit) as error:  # of any class: the module is somebody else's
         distribution = found[name].dist
         package = distribution.name if distribution else found[name].value
         raise ConfigError(

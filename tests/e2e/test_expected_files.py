@@ -158,6 +158,20 @@ def test_a_short_snapshot_is_reported_the_same_night(nights: Nights) -> None:
     assert any("has 60 rows" in note for note in short["streams"]["wms.products"]["notes"])
 
 
+def test_a_snapshot_with_other_keys_is_reported_the_same_night(nights: Nights) -> None:
+    """A changed column of the key makes new records of all; the next night with these keys is a usual one."""
+    nights.site.export("PROD_1.csv", rows(40))
+    assert nights.night()["notices"] == []
+    nights.site.export("PROD_2.csv", rows(40).replace("\nP", "\nQ"))
+    text = "the snapshot lists 40 new records, and 40 of 40 known ones are gone"
+    assert text in nights.site.run("plan", "wms.products").err
+    (notice,) = nights.night()["notices"]
+    assert notice["data"]["kinds"] == ["degraded"]
+    assert text in notice["text"]
+    nights.site.export("PROD_3.csv", rows(41).replace("\nP", "\nQ"))
+    assert text not in texts(nights.night())
+
+
 def test_mass_updates_are_reported_the_same_night(nights: Nights) -> None:
     """Swapped columns update nothing; the notice says how many updates need an approval."""
     nights.site.export("PROD_1.csv", rows(150))

@@ -92,7 +92,7 @@ def test_a_file_that_is_not_as_stated_is_refused(intake: Site, column: str, stat
         "sha256": hashlib.sha256(content).hexdigest().upper(),
         "md5": hashlib.md5(content, usedforsecurity=False).hexdigest(),
     }
-    intake.export("MANIFEST_2.csv", f"FILE,FACT\nPROD_1.csv,{facts[column]}\n")
+    intake.export("MANIFEST_2.csv", f"FILE,FACT\nD:\\out\\PROD_1.csv,{facts[column]}\n")
     assert intake.run("plan", "wms.products").code == 0
     assert intake.sync("wms.products").records("products") == {"read": 2, "created": 2}
     assert intake.sync("wms.products").code == 0

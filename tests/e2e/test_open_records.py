@@ -114,3 +114,14 @@ def test_all_commands_show_one_duration(site: Site) -> None:
         run = tx.runs.get(1)
     assert run is not None
     assert run.duration == timedelta(seconds=seconds)
+
+
+def test_a_replay_names_streams_that_the_config_no_longer_has(site: Site) -> None:
+    """Their rejected records cannot be mapped, and stay listed."""
+    site.init()
+    site.export("PROD_1.csv", "SKU;NAME;PRICE\nP1;Bolt;x\n")
+    assert site.sync("wms.products").code == 1
+    site.edit("products:", "articles:")
+    replayed = site.run("records", "replay")
+    assert "wms.products: not replayed, because the config has no such stream" in replayed.err
+    assert [each["stream"] for each in site.listed()] == ["wms.products"]

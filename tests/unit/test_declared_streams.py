@@ -141,6 +141,16 @@ def test_a_section_that_cannot_work_is_refused_at_its_place(
         pytest.param("name: N, currency: {const: EUU}", "'EUU' is not an ISO 4217", id="no currency"),
         pytest.param("name: {const: 2026-01-02}", "must be text", id="date"),
         pytest.param("name: {const: null}", "must be text", id="null"),
+        pytest.param("name: {from: N, table: {A: NO}}", "must be text here: quote it", id="table"),
+        pytest.param("name: N, currency: {from: C, table: {A: EUR, B: EUU}}", "'EUU' is not an ISO 4217", id="values"),
+        pytest.param("name: {from: N, table: {A: A}, otherwise: 0}", "must be text here: quote it", id="otherwise"),
+        pytest.param("name: N, active: {from: A, default: 'yes'}", "must be true or false here", id="default"),
+        pytest.param("name: {when: {field: A, empty: true}, then: 7}", "must be text here: quote it", id="then"),
+        pytest.param(
+            "name: {when: {field: A, empty: true}, then: N, otherwise: {const: 7}}",
+            "must be text here: quote it",
+            id="a form of a condition",
+        ),
     ],
 )
 def test_a_constant_must_fit_its_member(member: str, message: str) -> None:

@@ -55,9 +55,8 @@ class JoinedStream:
         self._snapshot = stream.mode == "snapshot"
 
     def files(self) -> JoinedFiles:
-        kept = max((join.kept_for for join in self._config.join.values()), default=None)
         stream_id = self._stream.stream_id(self._ctx)
-        source = self._file_source(self._main, stream_id, kept=kept, snapshot=self._snapshot)
+        source = self._file_source(self._main, stream_id, kept=self._kept, snapshot=self._snapshot)
         main = Part(
             self._main.files, source, stream_id, lambda rows: repaired(rows, self._repairs), self._stream.expectation
         )
@@ -68,20 +67,34 @@ class JoinedStream:
     def _lookup(self, name: str, rule: Lookup) -> Joined:
         used = self._columns_of(name)
         columns = None if used is None else [*rule.columns.values(), *used]
-        return self._joined(name, rule, Rule(rule.columns), columns, snapshot=True)
+        return self._joined(name, rule, Rule(rule.columns), columns, kept=timedelta(), snapshot=True)
 
     def _join(self, name: str, rule: Join) -> Joined:
         used = self._stream.joined_columns
         columns = None if used is None else [*rule.columns.values(), *rule.key, *used.get(name, ())]
-        return self._joined(name, rule, Rule(rule.columns, rule.key), columns, snapshot=self._snapshot)
+        # a record that is kept has all its rows: also those that arrived `within` before it
+        kept = rule.kept_for + (self._kept or timedelta())
+        return self._joined(name, rule, Rule(rule.columns, rule.key), columns, kept=kept, snapshot=self._snapshot)
+
+    @property
+    def _kept(self) -> timedelta | None:
+        """How long files of the main source are kept."""
+        return max((join.kept_for for join in self._config.join.values()), default=None)
 
     def _joined(
-        self, name: str, rule: Lookup, found_by: Rule, columns: Sequence[str] | None, *, snapshot: bool
+        self,
+        name: str,
+        rule: Lookup,
+        found_by: Rule,
+        columns: Sequence[str] | None,
+        *,
+        kept: timedelta,
+        snapshot: bool,
     ) -> Joined:
         config, own = self._others[rule.source], self._stream.stream_id(self._ctx)
         stream_id = StreamId(f"{own.stream}:{name}", own.version)
         parts = isinstance(rule, Join)
-        source = self._file_source(config, stream_id, kept=rule.kept_for, snapshot=snapshot, parts=parts)
+        source = self._file_source(config, stream_id, kept=kept, snapshot=snapshot, parts=parts)
         expectation = Expectation(config.required, config.expect)
         part = Part(
             config.files, source, stream_id, lambda rows: filtered(repaired(rows, config.columns), config), expectation

@@ -18,13 +18,17 @@ def sentence(stream: Mapping[str, Any]) -> str | None:
     if found == "none":
         newest = stream["newest_file"]
         return f"no new file (newest: {newest['name']} of {_time(newest['modified_at'])})" if newest else "no file yet"
+    number = len(files) + stream.get("more_files", 0)
+    many = f"{counted(number, 'file')}: {files[0]['name']} to {files[-1]['name']}" if number > _NAMED else None
     if found == "unchanged":
-        return f"file unchanged: {', '.join(file['name'] for file in files)} has the content that was read before"
+        if number == 1:
+            return f"file unchanged: {files[0]['name']} has the content that was read before"
+        names = many or ", ".join(file["name"] for file in files)
+        return f"files unchanged: {names} have the content that was read before"
     if found != "new":
         return None
-    number = len(files) + stream["more_files"]
-    if number > _NAMED:
-        return f"read {counted(number, 'file')}: {files[0]['name']} to {files[-1]['name']}"
+    if many:
+        return f"read {many}"
     return f"read {', '.join(map(_with_rows, files))}"
 
 

@@ -13,7 +13,7 @@ from crossdock.connector import Stream
 from crossdock.delta import fingerprint, positions
 from crossdock.delta.missing_columns import hint_for
 from crossdock.errors import RefusedError
-from crossdock.mapping.ordering import declared
+from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import first_match
 from crossdock.records import JSON, LINE
 
@@ -33,7 +33,7 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
     Returns:
         The rows with repaired text columns, and: `SKIP` (name of the first matching filter, or null), `KEY` (text, null
         if a part of the key is empty or too long), `KEY_HASH`, `FP`, and with ``order_by`` `TIE` and `POSITION` (null
-        if a cell does not convert).
+        if a cell does not convert, or the row is incomplete).
 
     Raises:
         RefusedError: If a column that the stream uses is missing.
@@ -43,13 +43,18 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
     frame, order_by = _repaired(stream, frame), declared(stream.order_by)
     uses = stream.uses if stream.uses is not None else text
     used = [JSON] if JSON in text else sorted({*uses, *stream.key})
+    incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
     tie = fingerprint.of_rows(used, "", "xxh3_64")  # by content: the order of files and lines does not matter
     return frame.with_columns(  # in one call, which polars computes in parallel
         *_key_columns(stream, frame),
-        first_match(stream.skip).alias(SKIP),
+        pl.when(~incomplete).then(first_match(stream.skip)).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
-        *((positions.of_rows(order_by, frame).alias(POSITION), tie.alias(TIE)) if order_by else ()),
+        *((_position(order_by, frame, incomplete), tie.alias(TIE)) if order_by else ()),
     )
+
+
+def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.Expr) -> pl.Expr:
+    return pl.when(~incomplete).then(positions.of_rows(order_by, frame)).alias(POSITION)
 
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:

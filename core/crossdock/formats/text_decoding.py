@@ -25,6 +25,7 @@ _MARKS = {
     codecs.BOM_UTF16_LE: ("utf-16", {"utf-16", "utf-16-le"}),
     codecs.BOM_UTF16_BE: ("utf-16", {"utf-16", "utf-16-be"}),
 }
+_ASK = "Ask the sender for the encoding and declare it; utf-8 is the most common."
 _MARKED = {  # codecs that need a mark, and their forms without one
     "utf-16": "utf-16-le (what Windows writes) or utf-16-be",
     "utf-32": "utf-32-le or utf-32-be",
@@ -265,8 +266,10 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
             decoder.setstate(state)
             start = error.start - len(state[0])
             yield from _blocks(decoder.decode(raw[: max(0, start)]), chunk)
-            message = f"byte {offset + start} of the file (from 0) is not {encoding}"
-            hint = "Ask the sender for the encoding and declare it; utf-8 is the most common."
+            message, hint = f"byte {offset + start} of the file (from 0) is not {encoding}", _ASK
+            if final:  # only then is a character incomplete
+                message = f"the file ends in the middle of a character, at byte {offset + start} (from 0)"
+                hint = f"It is truncated or still being written: fetch it again. If it is whole, it is not {encoding}."
             raise DecodingError(message, hint) from error
         yield from _blocks(text, chunk)
         offset += len(raw)
@@ -289,6 +292,6 @@ def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
                 raise RefusedError(message, where=f"{name}:1", hint=f"Declare encoding: {declare}")
             return mark
     if encoding in _MARKED and head:
-        hint = f"Declare encoding: {_MARKED[encoding]}."
+        hint = f"Declare encoding: {_MARKED[encoding]}." if b"\0" in head else _ASK  # half of the bytes of most texts
         raise RefusedError(f"the {encoding} byte order mark is missing", where=f"{name}:1", hint=hint)
     return b""

@@ -10,14 +10,16 @@ from pydantic import AfterValidator, Field
 
 from crossdock.config_file import ConfigModel
 from crossdock.errors import RecordError
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.records import Reason, Record
 from crossdock.scheduling.times_and_durations import duration_schema, is_duration, span
 
 MAX_SHOWN = 3  # places of rows in a message
 MAX_WITHIN = timedelta(days=90)
 
+_NO_MAIN_ROW = "no_main_row"
 _PROBLEMS: Mapping[str, tuple[Reason, str]] = {
-    "no_main_row": ("unmatched", "has rows, but the record itself is missing"),
+    _NO_MAIN_ROW: ("unmatched", "has rows, but the record itself is missing"),
     "several_files": (
         "rows_disagree", "has rows in several files; set key to tell repeated rows from additional ones",
     ),
@@ -43,11 +45,6 @@ class Lookup(ConfigModel):
     """Accept records that name a row which does not exist; otherwise they are rejected."""
 
     @property
-    def kept_for(self) -> timedelta:
-        """How long copies of its files are kept; of a snapshot, the newest is in any case."""
-        return timedelta(0)
-
-    @property
     def columns(self) -> dict[str, str]:
         """The columns of the source, by those of the stream."""
         return dict(self.on) if isinstance(self.on, Mapping) else {name: name for name in self.on}
@@ -63,11 +60,18 @@ class Join(Lookup):
     optional: bool = False
     """Accept records without rows; otherwise they are rejected."""
     within: Annotated[str, AfterValidator(_within), duration_schema("hd")] = "7d"
-    """How long the files are kept and read again, for rows that arrive earlier or later than their record."""
+    """How much earlier or later than their record rows may arrive."""
 
     @property
     def kept_for(self) -> timedelta:
+        """How long a record may be completed."""
         return span(self.within)
+
+
+def without_main_row(joins: Mapping[str, Join]) -> Filter | None:
+    """The rows that stand for joined rows without a row of the main source; None without joins."""
+    rows = [Filter(field=f"{name}.problem", equals=_NO_MAIN_ROW) for name in joins]
+    return Filter(any=tuple(rows)) if rows else None
 
 
 def check(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:

@@ -66,7 +66,7 @@ def _module(path: Path, digest: str) -> Any:
     sys.modules[module_name] = module  # dataclasses and pydantic look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # noqa: BLE001  an author's file may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001  an author's file may raise anything
         del sys.modules[module_name]
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _line(error, path)
         raise ValueError(f"{path}:{line or 1} raised {type(error).__name__}: {error}") from None

@@ -123,3 +123,18 @@ def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> s
         f"the snapshot has {rows:,} rows; the previous ones had {earlier_rows} (newest first), which is more than"
         f" fewer_rows_percent ({percent:g}) fewer: ask the sender whether the export is complete"
     )
+
+
+def other_keys(known: int, gone: int, new: int) -> str | None:
+    """A sentence about a snapshot that lists other keys than the *known* ones; None if it does not.
+
+    Args:
+        gone: Known records that it does not list.
+        new: Records that are not known.
+    """
+    if new < FEWER_ROWS or min(gone, new) * 2 <= known:
+        return None
+    return (
+        f"the snapshot lists {new:,} new records, and {gone:,} of {known:,} known ones are gone: ask the sender whether"
+        " the columns of the key have changed"
+    )

@@ -37,7 +37,7 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
         raise _invalid_draft(error) if ours else mapping_failed(error, stream) from None
     except UNTOUCHED:
         raise
-    except Exception as error:  # noqa: BLE001  the code of an author may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001  the code of an author may raise anything
         raise mapping_failed(error, stream) from None
     has_external_id = RESOURCES[stream.resource].has_external_id
     if has_external_id and len(external_id(bound.namespace, record.key)) > MAX_EXTERNAL_ID:

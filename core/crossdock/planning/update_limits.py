@@ -41,6 +41,7 @@ class UpdateCandidates:
         known: The records that the state knows.
         records: Returns the records to plan; called for each time they are planned.
         source: The first file or page that was read.
+        before: Updates that the run has delivered of earlier parts of the source.
         mapping_changed: Since when the stream has another mapping, such as "since the last run"; empty if it has not.
     """
 
@@ -49,6 +50,7 @@ class UpdateCandidates:
     records: Callable[[], Iterator[KeyedRecord]]
     source: str
     mapping_changed: str = ""
+    before: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def withheld(
         members.update(operation.changes.keys())
         if len(keys) < LISTED:
             keys.append(operation.record.key)
-    if not limits.exceeded(len(digests), found.known):
+    if not limits.exceeded(found.before + len(digests), found.known):
         return None
     wanted = PendingApproval(bound.name, f"update {bound.stream.resource} in {bound.namespace}", packed(digests), at)
     if _is_approved(state, wanted):

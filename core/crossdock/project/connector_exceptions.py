@@ -70,7 +70,7 @@ def connector_code(bound: BoundStream, method: str, after: Callable[[], str | No
         yield
     except UNTOUCHED:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an author's sys.exit() must not end the run as if it were done
         if isinstance(error, CrossdockError) and not isinstance(error, RecordError):
             raise
         read = f" after {brief(source)}" if (source := after()) else ""

@@ -6,10 +6,11 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import StrictStr, ValidationError
+from pydantic import InstanceOf, StrictStr, ValidationError
 
 from crossdock.config_file import NAME_FORM, ConfigModel, is_name, unknown
 from crossdock.connector import Stream, StreamFacts, no_removal
+from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
 from crossdock.resources import RESOURCES
@@ -27,6 +28,7 @@ class _Declaration(ConfigModel, StreamFacts):
 
     mapping_version: StrictStr
     uses: tuple[str, ...] | None
+    cursor: InstanceOf[Cursor] | None
 
 
 def check_declaration(name: str, stream: Stream[Any]) -> None:
@@ -59,6 +61,8 @@ def _problems(stream: Stream[Any]) -> Iterator[str]:
         return
     if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
         yield "group_by and key must name the same columns"
+    if facts.cursor is not None and facts.mode != "incremental":
+        yield "cursor needs mode incremental"
     if reason := no_removal(facts.resource, facts.mode, facts.on_gone):
         yield f"on_gone {reason}"
     members = [field.alias or name for name, field in RESOURCES[facts.resource].draft.model_fields.items()]

@@ -26,6 +26,10 @@ class Replay:
         self._choice = replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
+        self.has_more = False
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen dead letters, except rows without a key and records with an unsettled operation."""

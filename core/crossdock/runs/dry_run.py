@@ -148,7 +148,7 @@ class _Preview:
             self._expect(self._held)
             self._held = []
         tally = self._tally(bound.name)
-        stream_input = StreamInput(bound, self._state, tally, 0, digested=summed)
+        stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
         unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
         try:
             stream_input.read(unsettled, bound.context.run.progress.advance)

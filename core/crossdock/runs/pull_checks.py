@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from crossdock.cursors import Checkpoint
 from crossdock.errors import ConnectorError
 from crossdock.printable import is_storable
 from crossdock.project.connector_exceptions import connector_code
@@ -15,8 +16,8 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Again, RawBatch
 
 
-def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, None]:
-    """The batches of the stream; closing this generator closes the source.
+def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
+    """The batches and checkpoints of the stream; closing this generator closes the source.
 
     Raises:
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
@@ -29,6 +30,9 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch, None, N
         try:
             for batch in batches:
                 _check(bound, batch, latest)
+                if isinstance(batch, Checkpoint):
+                    yield batch
+                    continue
                 latest = batch.source
                 yield guard.around(batch)
         finally:
@@ -74,7 +78,10 @@ def _check(bound: BoundStream, batch: object, latest: str | None) -> None:
     wrong = None
     source: object = getattr(batch, "source", None)
     cursor: object = getattr(batch, "cursor", None)
-    if not isinstance(batch, RawBatch):
+    if isinstance(batch, Checkpoint):
+        if not (isinstance(cursor, str) and is_storable(cursor)):
+            wrong = "yielded a checkpoint whose cursor is not storable text"
+    elif not isinstance(batch, RawBatch):
         wrong = f"yielded a {type(batch).__name__} instead of a RawBatch"
     elif not isinstance(source, str) or not is_storable(source):
         wrong = "yielded a batch whose source is not storable text"

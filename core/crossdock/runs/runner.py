@@ -87,7 +87,10 @@ def replay(
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.look() as tx:
             identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
-            names = {identity.stream for identity in identities if identity.key} & known
+            found = {identity.stream for identity in identities if identity.key}
+        for name in sorted(found - known):
+            progress.warn(f"{name}: not replayed, because the config has no such stream")
+        names = found & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)

@@ -18,7 +18,14 @@ class RecordSource(Protocol):
     """What a run asks of either."""
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Read everything; records with an operation in *unsettled* are left alone."""
+        """Read everything, or the next part; records with an operation in *unsettled* are left alone."""
+
+    @property
+    def has_more(self) -> bool:
+        """True if `read` has read only a part, and will read the next one."""
+
+    def close(self) -> None:
+        """Read no further."""
 
     def abandon(self) -> None:
         """The source failed: what waited before continues to wait."""

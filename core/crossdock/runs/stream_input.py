@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
 from itertools import chain
 
@@ -15,13 +14,14 @@ from crossdock.delta.latest_records import UNIT, KeyedRecord, Scan
 from crossdock.delta.positions import mixed_zones
 from crossdock.delta.row_preparation import FP, KEY_HASH, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.planning.completeness import Completeness, SnapshotFacts, fewer_rows
+from crossdock.planning.completeness import Completeness, SnapshotFacts, fewer_rows, other_keys
 from crossdock.planning.removals import Removals, decide
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Record
 from crossdock.runs.pull_checks import pulled
+from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.state import DeadLetter, Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
@@ -31,18 +31,36 @@ _IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the ke
 
 
 class StreamInput:
-    """The input of one stream.
+    """The input of one stream, whole or in parts that end at checkpoints.
 
     Args:
-        digested: Compute `digest`.
+        digested: Compute `digest`, for which everything is read at once.
+        whole: Read everything at once.
 
     Attributes:
         digest: A hash over the records that were read and the version of the mapping, whatever their order.
     """
 
-    def __init__(self, bound: BoundStream, state: State, tally: Tally, run_id: int, *, digested: bool = False) -> None:
+    def __init__(
+        self,
+        bound: BoundStream,
+        state: State,
+        tally: Tally,
+        run_id: int,
+        *,
+        digested: bool = False,
+        whole: bool = False,
+    ) -> None:
         self._bound, self._state, self._tally, self._run_id = bound, state, tally, run_id
         self._digested, self.digest = digested, ""
+        self._whole = whole or digested or bound.stream.mode == "snapshot"
+        self._parts: ReadParts | None = None
+        self._since: str | None = None  # the cursor before this run
+        self._is_held_back = False  # a part must be read again, so that no later cursor is stored
+        self._begin_part()
+
+    def _begin_part(self) -> None:
+        bound = self._bound
         self._waiting: list[WaitingRecord] = []
         self._scan = Scan(bound.stream, bound.name, bound.context.run.work)
         self._delta: compare.Delta | None = None
@@ -65,14 +83,18 @@ class StreamInput:
         """
         bound, name = self._bound, self._bound.name
         with self._state.look() as tx:
-            self._waiting = tx.waiting_records.of(name)
-            since = tx.cursors.get(name, bound.stream.version)
+            waiting = tx.waiting_records.of(name)
             mapping_changed = _mapping_changed(tx, bound)
+        is_first = self._parts is None
+        self._begin_part()
+        if is_first:
+            self._waiting = waiting
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
-        with closing(pulled(bound, since)) as batches:
-            known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
-            self._scan.take(self._completeness.watched(batches), counted, advance, known)
+        self._read_part(counted, advance)
+        if not is_first:  # the others were planned with the first part
+            read = set(self._scan.latest[KEY_HASH].to_list())
+            self._waiting = [each for each in waiting if each.identity.key_hash in read]
         self.digest = self._digest() if self._digested else ""
         self.accept()
         if mapping_changed and self._scan.sources:
@@ -85,7 +107,7 @@ class StreamInput:
         self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.run.clock.now())
         self._scan.forget()
         self._rows = counted.rows_read
-        self._warn_if_short()
+        self._warn_about_snapshot(found)
         self._tally.take_rows(counted)
         if self._removals.warning is not None:
             bound.context.run.progress.warn(self._removals.warning)
@@ -95,13 +117,58 @@ class StreamInput:
         self._left_alone -= set(found.replaced)
         self._count(found)
 
-    def _warn_if_short(self) -> None:
+    def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:
+        """Read until the next checkpoint that ends a part, or everything."""
+        bound, declared = self._bound, self._bound.stream.cursor
+        if self._parts is None:
+            with self._state.look() as tx:
+                self._since = tx.cursors.get(bound.name, bound.stream.version)
+            since = declared.since(self._since) if declared else self._since
+            self._parts = ReadParts(pulled(bound, since), declared, bound.context.run.clock, whole=self._whole)
+        known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
+        try:
+            self._scan.take(self._completeness.watched(self._parts.next_part()), counted, advance, known)
+        except BaseException as error:
+            self.close()
+            self._parts = None  # a late file is read again
+            if isinstance(error, UnsortedError):
+                self._reset_cursor()
+            raise
+        if self._parts.ended:
+            self.close()
+
+    def close(self) -> None:
+        """Stop reading; the source is closed."""
+        if self._parts is not None:
+            self._parts.close()
+
+    @property
+    def has_more(self) -> bool:
+        """True if the source was read up to a checkpoint, and not to its end."""
+        return self._parts is not None and not self._parts.ended
+
+    def _reset_cursor(self) -> None:
+        """Earlier parts stored cursors that may have passed over records."""
+        with self._state.begin() as tx:
+            tx.cursors.reset(self._bound.name, self._bound.stream.version, self._since)
+
+    def _new_cursor(self) -> str | None:
+        """Where the next run continues once this part is settled; None for the cursor before."""
+        declared, parts = self._bound.stream.cursor, self._parts
+        assert parts is not None
+        if declared is not None and not declared.sorted:
+            return declared.settled(parts.began) if parts.ended else None
+        return parts.cursor if parts.cursor is not None and not self._scan.cursor else self._scan.cursor
+
+    def _warn_about_snapshot(self, found: compare.Delta) -> None:
         if not self._is_snapshot:
             return
         bound = self._bound
         with self._state.look() as tx:
             past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
         if text := fewer_rows(bound, self._rows, past):
+            bound.context.run.warn(bound.name, text)
+        if text := other_keys(self._known_count, len(found.gone), found.changed.height - self._known_changed):
             bound.context.run.warn(bound.name, text)
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:
@@ -176,12 +243,13 @@ class StreamInput:
         return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
 
     def update_candidates(self) -> UpdateCandidates:
-        number, known = self._known_changed + len(self._waiting), self._known_count
+        before = self._tally.records["updated"]
+        number, known = before + self._known_changed + len(self._waiting), self._known_count
         if number and not known:  # nothing was read, so the state was not asked
             with self._state.look() as tx:
                 known = tx.snapshots.present(self._bound.scope)
         source = next(iter(self._scan.sources), "")
-        return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed)
+        return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed, before)
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:
         """Nothing of the stream is carried out: the next run reads it again.
@@ -240,10 +308,12 @@ class StreamInput:
             tx.dead_letters.clear(bound.name, self._delta.cured)
             tx.waiting_records.clear(bound.name, self._delta.unmoved)
             done = self._is_done(tx)
-            if done and self._scan.cursor is not None:
-                tx.cursors.put(bound.name, bound.stream.version, self._scan.cursor)
+            self._is_held_back = self._is_held_back or not done
+            cursor = None if self._is_held_back else self._new_cursor()
+            if cursor is not None:
+                tx.cursors.put(bound.name, bound.stream.version, cursor)
         self._state.publish(bound.scope, self._order)
-        if done:
+        if not self._is_held_back and not self.has_more:
             with connector_code(bound, "finished"):
                 bound.stream.finished(bound.context)
 

@@ -45,6 +45,18 @@ class StreamRunner:
             LateError: If its file is late; nothing of the stream is read or counted then.
             StateError: If the state fails.
         """
+        try:
+            goes_on = self._run_part(bound, source)
+            while goes_on and source.has_more and bound.name not in self._report.errors:
+                goes_on = self._run_part(bound, source)
+        finally:
+            source.close()
+        if missing := bound.context.run.failures.get(bound.name):
+            self._report.errors.setdefault(bound.name, missing)
+        return goes_on
+
+    def _run_part(self, bound: BoundStream, source: RecordSource) -> bool:
+        """Read and deliver what `RecordSource.read` reads at once; False if the run must end."""
         with self._state.look() as tx:
             unsettled = tx.intents.unsettled(bound.scope)
         try:
@@ -55,10 +67,7 @@ class StreamRunner:
             self._report.errors[bound.name] = error
             source.abandon()
             return True
-        goes_on = True if self._refused(bound, source) else self._deliver_records(bound, source)
-        if missing := bound.context.run.failures.get(bound.name):
-            self._report.errors.setdefault(bound.name, missing)
-        return goes_on
+        return True if self._refused(bound, source) else self._deliver_records(bound, source)
 
     def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
         """True if the stream would update too many records; the report and the state then have what to approve."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossdock.addresses import HostName
     from crossdock.config_file import ConfigPath, Name
+    from crossdock.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
     from crossdock.mapping.joined_records import Join, Lookup
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "addresses": "HostName",
     "config_file": "ConfigPath Name",
+    "cursors": "Checkpoint Cursor Window windows",
     "errors": "UnavailableError",
     "formats.delimited_files": "DelimitedFormat",
     "mapping.joined_records": "Join Lookup",
@@ -53,10 +55,10 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ArchiveFolder", "ConfigPath", "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore",
-    "HostName", "HttpSource", "Join", "Joined", "JoinedFiles", "Lookup", "Manifest", "MarkerTemplate", "Markers",
-    "Name", "Page", "Part", "Proof", "Rule", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
-    "connect", "split_pattern",
+    "ArchiveFolder", "Checkpoint", "ConfigPath", "Cursor", "DelimitedFormat", "Expect", "Expectation", "FileSource",
+    "FileStore", "FolderStore", "HostName", "HttpSource", "Join", "Joined", "JoinedFiles", "Lookup", "Manifest",
+    "MarkerTemplate", "Markers", "Name", "Page", "Part", "Proof", "Rule", "SftpLogin", "SourceContext", "StreamId",
+    "UnavailableError", "Wait", "Window", "connect", "split_pattern", "windows",
 ]  # fmt: skip
 
 

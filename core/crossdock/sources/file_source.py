@@ -7,9 +7,9 @@ Several streams may share one source, which is then read once in a run.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +35,7 @@ from crossdock.transport.file_store import FileStore, RemoteFile
 __all__ = ["FileSource", "StreamId"]
 
 OpenStore = Callable[[], FileStore]
+_NOT_YET = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -95,7 +96,8 @@ class FileSource:
         self._listing = FileListing(
             files, run, settle_s=settle_s, snapshot=snapshot, parts=parts, ready=ready, manifests=manifests
         )
-        self._known = KnownFiles(run, stream_ids, snapshot=snapshot and not parts, kept=kept)
+        whole = snapshot and not parts
+        self._known = KnownFiles(run, stream_ids, snapshot=whole, kept=kept, keeps_newest=snapshot and parts)
         self._files: list[TakenFile] | None = None
         self._read: dict[StreamId, list[ReadFile]] = {}
         self._failure: CrossdockError | None = None
@@ -105,7 +107,7 @@ class FileSource:
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
-        """The rows of all files that *stream_id* has not finished, by file name.
+        """The rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.
 
         A new file that is missing against *expectation* is an error of the stream that does not end it.
 
@@ -126,7 +128,9 @@ class FileSource:
     def current(
         self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED
     ) -> tuple[list[TakenFile], list[TakenFile]]:
-        """The files of this run and those that are kept, by name; and those of them that *stream_id* has not finished.
+        """The files of this run and those that are kept; and those of them that *stream_id* has not finished.
+
+        Both are in the order in which they were accepted; those of this run are the last, by name.
 
         The run learns what was found, and what *expectation* misses.
 
@@ -143,6 +147,10 @@ class FileSource:
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
         return taken, [file for file in taken if file.facts in unread]
+
+    def finished_before(self, stream_id: StreamId) -> Collection[str]:
+        """The content hashes of the files that earlier runs have finished under any version."""
+        return self._known.finished(stream_id).keys()
 
     def rows(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, one of `current`."""
@@ -215,7 +223,7 @@ class FileSource:
         return self._late_file_watch.look(take, self._known.arrived)
 
     def _take(self) -> list[FileFacts]:
-        """The files of this run, in the spool or in place, by name."""
+        """The files of this run, in the spool or in place; accepted ones first, then by name."""
         with writing(self._run.spool):
             private_folder(self._run.spool)
         with self._open_store() as store:
@@ -228,14 +236,19 @@ class FileSource:
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():
                 self._check_content(facts, entries[facts.name])
-        known = (*self._known.unfinished(), *self._known.kept().values())
+        known = (*self._known.kept().values(), *self._known.unfinished())
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
+        accepted = self._known.accepted_at()
         files = list({facts.content_hash: facts for facts in (*stored, *fetched)}.values())
         if self._snapshot:
-            newest = max((facts.stamp for facts in files), default="")
-            files = [facts for facts in files if facts.stamp == newest]
-            files = files if self._parts else files[-1:]
-        return sorted(files, key=lambda facts: facts.name)
+            files = self._newest(files)
+        return sorted(files, key=lambda facts: (accepted.get(facts.content_hash, _NOT_YET), facts.name))
+
+    def _newest(self, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """The newest snapshot of *files*; of parts with the same name, the last of *files*."""
+        newest = max((facts.stamp for facts in files), default="")
+        found = [facts for facts in files if facts.stamp == newest]
+        return list({facts.name: facts for facts in found}.values()) if self._parts else found[-1:]
 
     def _check_content(self, facts: FileFacts, entry: Entry) -> None:
         entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))

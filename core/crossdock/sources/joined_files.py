@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from crossdock.errors import RefusedError
+from crossdock.errors import CrossdockError, RefusedError
 from crossdock.records import LINE, Proof, RawBatch
 from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.sources.file_source import FileSource, TakenFile
 from crossdock.sources.joined_rows import Joiner, Rule, StoredRows
 from crossdock.sources.known_files import StreamId
+from crossdock.sources.late_files import LateError
 from crossdock.sources.source_context import SourceContext
 
 Prepare = Callable[[pl.DataFrame], pl.DataFrame]
@@ -74,7 +75,7 @@ class JoinedFiles:
         self._main, self._lookups, self._joins, self._run = main, lookups, joins, run
         self._others = {**lookups, **joins}
         self._parts = [main, *(other.part for other in self._others.values())]
-        self._reads_all = snapshot or bool(joins)
+        self._snapshot, self._reads_all = snapshot, snapshot or bool(joins)
 
     def read(self) -> Iterator[RawBatch]:
         """The rows of the main source with their columns; then joined rows without a row of the main source.
@@ -83,14 +84,16 @@ class JoinedFiles:
             RefusedError: If a file fails a check, or a source has no file; then nothing is taken in.
             LateError: If the run must wait for a file; it may then read again.
         """
-        found = [part.source.current(part.stream_id, part.expectation) for part in self._parts]
+        found = self._found()
         self._report_inputs()
         try:
             (current, unread), *others = found
+            by_name = dict(zip(self._others, others, strict=True))
             read = current if self._reads_all and any(new for _, new in found) else unread
             if read:
-                files = [files for files, _ in others]
-                yield from self._joined(read, dict(zip(self._others, files, strict=True)))
+                yield from self._joined(read, {name: files for name, (files, _) in by_name.items()})
+            elif any(by_name[name][1] for name in self._joins):
+                raise self._no_file(self._main)
             if read or not unread:
                 for part in self._parts:
                     part.source.accept(part.stream_id)
@@ -102,6 +105,21 @@ class JoinedFiles:
         """Every record is settled or kept."""
         for part in self._parts:
             part.source.finished(part.stream_id)
+
+    def _found(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
+        """The result of `FileSource.current` for each part."""
+        try:
+            return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
+        except LateError:
+            raise  # the next attempt uses the files that have arrived
+        except CrossdockError:
+            for part in self._parts:
+                part.source.forget_unaccepted()
+            raise
+
+    def _no_file(self, part: Part) -> RefusedError:
+        hint = "nothing was imported; run again when it has arrived"
+        return RefusedError(f"no file matches {part.files}", where=self._main.stream_id.stream, hint=hint)
 
     def _report_inputs(self) -> None:
         """What the other sources found belongs to the stream."""
@@ -133,12 +151,14 @@ class JoinedFiles:
 
     def _stored(self, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
         if not files:
-            hint = "nothing was imported; run again when it has arrived"
-            raise RefusedError(f"no file matches {other.part.files}", where=self._main.stream_id.stream, hint=hint)
+            raise self._no_file(other.part)
         stored = StoredRows(other.columns, self._run.work)
+        # rows of a finished file without a row of the main source were reported when it was new
+        reported = () if self._snapshot else other.part.source.finished_before(other.part.stream_id)
         for number, file in enumerate(sorted(files, key=lambda each: each.facts.stamp)):
             for rows in other.part.source.rows(file):
-                stored.add(file.facts.name, number, other.part.prepare(rows))
+                is_new = file.facts.content_hash not in reported
+                stored.add(file.facts.name, number, other.part.prepare(rows), is_new=is_new)
         return stored
 
     def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:

@@ -62,9 +62,10 @@ class StoredRows:
     def __init__(self, columns: Sequence[str] | None, work: Path) -> None:
         self._columns, self._work = columns, work
         self._parts: list[Path] = []
+        self._old: list[int] = []  # numbers of files
 
-    def add(self, file: str, number: int, rows: pl.DataFrame) -> None:
-        """Add *rows* of *file*, the *number*-th from the oldest.
+    def add(self, file: str, number: int, rows: pl.DataFrame, *, is_new: bool = True) -> None:
+        """Add *rows* of *file*, the *number*-th from the oldest; *is_new* unless an earlier run has finished it.
 
         Raises:
             RefusedError: If a needed column is missing.
@@ -76,13 +77,18 @@ class StoredRows:
         kept = rows.select(*(self._columns or present), LINE).with_columns(
             pl.lit(printable(file)).alias(FILE), pl.lit(number, pl.UInt32).alias(NUMBER)
         )
+        if not is_new:
+            self._old.append(number)
         path = self._work / f"{secrets.token_hex(16)}.arrow"
         with writing(self._work), create_private(path) as part:
             kept.write_ipc(part)
         self._parts.append(path)
 
     def matching(self, keys: pl.DataFrame, rule: Rule, how: Literal["semi", "anti"] = "semi") -> pl.DataFrame:
-        """The rows whose columns ``rule.theirs`` are (``semi``) or are not among *keys*, by file and line."""
+        """The rows whose columns ``rule.theirs`` are among *keys* (``semi``), or the new ones that are not (``anti``).
+
+        They are in the order of files and lines.
+        """
         if not self._parts:
             return pl.DataFrame(
                 schema={**dict.fromkeys((*rule.theirs, FILE), pl.String), LINE: pl.UInt64, NUMBER: pl.UInt32}
@@ -90,7 +96,7 @@ class StoredRows:
         rows = pl.concat([pl.scan_ipc(part, glob=False) for part in self._parts], how="diagonal")
         found = rows.join(keys.lazy(), left_on=rule.theirs, right_on=list(rule.on), how=how)
         if how == "anti":
-            found = found.head(MAX_ORPHANS + 1)
+            found = found.filter(~pl.col(NUMBER).is_in(self._old)).head(MAX_ORPHANS + 1)
         return found.collect(engine="streaming").sort(NUMBER, LINE)
 
 
@@ -125,7 +131,7 @@ class Joiner:
             yield chunk
 
     def orphans(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
-        """Joined rows without a row of the main source: file, and one row for each record; *columns* are null.
+        """New joined rows without a row of the main source: file, and one row for each record; *columns* are null.
 
         Raises:
             RefusedError: If no row at all has one, or more than `MAX_ORPHANS` do not.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import chain
 
 from crossdock.errors import RefusedError
@@ -33,14 +33,22 @@ class KnownFiles:
     Args:
         stream_ids: All streams that read the source.
         snapshot: Whether each file lists everything.
-        kept: How long copies of finished files are kept; None if they are not.
+        kept: How long copies of finished files are kept, under any version; None if they are not.
+        keeps_newest: Keep those with the newest stamp however old they are.
     """
 
     def __init__(
-        self, run: SourceContext, stream_ids: Sequence[StreamId], *, snapshot: bool, kept: timedelta | None = None
+        self,
+        run: SourceContext,
+        stream_ids: Sequence[StreamId],
+        *,
+        snapshot: bool,
+        kept: timedelta | None = None,
+        keeps_newest: bool = False,
     ) -> None:
         self._run, self._intake = run, run.intake
-        self._stream_ids, self._snapshot, self._kept_for = stream_ids, snapshot, kept
+        self._stream_ids, self._snapshot = stream_ids, snapshot
+        self._kept_for, self._keeps_newest = kept, keeps_newest
 
     def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """The files to skip: all that are finished; of snapshots only the last, since an older one may return."""
@@ -83,20 +91,48 @@ class KnownFiles:
         """Finished files whose copies are kept, by content hash: of snapshots the last, else those of some time."""
         if self._kept_for is None:
             return {}
-        oldest = self._run.clock.now() - self._kept_for
-        done = (facts for stream_id in self._stream_ids for facts in self.done(stream_id).values())
-        return {
-            facts.content_hash: facts
-            for facts in done
-            if self._snapshot or facts.accepted_at is None or facts.accepted_at >= oldest
-        }
+        oldest, kept = self._run.clock.now() - self._kept_for, dict[str, FileFacts]()
+        for stream_id in self._stream_ids:
+            finished = self.finished(stream_id)
+            newest = max((facts.stamp for facts in finished.values()), default="") if self._keeps_newest else None
+            kept |= (
+                dict(list(finished.items())[-1:])
+                if self._snapshot
+                else {
+                    content_hash: facts
+                    for content_hash, facts in finished.items()
+                    if facts.accepted_at is None or facts.accepted_at >= oldest or facts.stamp == newest
+                }
+            )
+        return kept
+
+    def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        """The files that the stream has finished under any version, by content hash, oldest first.
+
+        A file counts as of when it was first accepted; a snapshot, which may return, as of the last time.
+        """
+        unfinished = self._intake.unfinished(stream_id.stream)
+        finished = dict[str, FileFacts]()
+        for facts in self._intake.known(stream_id.stream):
+            if facts.content_hash in unfinished:
+                continue
+            if self._snapshot:
+                finished.pop(facts.content_hash, None)
+            finished.setdefault(facts.content_hash, facts)
+        return finished
+
+    def accepted_at(self) -> dict[str, datetime]:
+        """When the streams have first accepted their files, under any version, by content hash."""
+        known = chain.from_iterable(self._intake.known(stream_id.stream) for stream_id in self._stream_ids)
+        found = sorted((facts.accepted_at, facts.content_hash) for facts in known if facts.accepted_at is not None)
+        return {content_hash: at for at, content_hash in reversed(found)}
 
     def outdated(self, taken: Sequence[str]) -> list[str]:
         """The content hashes of finished files whose copies are not needed: of *taken*, and of older ones if kept."""
         kept = self.kept()
         finished = [content_hash for content_hash in taken if all(self.done_by(content_hash))]
         if self._kept_for is not None:
-            finished += [each for stream_id in self._stream_ids for each in self._intake.done(*astuple(stream_id))]
+            finished += [each for stream_id in self._stream_ids for each in self.finished(stream_id)]
         return [content_hash for content_hash in finished if content_hash not in kept]
 
     def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True) -> list[RemoteFile]:
@@ -130,9 +166,9 @@ class KnownFiles:
         return is_steady and file in fetched and all(self.done_by(fetched[file]))
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
-        """The sizes of all files that any stream has finished or accepted; forgotten ones may have any of *new*."""
-        done = (facts for stream_id in self._stream_ids for facts in self.done(stream_id).values())
-        yield from (facts.size for facts in chain(done, self.unfinished()))
+        """The sizes of all files that any stream has accepted; forgotten ones may have any of *new*."""
+        for stream_id in self._stream_ids:
+            yield from (facts.size for facts in self._intake.known(stream_id.stream))
         if any(self._intake.forgotten(stream_id.stream, stream_id.version) for stream_id in self._stream_ids):
             yield from (file.size for file in new)
 

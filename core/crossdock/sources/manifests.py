@@ -156,7 +156,7 @@ def _entries(
         entries = dict[str, Entry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):
             for row in _named(manifest, listed, frame, names).iter_rows(named=True):
-                name, where = _file_name(row[manifest.name]), f"{listed.path}:{row[LINE]}"
+                name, where = row[manifest.name], f"{listed.path}:{row[LINE]}"
                 if name in entries:
                     hint = "ask the sender for a manifest with one entry for each file"
                     raise RefusedError(f"a second entry of the file in {entries[name].where}", where=where, hint=hint)
@@ -174,8 +174,9 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
         raise RefusedError(
             f"missing column {', '.join(map(repr, sorted(missing)))}", where=f"{listed.path}:1", hint=hint
         )
-    return frame.filter(pl.col(manifest.name).str.strip_chars().str.split("/").list.last().is_in(names))
+    return frame.with_columns(_file_name(pl.col(manifest.name))).filter(pl.col(manifest.name).is_in(names))
 
 
-def _file_name(cell: str) -> str:
-    return cell.strip().rpartition("/")[2]
+def _file_name(path: pl.Expr) -> pl.Expr:
+    """The name at the end of a path, also of a Windows one."""
+    return path.str.strip_chars().str.replace(r"^.*[/\\]", "")

@@ -142,7 +142,7 @@ CORPUS = [
         (":1", "utf-16 byte order mark is missing"),
         {"encoding": "utf-16"},
     ),
-    Nasty("odd-utf-16", "A,B\n1,2\n".encode("utf-16")[:-1], (":2", "byte 16 "), {"encoding": "utf-16"}),
+    Nasty("odd-utf-16", "A,B\n1,2\n".encode("utf-16")[:-1], (":2", "at byte 16 "), {"encoding": "utf-16"}),
     Nasty("mark-inside", "A,B\n1,2\n\ufeffA,B\n".encode(), (":3:1", "byte order mark")),
     Nasty("two-marks", "\ufeff\ufeffA,B\n1,2\n".encode(), (":1:1", "byte order mark")),
     Nasty("lf-among-crlf", b"A,B\r\n1,2\r\n3,4\n5,6\r\n", (":3", "ends with LF, the lines before it with CRLF")),

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.formats.text_decoding import Piece, as_text, count, parts, pieces, records_at, split_last_record
+from crossdock.errors import RefusedError
+from crossdock.formats.text_decoding import (
+    DecodingError,
+    Piece,
+    as_text,
+    count,
+    parts,
+    pieces,
+    records_at,
+    split_last_record,
+)
 
 TEXTS = st.text(st.sampled_from('ab,"\nü'), min_size=1)
 
@@ -56,3 +67,23 @@ def test_text_ends_before_the_record_with_a_wrong_byte() -> None:
 def test_bytes_are_counted(data: bytes, times: int) -> None:
     """However many there are."""
     assert count(data * times, b"\n") == data.count(b"\n") * times
+
+
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        ("A,B\n".encode("utf-16-le"), "byte order mark is missing", "Declare encoding: utf-16-le"),
+        (b"A,B\n1,2\n", "byte order mark is missing", "Ask the sender for the encoding"),
+        ("A,B\n".encode("utf-16")[:-1], "the file ends in the middle of a character, at byte 8 ", "It is truncated"),
+        (b"\xff\xfe\x00\xdc\x00\x00", "byte 2 of the file", "Ask the sender for the encoding"),
+    ],
+)
+def test_what_to_do_depends_on_the_bytes(content: bytes, message: str, hint: str) -> None:
+    """Another encoding is not called UTF-16 without a mark, and a truncated file not one of another encoding."""
+    with pytest.raises((RefusedError, DecodingError)) as refused:
+        list(pieces(io.BytesIO(content), "utf-16", '"', name="f", chunk=1 << 10))
+    error = refused.value
+    assert isinstance(error, RefusedError | DecodingError)
+    assert message in str(error)
+    assert error.hint
+    assert error.hint.startswith(hint)

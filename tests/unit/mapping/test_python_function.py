@@ -41,6 +41,7 @@ def test_a_file_may_define_dataclasses(tmp_path: Path) -> None:
         ("m.py:number", "number = 1\n", "has no function 'number'"),
         ("m.py:one", "x = 1\ny = x / 0\n", r"m.py:2 raised ZeroDivisionError: division by zero"),
         ("m.py:one", "x = 1\ndef one(:\n", r"m.py:2 raised SyntaxError"),
+        ("m.py:one", "import sys\nsys.exit(0)\n", r"m.py:2 raised SystemExit: 0"),
         ("m.py:one", "import nothing_of_this_name\n", r"m.py:1 raised ModuleNotFoundError"),
         ("other.py:one", "", "other.py cannot be read: No such file or directory"),
         ("m.py", "", "must be a section of members, or FILE.py:FUNCTION"),

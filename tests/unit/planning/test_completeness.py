@@ -15,7 +15,15 @@ from tests.unit.planning.accounts import bound_accounts
 
 from crossdock.connector import GoneLimits
 from crossdock.delta.latest_records import Scan
-from crossdock.planning.completeness import FEWER_ROWS, Blocker, Completeness, SnapshotFacts, blocker, fewer_rows
+from crossdock.planning.completeness import (
+    FEWER_ROWS,
+    Blocker,
+    Completeness,
+    SnapshotFacts,
+    blocker,
+    fewer_rows,
+    other_keys,
+)
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
@@ -127,3 +135,10 @@ def test_a_short_snapshot_is_named(rows: int, past: list[int]) -> None:
     is_short = bool(past) and rows * 5 < min(past) * 4 and min(past) - rows >= FEWER_ROWS
     assert (text is not None) is is_short
     assert text is None or text.startswith(f"the snapshot has {rows:,} rows; the previous ones had {past[0]:,}")
+
+
+@given(known=st.integers(0, 300), gone=st.integers(0, 300), new=st.integers(0, 300))
+def test_a_snapshot_with_other_keys_is_named(known: int, gone: int, new: int) -> None:
+    """Both the records that are gone and at least 10 new ones are more than half of the known ones."""
+    text = other_keys(known, min(gone, known), new)
+    assert (text is not None) is (new >= FEWER_ROWS and new * 2 > known and min(gone, known) * 2 > known)

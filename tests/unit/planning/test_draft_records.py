@@ -56,6 +56,7 @@ def test_members_and_references() -> None:
             raising(RecordError("my_code", SECRET)), "mapping_failed", None, "raised RecordError", id="unknown code"
         ),
         pytest.param(raising(KeyError(SECRET)), "mapping_failed", None, "raised KeyError in line", id="exception"),
+        pytest.param(raising(SystemExit(0)), "mapping_failed", None, "raised SystemExit in line", id="sys.exit"),
         pytest.param(
             lambda _: Strict.model_validate({"price": SECRET}),
             "mapping_failed",

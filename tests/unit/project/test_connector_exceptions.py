@@ -31,8 +31,10 @@ def test_an_exception_is_described_by_its_place() -> None:
     assert mapping_failed(raised(), BOUND.stream).code == "mapping_failed"
 
 
-@pytest.mark.parametrize("error", [KeyError(SECRET), RecordError("bad_value", SECRET), StopIteration(SECRET)])
-def test_exceptions_of_a_method_become_connector_errors(error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [KeyError(SECRET), RecordError("bad_value", SECRET), StopIteration(SECRET), SystemExit(0)]
+)
+def test_exceptions_of_a_method_become_connector_errors(error: BaseException) -> None:
     """The message has the stream, the method and what was read last."""
     with pytest.raises(ConnectorError) as caught, connector_code(BOUND, "pull", lambda: "page 3"):
         raise error

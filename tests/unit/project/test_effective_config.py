@@ -61,7 +61,7 @@ def test_constants_anywhere_in_a_personal_member_are_masked(config: Path) -> Non
     name = "{from: NAME, table: {ada@a: ada@b}, otherwise: ada@c, default: ada@d}"
     when = "{field: NAME, one_of: [ada@e]}"
     email = f"{{when: {{any: [{when}, {{not: {when}}}]}}, then: {{const: ada@f}}, otherwise: {{template: ada@h}}}}"
-    phone = "{when: {field: NAME, empty: true}, then: 4711, otherwise: PHONE}"
+    phone = "{when: {field: NAME, empty: true}, then: {const: '4711'}, otherwise: PHONE}"
     currency = "{from: NAME, table: {ada@g: EUR}}"
     forms = f"{{name: {name}, email: {email}, phone: {phone}, currency: {currency}}}"
     config.write_text(CONFIG.replace("{name: NAME, email: {const: ada@example.com}, currency: {const: EUR}}", forms))

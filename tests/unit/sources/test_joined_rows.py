@@ -47,17 +47,19 @@ def expected(key: str | None, files: Sequence[Sequence[Row]], by: Sequence[str])
             return [row for number, row in found if number == numbers[-1]], None
         return [row for _, row in found], "several_files"
     newest: dict[str, int] = {}
+    contradicts: dict[str, bool] = {}  # a newer file resolves the contradiction of an older one
     problem = None
     for place, (number, row) in enumerate(found):
         line = row["LINE"]
         if not line:
-            problem = problem or "empty_key"
+            problem = "empty_key"
             newest[f"row {place}"] = place
             continue
-        before = newest.get(line)
-        if before is not None and found[before][0] == number and found[before][1] != row:
-            problem = "contradiction"
+        before = found[newest[line]] if line in newest else (number, row)
+        repeats = before[0] == number
+        contradicts[line] = repeats and (contradicts.get(line, False) or before[1] != row)
         newest[line] = place
+    problem = "contradiction" if any(contradicts.values()) else problem
     return [found[place][1] for place in sorted(newest.values())], problem
 
 

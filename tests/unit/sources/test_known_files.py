@@ -26,7 +26,9 @@ def known_files(days: list[int], kept: timedelta | None, *, snapshot: bool = Fal
         )
         for day in days
     }
-    intake = SimpleNamespace(done=lambda _stream, _version: done, unfinished=lambda _stream: {})
+    intake = SimpleNamespace(
+        done=lambda _stream, _version: done, known=lambda _stream: list(done.values()), unfinished=lambda _stream: {}
+    )
     run: Any = SimpleNamespace(intake=intake, clock=SimpleNamespace(now=lambda: NOW))
     return KnownFiles(run, [OWN], snapshot=snapshot, kept=kept)
 

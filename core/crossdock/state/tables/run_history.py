@@ -129,5 +129,12 @@ class Cursors:
         """The version that *stream* had when its cursor was stored; None without a cursor."""
         return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
 
+    def reset(self, stream: str, version: str, value: str | None) -> None:
+        """Continue at *value* again; from the beginning if it is None."""
+        if value is not None:
+            self.put(stream, version, value)
+        else:
+            self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
+
     def put(self, stream: str, version: str, value: str) -> None:
         sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])

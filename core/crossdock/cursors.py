@@ -1,0 +1,109 @@
+"""Where an incremental stream continues: its cursor, checkpoints while it reads, and windows of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from crossdock.config_file import misplaced
+from crossdock.mapping.ordering import OrderBy
+
+OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
+
+
+class Cursor(OrderBy):
+    """The column that tells how far a stream has read.
+
+    `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, other values as the source wrote
+    them. It must ask for records from that value on, the value itself included: records with the value at which an
+    earlier run ended are read again, and recognised.
+    """
+
+    sorted: bool = True
+    """Whether the source lists its records by this column, ascending. Then a run stores the cursor while it reads;
+    otherwise only at the end, as of the start of the reading."""
+    overlap_s: Annotated[float, Field(ge=0, le=30 * 86_400)] = OVERLAP_S
+    """An instant that is younger than this when it is read, is read again by the next run: other records may still get
+    it. More than the difference of the clocks and the delay with which the source shows changes."""
+
+    @model_validator(mode="after")
+    def _continues(self) -> Self:
+        if self.as_ != "instant" and not self.sorted:
+            raise misplaced(("sorted",), "a source that does not sort needs a cursor with as: instant")
+        if self.as_ != "instant" and "overlap_s" in self.model_fields_set:
+            raise misplaced(("overlap_s",), "needs as: instant")
+        return self
+
+    def value(self, row: dict[str, str | None]) -> str:
+        """What the state stores for *row*; empty if the column is.
+
+        Raises:
+            RecordError: If the cell does not convert.
+        """
+        return self.position(row) if self.as_ == "instant" else row.get(self.column) or ""
+
+    def settled(self, at: datetime) -> str:
+        """The instant up to which the source shows all changes to who asks *at* that time; as the state stores it."""
+        moment = at.astimezone(UTC) - timedelta(seconds=self.overlap_s)
+        return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
+
+    def since(self, stored: str | None) -> str | None:
+        """What `pull` is given for a stored value."""
+        if stored is None or self.as_ != "instant":
+            return stored
+        seconds, _, fraction = stored.removesuffix("Z").partition(".")
+        moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
+        return instant_cursor(moment)
+
+
+def instant_cursor(moment: datetime) -> str:
+    """*moment* as ISO 8601 in UTC, with microseconds only where it has them."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Yielded by `pull`: everything up to *cursor* has been yielded, and the next run may continue there."""
+
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of time to ask a source for; *end* is excluded."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        return Checkpoint(instant_cursor(self.end))
+
+
+def windows(
+    since: str | None, until: datetime, *, size: timedelta, first: datetime, overlap: timedelta = timedelta()
+) -> Iterator[Window]:
+    """Consecutive windows from *since* to *until*.
+
+    Args:
+        since: What `pull` is given: an instant as ISO 8601, or None at first.
+        size: Of each window; the last one may be shorter.
+        first: Where the first run begins.
+        overlap: How long before *since* the first window begins, for sources that show a change late.
+
+    Raises:
+        ValueError: If *since* is no instant, or *size* is not positive.
+    """
+    if size <= timedelta():
+        raise ValueError("the size of a window must be positive")
+    start = first if since is None else datetime.fromisoformat(since) - overlap
+    if start.tzinfo is None:
+        raise ValueError("the first instant and the cursor need a UTC offset")
+    while start < until:
+        end = min(start + size, until)
+        yield Window(start, end)
+        start = end

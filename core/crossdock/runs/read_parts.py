@@ -1,0 +1,127 @@
+"""What `pull` yields, in parts that can be delivered and stored before the rest is read."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+
+from crossdock import exact_json
+from crossdock.clock import Clock
+from crossdock.cursors import Checkpoint, Cursor
+from crossdock.errors import RecordError, RefusedError
+from crossdock.records import JSON, LINE, RawBatch
+
+PART_ROWS = 1_000
+"""A part ends at the first checkpoint after this many rows; smaller ones would cost more than they save."""
+
+
+class UnsortedError(RefusedError):
+    """The source does not list its records in the order that the stream declares."""
+
+
+class ReadParts:
+    """The batches of one stream, up to a checkpoint at a time.
+
+    Args:
+        items: What `pull` yields, checked.
+        clock: Tells how young the instants are that are read.
+        declared: The stream's cursor; None if `pull` yields checkpoints or batches with cursors itself.
+        whole: Ignore checkpoints: there is one part.
+
+    Attributes:
+        began: When the reading began.
+        cursor: Of the last checkpoint; None if there was none.
+        ended: Everything has been read.
+    """
+
+    def __init__(
+        self,
+        items: Generator[RawBatch | Checkpoint, None, None],
+        declared: Cursor | None,
+        clock: Clock,
+        *,
+        whole: bool,
+    ) -> None:
+        self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
+        self._asked_at = self.began = clock.now()
+        self._highest = self._highest_position = ""
+        self._is_young = False
+        self.cursor: str | None = None
+        self.ended = False
+
+    def next_part(self) -> Iterator[RawBatch]:
+        """The batches until the next checkpoint that ends a part.
+
+        Raises:
+            UnsortedError: If the rows are not in the declared order.
+            RefusedError: If a value of the declared cursor cannot be read.
+        """
+        rows = 0
+        for item in self._items:
+            is_checkpoint = isinstance(item, Checkpoint)
+            if isinstance(item, Checkpoint):
+                self.cursor = item.cursor
+            else:
+                rows += item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
+                yield item
+                is_checkpoint = self._declared is not None and self._take(item, self._declared)
+            self._asked_at = self._clock.now()
+            if is_checkpoint and rows >= PART_ROWS and not self._whole:
+                return
+        self.ended = True
+
+    def close(self) -> None:
+        self._items.close()
+
+    def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
+        """Move the cursor to the last row of *batch*; false if the source is not sorted."""
+        if not cursor.sorted:
+            return False
+        places = [(cursor.position(row), cursor.value(row), line) for row, line in _rows(batch, cursor)]
+        known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
+        for (before, _, _), (position, _, line) in pairwise(known):
+            if position < before:
+                raise UnsortedError(
+                    f"is not sorted by {cursor.column!r}, as the stream declares",
+                    where=f"{batch.source}:{line}",
+                    hint="request the records in that order, or declare the cursor with sorted=False",
+                )
+        self._highest_position, self._highest, _ = known[-1]
+        if self._is_young or not self._highest:
+            return self.cursor is not None
+        self.cursor = self._highest
+        if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._asked_at)):
+            self.cursor, self._is_young = settled, True
+        return True
+
+
+def _rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[dict[str, str | None], int]]:
+    """The cell of the cursor's column in each row, with its line.
+
+    Raises:
+        RefusedError: If the column is missing, or a cell does not convert.
+    """
+    frame = batch.load()
+    name = cursor.column
+    if name not in frame.columns and JSON not in frame.columns:
+        raise RefusedError(f"missing column {name!r}, which is the cursor of the stream", where=batch.source)
+    cells = frame[name] if name in frame.columns else (_member(text, name) for text in frame[JSON])
+    for cell, line in zip(cells, frame[LINE], strict=True):
+        row = {name: cell}
+        try:
+            cursor.position(row)
+        except RecordError as error:
+            message = f"the cursor {name!r} {error.message}"
+            raise RefusedError(message, where=f"{batch.source}:{line}", hint="see the cursor of the stream") from None
+        yield row, line
+
+
+def _member(text: str | None, path: str) -> str | None:
+    """The member at a dotted path of a JSON object, as text; None if it is missing or null."""
+    value: Any = exact_json.loads(text or "null")
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if isinstance(value, str) or value is None else exact_json.dumps(value).decode()

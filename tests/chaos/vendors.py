@@ -1,0 +1,166 @@
+"""A simulated vendor whose records change while they are read, and a stream with a cursor over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.chaos.mappings import Bench, BenchSettings, open_bench
+
+from crossdock import Context, ProductDraft, RawBatch, Record, Stream
+from crossdock.cursors import Cursor
+from crossdock.errors import RemoteError
+from crossdock.runs import read_parts
+from crossdock.state import StateUrl
+
+PAGE, PART = 3, 4  # rows
+OFFSETS = [timezone(timedelta(minutes=minutes)) for minutes in (0, 60, 120, -300, 345)]
+
+
+@dataclass(slots=True)
+class Vendor:
+    """Records with a time of change, stamped by its own clock.
+
+    Attributes:
+        sorts: Whether it lists records by that time.
+        resolution: Of its timestamps; changes within one are ties.
+        skew: Of its clock.
+        fails: Probability that a page fails.
+        busy: Probability of each further change while a page is read.
+        stop_at: Number of the page that fails.
+    """
+
+    bench: Bench
+    random: Random
+    sorts: bool
+    resolution: timedelta
+    skew: timedelta
+    records: dict[str, dict[str, Any]] = field(default_factory=dict)
+    fails: float = 0.0
+    busy: float = 0.0
+    pages: int = 0
+    stop_at: int = 0
+
+    def now(self) -> datetime:
+        moment = self.bench.clock.now() + self.skew
+        return moment - (moment - datetime(2020, 1, 1, tzinfo=UTC)) % self.resolution
+
+    def change(self) -> None:
+        """Create or update a record."""
+        key = f"K{self.random.randrange(24)}"
+        self.records[key] = {"id": key, "name": f"v{self.random.randrange(10**6)}", "at": self.now()}
+
+    def live(self) -> None:
+        """Time passes, and sometimes a record changes."""
+        self.bench.clock.advance(self.random.choice((0.001, 0.4, 1.0, 7.0, 400.0)))
+        while self.random.random() < self.busy:
+            self.change()
+
+    def listing(self, since: str | None) -> Iterator[list[dict[str, Any]]]:
+        """Pages of the records from *since* on; each page is read from the records as they are then."""
+        least = datetime.fromisoformat(since) if since else datetime(2000, 1, 1, tzinfo=UTC)
+        after: tuple[Any, ...] = ()
+        while True:
+            self.live()
+            self.pages += 1
+            if self.pages == self.stop_at or self.random.random() < self.fails:
+                raise RemoteError("responded with HTTP 502", where="/products")
+            found = sorted((self._place(record), key) for key, record in self.records.items() if record["at"] >= least)
+            page = [item for item in found if not after or item > after][:PAGE]
+            yield [self._shown(self.records[key]) for _, key in page]
+            if len(page) < PAGE:
+                return
+            after = page[-1]
+
+    def _place(self, record: dict[str, Any]) -> Any:
+        return record["at"] if self.sorts else record["id"]
+
+    def _shown(self, record: dict[str, Any]) -> dict[str, Any]:
+        return record | {"at": record["at"].astimezone(self.random.choice(OFFSETS)).isoformat()}
+
+
+class Products(Stream[BenchSettings]):
+    """The vendor's records."""
+
+    name, resource, key = "products", "product", ("id",)
+
+    def __init__(self, vendor: Vendor) -> None:
+        self._vendor = vendor
+        self.cursor = Cursor(column="at", as_="instant", sorted=vendor.sorts)
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
+        for number, page in enumerate(self._vendor.listing(since)):
+            yield RawBatch.json(page, source=f"/products?page={number}", key=["id"])
+
+    def to_resource(self, record: Record) -> ProductDraft:
+        item = record.json()
+        return ProductDraft(sku=item["id"], name=item["name"])
+
+
+def nothing_is_lost_or_stale(folder: Path, url: StateUrl, *, seed: int, runs: int) -> dict[str, int]:
+    """However a vendor lists, fails and changes while it is read, the platform has its records in the end.
+
+    Returns:
+        What happened.
+    """
+    random = Random(seed)
+    happened = {"errors": 0, "pages": 0, "parts": 0}
+    with open_bench(folder, url) as bench, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_parts, "PART_ROWS", PART)
+        vendor = Vendor(
+            bench,
+            random,
+            sorts=random.random() < 0.5,
+            resolution=random.choice((timedelta(microseconds=1), timedelta(seconds=1), timedelta(seconds=5))),
+            skew=timedelta(seconds=random.uniform(-300, 300)),
+        )
+        bench.begin([Products(vendor)])
+        for _ in range(random.randrange(30)):
+            vendor.change()
+        for _ in range(runs):
+            vendor.fails, vendor.busy = random.choice((0.0, 0.1, 0.3)), random.choice((0.0, 0.2, 0.6))
+            report = bench.sync()
+            assert report.balanced
+            happened["errors"] += len(report.errors)
+            bench.clock.advance(random.choice((1, 60, 4000)))
+        vendor.fails = vendor.busy = 0.0
+        assert bench.sync().exit_code == 0
+        held = {body["externalId"]: body for _, _, body in bench.platform.effects}
+        assert {name: body["name"] for name, body in held.items()} == {
+            f"b:{key}": record["name"] for key, record in vendor.records.items()
+        }, f"seed {seed}"
+        assert all(number == 1 for number in bench.created().values()), f"seed {seed}"
+        before = len(bench.platform.effects)
+        assert bench.sync().exit_code == 0
+        assert len(bench.platform.effects) == before, f"seed {seed}"
+        happened["pages"] = vendor.pages
+    return happened
+
+
+def stopped_load(folder: Path, url: StateUrl, *, pages: int, stops: int) -> tuple[int, int]:
+    """A first load from a source that fails *stops* times.
+
+    Returns:
+        The pages that were read, and those that a load without failures reads.
+    """
+    random, begin = Random(pages), datetime(2025, 1, 1, tzinfo=UTC)
+    with open_bench(folder, url) as bench, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_parts, "PART_ROWS", PAGE)
+        vendor = Vendor(bench, random, sorts=True, resolution=timedelta(seconds=1), skew=timedelta())
+        for number in range(pages * PAGE):
+            at = begin + timedelta(minutes=number)
+            vendor.records[f"K{number:06}"] = {"id": f"K{number:06}", "name": str(number), "at": at}
+        bench.begin([Products(vendor)])
+        for _ in range(stops):
+            vendor.stop_at = vendor.pages + pages // (stops + 1)
+            assert bench.sync().exit_code == 3
+        vendor.stop_at = 0
+        assert bench.sync().exit_code == 0
+        assert len(bench.created()) == pages * PAGE
+        assert set(bench.created().values()) == {1}
+    return vendor.pages, pages + 1

@@ -1,0 +1,115 @@
+"""Reading in parts that end at checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crossdock.cursors import Checkpoint, Cursor
+from crossdock.errors import RefusedError
+from crossdock.records import RawBatch
+from crossdock.runs import read_parts
+from crossdock.runs.read_parts import ReadParts, UnsortedError
+from crossdock.testing.manual_clock import ManualClock
+
+NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
+CURSOR = Cursor(column="change.at", as_="instant")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_parts, "PART_ROWS", 3)
+
+
+def page(number: int, *seconds: int | None) -> RawBatch:
+    items = [
+        {"id": f"{number}-{place}", "change": {"at": None if second is None else f"2026-03-01T12:00:{second:02}+01:00"}}
+        for place, second in enumerate(seconds)
+    ]
+    return RawBatch.json(items, source=f"page {number}", key=["id"])
+
+
+def parts(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None, *, whole: bool = False) -> ReadParts:
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        yield from items
+
+    return ReadParts(pull(), declared, ManualClock(NOW), whole=whole)
+
+
+def read(found: ReadParts) -> list[tuple[list[str], str | None]]:
+    """The pages of each part, and the cursor after it."""
+    seen = []
+    while not found.ended:
+        seen.append(([batch.source for batch in found.next_part()], found.cursor))
+    return seen
+
+
+def test_a_part_ends_at_a_checkpoint() -> None:
+    """At the first one after enough rows."""
+    items: list[RawBatch | Checkpoint] = [
+        page(1, 0, 0),
+        Checkpoint("a"),
+        page(2, 0, 0),
+        Checkpoint("b"),
+        page(3, 0),
+        Checkpoint("c"),
+        page(4, 0),
+    ]
+    assert read(parts(items)) == [(["page 1", "page 2"], "b"), (["page 3", "page 4"], "c")]
+    assert read(parts(items, whole=True)) == [(["page 1", "page 2", "page 3", "page 4"], "c")]
+
+
+def test_a_sorted_source_has_a_checkpoint_after_each_page() -> None:
+    """The value of its last row; equal values and rows without one are passed by."""
+    found = read(parts([page(1, 1, 1, 2), page(2), page(3, 2, None, 5), page(4, 5)], CURSOR))
+    assert found == [
+        (["page 1"], "2026-03-01T11:00:02.000000000Z"),
+        (["page 2", "page 3"], "2026-03-01T11:00:05.000000000Z"),
+        (["page 4"], "2026-03-01T11:00:05.000000000Z"),
+    ]
+
+
+def test_young_values_are_read_again() -> None:
+    """Another record may still get the time of a page that was passed: the cursor stays before it, also later."""
+    clock = ManualClock(NOW)
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        for minutes in (60, 30, 5, 3):
+            at = (NOW - timedelta(minutes=minutes)).isoformat()
+            rows = [{"id": f"{minutes}-{place}", "at": at} for place in range(3)]
+            yield RawBatch.json(rows, source=f"{minutes} minutes ago", key=["id"])
+            clock.advance(3_600)
+
+    found = read(ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False))
+    cursors = [cursor for _, cursor in found]
+    assert cursors == [
+        f"2026-03-01T{time}.000000000Z" for time in ("12:00:00", "12:30:00", "12:55:00", "12:57:00", "12:57:00")
+    ]
+    clock = ManualClock(NOW - timedelta(hours=2, minutes=1))
+    cursors = [cursor for _, cursor in read(ReadParts(pull(), Cursor(column="at", as_="instant"), clock, whole=False))]
+    assert cursors == [f"2026-03-01T{time}.000000000Z" for time in ("10:49:00",) * 5]
+
+
+def test_an_unsorted_source_is_one_part() -> None:
+    """Only its end shows that everything was read."""
+    unsorted = Cursor(column="change.at", as_="instant", sorted=False)
+    assert read(parts([page(1, 9, 1, 2), page(2, 0, 3, 4)], unsorted)) == [(["page 1", "page 2"], None)]
+
+
+@pytest.mark.parametrize("pages", [[page(1, 1, 3, 2)], [page(1, 1, 3, 3), page(2, 2)]])
+def test_a_source_that_does_not_sort_is_refused(pages: list[RawBatch]) -> None:
+    """Within a page and from page to page, with its place."""
+    with pytest.raises(UnsortedError, match=r"page [12]:[13]: is not sorted by 'change.at', as the stream declares"):
+        read(parts(pages, CURSOR))
+
+
+def test_a_cursor_that_cannot_be_read_is_refused() -> None:
+    """Continuing after it could pass over records."""
+    items = [{"id": "1", "change": {"at": "yesterday"}}]
+    with pytest.raises(RefusedError, match="page:1: the cursor 'change.at' is not a time"):
+        read(parts([RawBatch.json(items, source="page", key=["id"])], CURSOR))
+    with pytest.raises(RefusedError, match="missing column 'at'"):
+        rows = RawBatch.json([{"id": "1"}], source="page", key=["id"])
+        read(parts([RawBatch("page", rows.rows.drop("_json"))], Cursor(column="at")))  # type: ignore[union-attr]  # a frame

@@ -92,7 +92,8 @@ def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Tria
     trial = Trial(bound)
     try:
         with closing(pulled(bound, since)) as batches:
-            for record, problem in _records(bound, batches, trial.filtered, most):
+            rows = (batch for batch in batches if isinstance(batch, RawBatch))
+            for record, problem in _records(bound, rows, trial.filtered, most):
                 trial.records.append(_tried(bound, record, problem))
                 if len(trial.records) == most:
                     break

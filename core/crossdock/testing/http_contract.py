@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from crossdock import exact_json
+from crossdock.cursors import Checkpoint
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.pull_checks import pulled
@@ -152,11 +153,18 @@ class HttpStreamContract(StreamContract):
     # ---- where records are in pages
 
     def _batches(self) -> Iterator[tuple[str | None, list[Any]]]:
-        """The cursor and the JSON objects of each batch."""
-        bound = self._bound()
+        """The JSON objects of each batch, and the cursor or checkpoint after it."""
+        bound, read = self._bound(), list[tuple[str | None, list[Any]]]()
+        declared = bound.stream.cursor
         with self.in_environment():
             for batch in pulled(bound, None):
-                yield batch.cursor, _objects(batch)
+                if isinstance(batch, Checkpoint):
+                    read[-1:] = [(batch.cursor, items) for _, items in read[-1:]]
+                    continue
+                items = _objects(batch)
+                value = items[-1].get(declared.column) if declared and declared.sorted and items else None
+                read.append((value if isinstance(value, str) else batch.cursor, items))
+        return iter(read)
 
     def _bound(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)

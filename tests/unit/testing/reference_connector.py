@@ -71,7 +71,7 @@ class Orders(Stream[ShopSettings]):
     def params(self, since: str | None) -> dict[str, str]:
         return {"updated_since": since or "", "sort": "updated_at"}
 
-    def cursor(self, orders: list[dict[str, Any]]) -> str | None:
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
         found = [order["updated_at"] for order in orders if isinstance(order.get("updated_at"), str)]
         return max((text for text in found if text.startswith("20")), default=None)
 
@@ -83,7 +83,7 @@ class Orders(Stream[ShopSettings]):
             for page in shop.pages("/orders", self.params(since)):
                 orders = page.body["orders"]
                 yield RawBatch.json(
-                    self.items(orders, since), source=page.address, key=["id"], cursor=self.cursor(orders)
+                    self.items(orders, since), source=page.address, key=["id"], cursor=self.newest(orders)
                 )
 
     def price(self, value: object) -> Any:

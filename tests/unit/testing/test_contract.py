@@ -94,12 +94,12 @@ class MissingMember(Orders):
 
 
 class CursorOfAMissingMember(Orders):
-    def cursor(self, orders: list[dict[str, Any]]) -> str | None:
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
         return max(str(order["updated_at"]) for order in orders)
 
 
 class CursorTooEarly(Orders):
-    def cursor(self, orders: list[dict[str, Any]]) -> str | None:
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
         return "2026-11-22T10:00:00Z"
 
 

@@ -193,7 +193,7 @@ def test_every_form_of_a_map_is_accepted() -> None:
 
 
 def test_the_connector_and_its_test_run() -> None:
-    """The Python of the page on connectors is one module: a connector and a test of its mapping."""
+    """The Python of the page on connectors is one module: a connector, and tests of it that pass."""
     namespace: dict[str, Any] = {}
     for code in blocks(DOCS / "connectors.md", "python"):
         exec(compile(code, "connectors.md", "exec", dont_inherit=True), namespace)
@@ -202,6 +202,9 @@ def test_the_connector_and_its_test_run() -> None:
     assert tests
     for test in tests:
         test()
+    for contract in [value() for name, value in namespace.items() if name.startswith("Test")]:
+        for test in [getattr(contract, name) for name in dir(contract) if name.startswith("test_")]:
+            test()
 
 
 def commands() -> Iterator[tuple[str, str]]:

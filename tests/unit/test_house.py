@@ -128,6 +128,8 @@ def test_the_readme_fits_its_promises() -> None:
         "",
         "demo",
         "sandbox",
+        "new",
+        "try",
         "init",
         "check",
         "plan",

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and th
 _COMMANDS = {  # command -> module of crossdock.cli
     "demo": "demo",
     "sandbox": "sandbox",
+    "new": "new_project",
+    "try": "try_stream",
     "init": "init_and_check",
     "check": "init_and_check",
     "plan": "plan",
@@ -49,7 +52,8 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
         if cmd_name not in _COMMANDS:
             return None
-        command = getattr(import_module(f"crossdock.cli.{_COMMANDS[cmd_name]}"), cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command = getattr(import_module(f"crossdock.cli.{_COMMANDS[cmd_name]}"), name)
         assert isinstance(command, click.Command)
         return command
 

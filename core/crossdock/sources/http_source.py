@@ -45,7 +45,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
         run: Where the run is executed; ``ctx.run``.
         timeout_s: Longest silence of the server.
         auth: Authorizes requests.
-        transport: Replaces the network in tests, such as an `httpx.MockTransport`.
+        transport: Replaces the network in tests, such as an `httpx.MockTransport`; default: that of *run*.
 
     Raises:
         ConfigError: If *base_url* contains a user or a password, since addresses are shown.
@@ -74,7 +74,7 @@ class HttpSource(AbstractContextManager["HttpSource"]):
             auth=auth,
             timeout_s=timeout_s,
             on_request=self._note_auth,
-            transport=transport,
+            transport=transport or run.transport,
         )
 
     def pages(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateError
@@ -15,6 +15,9 @@ from crossdock.local_files import private_folder
 from crossdock.progress import Progress
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state import Digests, FileFacts
+
+if TYPE_CHECKING:
+    import httpx
 
 
 class IntakeLog(Protocol):
@@ -100,6 +103,7 @@ class SourceContext:
         inputs: What the sources of files found, by the stream's name.
         failures: Errors that end no stream, such as an expected file that is missing, by the stream's name.
         warnings: Those of *notes* that people are notified about.
+        transport: Replaces the network in tests of HTTP connectors, such as an `httpx.MockTransport`.
     """
 
     clock: Clock
@@ -114,6 +118,7 @@ class SourceContext:
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     failures: dict[str, CrossdockError] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    transport: httpx.BaseTransport | None = None
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.

@@ -1,1 +1,30 @@
-"""Test support for crossdock and for connector authors: local servers, and a clock that is advanced by hand."""
+"""Test support for crossdock and for connector authors.
+
+`context` builds what a stream reads with; `read` and `read_config` read and map a stream. `crossdock.testing.contract`
+and `http_contract` have tests to inherit, `plugin` has fixtures for pytest; other modules have local servers and a
+manual clock.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crossdock.testing.connector_context import context, read, read_config
+    from crossdock.testing.manual_clock import ManualClock
+
+__all__ = ["ManualClock", "context", "read", "read_config"]
+
+_HOME_OF = {
+    "ManualClock": "manual_clock",
+    "context": "connector_context",
+    "read": "connector_context",
+    "read_config": "connector_context",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'crossdock.testing' has no attribute {name!r}")
+    return getattr(import_module(f"crossdock.testing.{_HOME_OF[name]}"), name)

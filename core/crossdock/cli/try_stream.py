@@ -1,0 +1,172 @@
+"""``crossdock try``: the first records of a stream beside their drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import common_options, counted, example, load, utf8
+from crossdock.clock import SystemClock
+
+if TYPE_CHECKING:
+    from crossdock.runs.stream_trial import Trial, TriedRecord
+
+_MOST = 1000  # records are held in memory
+_PERSONAL = "(personal)"
+_GAP = "   "
+_SENTENCE = 40  # characters of a line of a problem's message
+
+
+@click.command("try", epilog=example("crossdock try wms.products", "crossdock -C shop.yaml try shop.orders -n 1 --raw"))
+@click.argument("stream", callback=utf8, metavar="CONNECTION.STREAM")
+@click.option(
+    "-n", "--number", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to read at most."
+)
+@click.option("--raw", is_flag=True, help="Show all values, which may be personal.")
+@common_options
+def try_(stream: str, number: int, config: Path, *, raw: bool, as_json: bool) -> int:
+    """Read the first records of a stream, and show each beside its draft or its problem.
+
+    Only reads the source: needs no state, calls nothing on the platform, and writes nothing. Records that were
+    delivered before are shown too. Without --raw, personal members of a draft are masked, and values of a record that
+    its draft does not show are given by their length.
+
+    Exit codes: 0 all were mapped; 1 some were rejected; 2 wrong usage or config; 3 the source cannot be read, or the
+    connector failed; 4 the source is refused.
+    """
+    from crossdock.runs.stream_trial import try_stream
+
+    loaded = load(config)
+    with terminal_output.progress(wanted=not as_json) as progress:
+        trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress)
+    bound = trial.bound
+    personal = frozenset() if raw else loaded.masks.of(bound.name, bound.stream.resource)
+    shown = [_shown(tried, personal, raw=raw) for tried in trial.records]
+    if as_json:
+        error = None if trial.error is None else str(trial.error)
+        document = {"stream": bound.name, "records": shown, "filtered": dict(trial.filtered), "error": error}
+        terminal_output.print_json(document)
+    else:
+        _print(trial, shown)
+    if trial.error is not None:
+        says_stream = trial.error.where == bound.name
+        terminal_output.print_errors({"" if says_stream else bound.name: trial.error})
+        return trial.error.exit_code
+    return 1 if trial.rejected else 0
+
+
+def _shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:
+    from crossdock.planning.references import found_in
+
+    record, problem = tried.record, tried.problem
+    members = None
+    if tried.members is not None:
+        members = {
+            name: _PERSONAL if name in personal else _references_as_text(value) for name, value in tried.members.items()
+        }
+    visible = {str(value) for _, value in _leaves(members)}
+    visible |= {part for reference in found_in(tried.members or {}) for part in reference.key_parts}
+    visible |= set(record.key_parts)
+    return {
+        "key": record.key,
+        "source": record.source,
+        "lines": list(record.lines),
+        "record": {name: value if raw else _unless_private(value, visible) for name, value in _cells(record.rows)},
+        "draft": members,
+        "problem": None
+        if problem is None
+        else {"code": problem.code, "message": problem.message, "pointer": problem.pointer, "line": problem.line},
+    }
+
+
+def _cells(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]:
+    """Each value of a record with its column, or with its JSON pointer; of several rows, also with the row's number."""
+    from crossdock import exact_json
+    from crossdock.records import JSON
+
+    for number, row in enumerate(rows, 1):
+        prefix = f"{number}." if len(rows) > 1 else ""
+        for name, cell in row.items():
+            if name == JSON:
+                yield from ((f"{prefix}{pointer}", value) for pointer, value in _leaves(exact_json.loads(cell or "{}")))
+            elif JSON not in row:
+                yield f"{prefix}{name}", cell
+
+
+def _leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    """The values inside of *value* that contain no others, with their JSON pointers (RFC 6901)."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if not members:
+        yield pointer, value
+        return
+    for name, inner in members:
+        yield from _leaves(inner, f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}")
+
+
+def _unless_private(value: Any, visible: set[str]) -> Any:
+    """*value* if it is empty or shown anyway, else its length: which values of a record are personal is not known."""
+    is_shown = value is None or value in ("", {}, []) or isinstance(value, bool) or str(value) in visible
+    return value if is_shown else f"({counted(len(str(value)), 'character')})"
+
+
+def _references_as_text(value: Any) -> Any:
+    """*value* with each reference as ``resource key``."""
+    from crossdock.resources import Reference
+
+    if isinstance(value, Reference):
+        namespace = f"{value.namespace}:" if value.namespace else ""
+        return f"{value.resource} {namespace}{'|'.join(value.key_parts)}"
+    if isinstance(value, dict):
+        return {name: _references_as_text(inner) for name, inner in value.items()}
+    return [_references_as_text(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
+    console = terminal_output.out()
+    for number, item in enumerate(shown, 1):
+        place = f"{item['source']}:{item['lines'][0]}"
+        console.print(f"{number}  {item['key'] or '(no key)'}  {place}", soft_wrap=True)
+        for line in _beside(["record", *_lines(item["record"])], _right(item), console.width - 2):
+            console.print(f"  {line}".rstrip(), soft_wrap=True)
+        console.print()
+    filtered = "".join(f"; {counted(rows, 'row')} left out by {name}" for name, rows in trial.filtered.items())
+    read = counted(len(shown), "record")
+    console.print(f"{trial.bound.name}: {read} read, {trial.rejected:,} rejected{filtered}")
+
+
+def _right(item: dict[str, Any]) -> list[str]:
+    from crossdock.cli.fitting_table import wrapped
+
+    if item["draft"] is not None:
+        return ["draft", *_lines(dict(_leaves(item["draft"])))]
+    problem = item["problem"]
+    line = f" (line {problem['line']})" if problem["line"] else ""
+    return [
+        f"problem: {problem['code']}{line}",
+        *filter(None, [problem["pointer"]]),
+        *wrapped(problem["message"], _SENTENCE),
+    ]
+
+
+def _lines(values: Mapping[str, Any]) -> list[str]:
+    from crossdock.cli.records_show import value_text
+    from crossdock.printable import printable
+
+    return [printable(f"{name.removeprefix('/')}: {value_text(value)}") for name, value in values.items()]
+
+
+def _beside(left: list[str], right: list[str], width: int) -> Iterator[str]:
+    """*left* and *right* side by side if they fit, else one below the other; no line is broken."""
+    from rich.cells import cell_len, set_cell_size
+
+    edge = max(map(cell_len, left))
+    if edge + len(_GAP) + max(map(cell_len, right)) > width:
+        yield from (*left, *right)
+        return
+    for number in range(max(len(left), len(right))):
+        start, end = (part[number] if number < len(part) else "" for part in (left, right))
+        yield f"{set_cell_size(start, edge)}{_GAP}{end}"

@@ -1,0 +1,156 @@
+"""A trial of one stream: its first records with their drafts. Needs no state, calls no target, and writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import polars as pl
+
+from crossdock.clock import Clock
+from crossdock.delta.row_preparation import KEY, OURS, SKIP, prepare
+from crossdock.delta.rows_without_key import RowsWithoutKey
+from crossdock.errors import ConfigError, CrossdockError, RecordError
+from crossdock.planning.draft_records import drafted
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.progress import Progress
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
+from crossdock.records import LINE, RawBatch, Record
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.pull_checks import pulled
+from crossdock.runs.temporary_folder import run_folder
+from crossdock.sources.source_context import SourceContext
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRecord:
+    """A record that was read.
+
+    Attributes:
+        members: Of its draft; None if it has none.
+        problem: Why it has no draft.
+    """
+
+    record: Record
+    members: dict[str, Any] | None
+    problem: RecordError | None
+
+
+@dataclass(slots=True)
+class Trial:
+    """What was read of one stream.
+
+    Attributes:
+        filtered: Rows that filters left out, by the filter's name.
+        error: Why reading ended early; None if it did not.
+    """
+
+    bound: BoundStream
+    records: list[TriedRecord] = field(default_factory=list)
+    filtered: Counter[str] = field(default_factory=Counter)
+    error: CrossdockError | None = None
+
+    @property
+    def rejected(self) -> int:
+        """Number of records without a draft."""
+        return sum(tried.members is None for tried in self.records)
+
+
+def try_stream(project: Project, name: str, most: int, *, clock: Clock, progress: Progress) -> Trial:
+    """Read the first *most* records of a stream from its beginning, and map them.
+
+    Records are in source order; one that the source lists twice appears twice.
+
+    Args:
+        name: ``CONNECTION.STREAM``, or a connection that has one stream.
+
+    Raises:
+        ConfigError: If *name* is not one stream.
+        CrossdockError: If the temporary folder cannot be used. An error of the source is in the result.
+    """
+    wanted = project.selected([name])
+    if len(wanted) > 1:
+        raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
+    with ExitStack() as stack:
+        work = run_folder(stack, None)
+        run = SourceContext(clock, progress, NoIntake(), work / "spool", work, work / "spool")
+        (bound,) = project.bind(wanted, target=PlatformTarget.name, run=run)
+        return trial_of(bound, most)
+
+
+def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Trial:
+    """As `try_stream`, in a run that exists.
+
+    Args:
+        since: The cursor to continue from.
+    """
+    trial = Trial(bound)
+    try:
+        with closing(pulled(bound, since)) as batches:
+            rows = (batch for batch in batches if isinstance(batch, RawBatch))
+            for record, problem in _records(bound, rows, trial.filtered, most):
+                trial.records.append(_tried(bound, record, problem))
+                if len(trial.records) == most:
+                    break
+    except CrossdockError as error:
+        trial.error = error
+    return trial
+
+
+Row = dict[str, Any]
+
+
+def _tried(bound: BoundStream, record: Record, problem: RecordError | None) -> TriedRecord:
+    try:
+        return TriedRecord(record, None, problem) if problem else TriedRecord(record, drafted(bound, record)[0], None)
+    except RecordError as error:
+        return TriedRecord(record, None, error)
+
+
+def _records(
+    bound: BoundStream, batches: Iterator[RawBatch], filtered: Counter[str], most: int
+) -> Iterator[tuple[Record, RecordError | None]]:
+    """The records of *batches*, and why those without a key are rejected."""
+    for source, unit in groupby(batches, key=lambda batch: batch.source):
+        rows = (row for batch in unit for row in _rows(bound, batch, filtered, most))
+        groups = _groups(rows, most) if bound.stream.group_by else ([row] for row in rows)
+        for group in groups:
+            cells = tuple({name: cell for name, cell in row.items() if name not in OURS} for row, _ in group)
+            first, problem = group[0]
+            yield Record(first[KEY] or "", cells, source, tuple(row[LINE] for row, _ in group)), problem
+
+
+def _rows(
+    bound: BoundStream, batch: RawBatch, filtered: Counter[str], most: int
+) -> Iterator[tuple[Row, RecordError | None]]:
+    """The prepared rows of *batch* that pass the filters."""
+    frame = prepare(bound.stream, batch.source, batch.load())
+    filtered.update(dict(frame[SKIP].drop_nulls().value_counts().iter_rows()))
+    frame = frame.filter(pl.col(SKIP).is_null())
+    if not bound.stream.group_by:
+        frame = frame.head(most)
+    without_key = RowsWithoutKey(bound.stream, bound.name)
+    without_key.take(batch.source, frame.filter(pl.col(KEY).is_null()))
+    problems = {
+        dead_letter.identity.line: RecordError(dead_letter.code, dead_letter.message, pointer=dead_letter.pointer)
+        for dead_letter in without_key.dead_letters
+    }
+    for row in frame.iter_rows(named=True):
+        yield row, problems.get(row[LINE])
+
+
+def _groups(
+    rows: Iterator[tuple[Row, RecordError | None]], most: int
+) -> Iterator[list[tuple[Row, RecordError | None]]]:
+    """The first *most* records of a file or page, which is read to its end: rows of a record may be anywhere in it."""
+    groups: dict[object, list[tuple[Row, RecordError | None]]] = {}
+    for row, problem in rows:
+        name = row[KEY] if problem is None else (len(groups),)
+        if name in groups or len(groups) < most:
+            groups.setdefault(name, []).append((row, problem))
+    yield from groups.values()

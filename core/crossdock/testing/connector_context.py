@@ -1,0 +1,103 @@
+"""A context for the tests of a connector, and reading a stream with it."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from crossdock.clock import Clock
+from crossdock.connector import Connector, Context, Settings
+from crossdock.errors import ConfigError
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.project.connector_instances import BoundStream, Connection
+from crossdock.project.stream_declarations import check_declaration
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.stream_trial import Trial, trial_of, try_stream
+from crossdock.sources.source_context import SourceContext
+from crossdock.testing.manual_clock import ManualClock
+
+if TYPE_CHECKING:
+    import httpx
+
+S = TypeVar("S", bound=Settings)
+
+
+def context(
+    connector: Connector[S],
+    settings: Mapping[str, Any] | S,
+    *,
+    transport: httpx.BaseTransport | None = None,
+    folder: Path | None = None,
+    clock: Clock | None = None,
+) -> Context[S]:
+    """A context for one connection of *connector*, without a state.
+
+    Args:
+        settings: Keys of a connection as in a config file; ``kind`` may be left out.
+        transport: Replaces the network, such as an `httpx.MockTransport`.
+        folder: Relative paths of *settings* start here, and temporary files are created below it; default: a temporary
+            folder, removed when the process ends.
+        clock: Default: a `ManualClock`, whose ``sleep`` returns at once.
+
+    Raises:
+        pydantic.ValidationError: If *settings* are wrong.
+    """
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="crossdock-test-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if isinstance(settings, Mapping):
+        data = {"kind": connector.name, **settings}
+        settings = connector.settings.model_validate(data, context={"folder": folder})
+    work = Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+    run = SourceContext(
+        clock or ManualClock(), Silent(), NoIntake(), work / "spool", work, work / "spool", transport=transport
+    )
+    return Context(settings, connector.name, run)
+
+
+def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> BoundStream:
+    """The stream of this name, checked as when a config is loaded.
+
+    Raises:
+        ConfigError: If there is no such stream, or its attributes are wrong.
+    """
+    connection = Connection(ctx.connection, connector, ctx.settings, tuple(connector.streams(ctx.settings)))
+    for name, each in connection.named_streams():
+        if each.name == stream:
+            check_declaration(name, each)
+            return connection.bind(name, each, PlatformTarget.name, ctx)
+    names = ", ".join(each.name for each in connection.streams)
+    raise ConfigError(f"the connector {connector.name!r} has no stream {stream!r}; it has: {names}")
+
+
+def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | None = None, most: int = 1000) -> Trial:
+    """Read the first *most* records of a stream, and map them; ``crossdock try`` does the same.
+
+    Args:
+        since: The cursor to continue from.
+
+    Returns:
+        The records that were read, each with the members of its draft or with its problem, and the error that ended
+        reading, if there was one.
+    """
+    return trial_of(bound_stream(connector, ctx, stream), most, since=since)
+
+
+def read_config(config: Path | str, stream: str, *, most: int = 1000) -> Trial:
+    """Read the first *most* records of a stream of a config file, and map them; see `read`.
+
+    Args:
+        stream: ``CONNECTION.STREAM``.
+
+    Raises:
+        ConfigError: If the config is wrong.
+    """
+    tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
+    return try_stream(project.load(Path(config)), stream, most, clock=tomorrow, progress=Silent())

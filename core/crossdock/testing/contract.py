@@ -1,0 +1,182 @@
+"""Tests that every stream should pass, to inherit in the tests of a connector.
+
+Their assertions name the record by its place. Values appear only where they are the author's example data.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
+
+from crossdock.connector import Connector, Context
+from crossdock.errors import RecordError
+from crossdock.planning.draft_records import drafted
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import Record
+from crossdock.runs.stream_trial import Trial
+from crossdock.testing.captured_output import captured
+from crossdock.testing.connector_context import bound_stream, context, read
+from crossdock.testing.drifted_records import drifted, numbers_in, with_numbers
+
+if TYPE_CHECKING:
+    import httpx
+
+_SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
+_ZONES = ("UTC", "America/St_Johns", "Pacific/Kiritimati")
+
+
+class StreamContract:
+    """Tests of one stream, for any source; `HttpStreamContract` has more.
+
+    Attributes:
+        connector: The connector under test.
+        settings: Keys of a connection, as in a config file; relative paths start in a temporary folder.
+        environment: Variables that *settings* refer to as ``env:NAME``. Their values must never be shown.
+        stream: The stream's name.
+    """
+
+    connector: Connector[Any]
+    settings: Mapping[str, Any]
+    environment: Mapping[str, str] = {}
+    stream: str
+
+    def prepare(self, folder: Path) -> None:
+        """Create what *settings* refer to in *folder*, such as files to read; nothing by default."""
+
+    def network(self) -> httpx.BaseTransport | None:
+        """What replaces the network; None if the stream reads files."""
+        return None
+
+    def new_context(self) -> Context[Any]:
+        """A context as in a new run."""
+        with self.in_environment():
+            ctx = context(self.connector, self.settings, transport=self.network())
+        self.prepare(ctx.run.work.parent)
+        return ctx
+
+    def read(self, since: str | None = None) -> Trial:
+        """Read and map the stream in a new run."""
+        return self.read_in(self.new_context(), since)
+
+    def read_in(self, ctx: Context[Any], since: str | None = None) -> Trial:
+        """Read and map the stream with *ctx*; fails if a value of `environment` is printed or logged."""
+        with self.in_environment(), captured() as output:
+            trial = read(self.connector, ctx, self.stream, since=since)
+        self.no_secret_in("what the stream printed or logged", output.getvalue())
+        self.no_secret_in("the error", str(trial.error or ""))
+        for tried in trial.records:
+            self.no_secret_in("the place of a record", tried.record.source)
+            self.no_secret_in("the problem of a record", str(tried.problem or ""))
+        return trial
+
+    @contextmanager
+    def in_environment(self) -> Iterator[None]:
+        """`environment` as variables of this process."""
+        with mock.patch.dict(os.environ, self.environment):
+            yield
+
+    def no_secret_in(self, what: str, text: str) -> None:
+        """Fail if *text* contains a value of `environment`."""
+        for name, value in self.environment.items():
+            assert value not in text, f"{what} contains the secret {name}"
+
+    def example_records(self) -> tuple[BoundStream, list[Record]]:
+        """The records of the example data, and their stream."""
+        trial = self.read()
+        return trial.bound, [tried.record for tried in trial.records]
+
+    # ---- tests
+
+    def test_the_example_is_read_and_mapped(self) -> None:
+        """Reading ends without an error, and every record has a draft."""
+        trial = self.read()
+        assert trial.error is None, f"reading failed: {trial.error}"
+        assert trial.records, "the example data have no record"
+        for tried in trial.records:
+            assert tried.problem is None, f"{_place(tried.record)}: {tried.problem}"
+
+    def test_a_second_run_reads_the_same(self) -> None:
+        """Two runs over the same data give the same keys, rows and drafts."""
+        first, second = (
+            [(tried.record.key, tried.record.rows, tried.members) for tried in self.read().records] for _ in range(2)
+        )
+        assert first == second, "a second run over the same data reads other keys, rows or drafts"
+
+    def test_the_mapping_is_pure(self) -> None:
+        """A draft depends on its record alone: not on other records, their order, the time or the time zone."""
+        bound, records = self.example_records()
+        expected = [_mapped(bound, record) for record in records]
+        for record in records:
+            for _, changed in drifted(record):
+                _mapped(bound, changed)  # a mapping that remembers records now remembers others
+        again = [_mapped(bound, record) for record in reversed(records)][::-1]
+        for record, one, other in zip(records, expected, again, strict=True):
+            assert one == other, f"{_place(record)}: mapped twice, the drafts differ"
+        fresh = bound_stream(self.connector, bound.context, self.stream)
+        for record, one in zip(records, expected, strict=True):
+            assert one == _mapped(fresh, record), f"{_place(record)}: a new instance of the stream maps it differently"
+        for zone in _ZONES:
+            with _time_zone(zone):
+                for record, one in zip(records, expected, strict=True):
+                    assert one == _mapped(bound, record), f"{_place(record)}: the draft depends on the time zone"
+
+    def test_drift_of_a_record_never_breaks_the_mapping(self) -> None:
+        """A record with an unknown, missing, null or oddly typed member gives a draft or a `RecordError`."""
+        bound, records = self.example_records()
+        for record in records:
+            for change, changed in drifted(record):
+                made = _mapped(bound, changed)
+                if isinstance(made, _Problem):
+                    assert made.code != "mapping_failed", f"{_place(record)} with {change}: {made.text}"
+                if change == "an unknown member":
+                    assert made == _mapped(bound, record), f"{_place(record)}: the draft changes with {change}"
+
+    def test_numbers_are_exact(self) -> None:
+        """A number of a record that its draft shows has all its digits, also if it has 19 of them."""
+        bound, records = self.example_records()
+        for record in records:
+            before = _numbers(_mapped(bound, record))
+            for place, with_number in with_numbers(record):
+                if _SHORT in before or _SHORT not in _numbers(_mapped(bound, with_number(_SHORT))):
+                    continue  # the draft does not show this number
+                longer = _mapped(bound, with_number(_LONG))
+                is_exact = isinstance(longer, _Problem) or _LONG in _numbers(longer)
+                assert is_exact, f"{_place(record)}: {place} loses digits, as in a float"
+
+
+def _place(record: Record) -> str:
+    return f"record {record.key!r} of {record.source}, line {record.lines[0]}"
+
+
+class _Problem(NamedTuple):
+    code: str
+    text: str
+
+
+def _mapped(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
+    """The members of the draft, or why there is none."""
+    try:
+        return drafted(bound, record)[0]
+    except RecordError as error:
+        return _Problem(error.code, str(error))
+
+
+def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:
+    return () if isinstance(made, _Problem) else numbers_in(made)
+
+
+@contextmanager
+def _time_zone(name: str) -> Iterator[None]:
+    """The process in another time zone."""
+    try:
+        with mock.patch.dict(os.environ, {"TZ": name}):
+            time.tzset()
+            yield
+    finally:
+        time.tzset()

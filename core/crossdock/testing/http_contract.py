@@ -1,0 +1,212 @@
+"""Tests that every stream of a paged JSON API should pass, to inherit."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+
+from crossdock import exact_json
+from crossdock.cursors import Checkpoint
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import JSON, RawBatch
+from crossdock.runs.pull_checks import pulled
+from crossdock.runs.stream_trial import Trial
+from crossdock.testing.connector_context import bound_stream, context
+from crossdock.testing.contract import StreamContract
+from crossdock.testing.drifted_records import drifted_objects
+from crossdock.testing.faulty_transport import FAULTS, RecordedTransport, faulty
+
+_Path = tuple[str | int, ...]
+
+
+class HttpStreamContract(StreamContract):
+    """Tests of one stream of an API that answers with pages of JSON.
+
+    Attributes:
+        pages: The bodies of at least two pages, each with at least one record.
+    """
+
+    pages: Sequence[Any]
+
+    def transport(self, pages: Sequence[Any]) -> httpx.BaseTransport:
+        """An API that returns *pages* in this order, whatever cursor it is asked for, with links as the real one has.
+
+        Give the bodies with ``json.dumps``; they are variants of `pages`.
+        """
+        raise NotImplementedError
+
+    def network(self) -> httpx.BaseTransport:
+        return self.transport(self.pages)
+
+    def read_from(self, transport: httpx.BaseTransport, since: str | None = None) -> Trial:
+        """Read and map the stream in a new run over *transport*."""
+        with self.in_environment():
+            ctx = context(self.connector, self.settings, transport=transport)
+        return self.read_in(ctx, since)
+
+    # ---- tests
+
+    def test_every_record_of_every_page_is_read(self) -> None:
+        """No page and no record of a page is left out."""
+        expected, places = self._listed_records()
+        read = [exact_json.loads(tried.record.row[JSON] or "null") for tried in self.read().records]
+        for number, item in expected:
+            assert item in read, f"a record of page {number + 1} is not read"
+        assert len({number for number, _ in expected}) > 1, "pages: give at least two pages with records"
+        assert places
+
+    def test_keys_do_not_depend_on_the_order(self) -> None:
+        """The same records in another order have the same keys."""
+        _, places = self._listed_records()
+        reversed_pages = copy.deepcopy(list(self.pages))
+        for page in reversed_pages:
+            for place in places:
+                if isinstance(items := _at(page, place), list):
+                    items.reverse()
+        before, after = (
+            {tried.record.key: tried.record.row.get(JSON) for tried in trial.records}
+            for trial in (self.read(), self.read_from(self.transport(reversed_pages)))
+        )
+        assert before == after, "records have other keys when the source lists them in another order"
+
+    def test_one_bad_record_does_not_end_reading(self) -> None:
+        """If the first record has a missing, null or oddly typed member, it is read, and so are all the others."""
+        count = len(self.read().records)
+        page_number, place, index, item = next(self._items())
+        for change, changed in drifted_objects(item):
+            pages = copy.deepcopy(list(self.pages))
+            _at(pages[page_number], place)[index] = changed
+            trial = self.read_from(self.transport(pages))
+            assert trial.error is None, f"a record with {change} ends reading: {trial.error}"
+            assert len(trial.records) == count, f"a record with {change}: {len(trial.records)} of {count} are read"
+
+    def test_a_record_that_moves_while_paging_is_read_in_its_last_form(self) -> None:
+        """A record that changes, and is listed again on the last page, is read again there."""
+        page_number, place, index, item = next(self._items())
+        pages = copy.deepcopy(list(self.pages))
+        _at(pages[-1], place).append({**item, "crossdock_changed": 1})
+        trial = self.read_from(self.transport(pages))
+        assert trial.error is None, f"reading failed: {trial.error}"
+        last = trial.records[-1].record.row.get(JSON) or ""
+        where = f"record {index + 1} of page {page_number + 1}"
+        assert "crossdock_changed" in last, f"{where} is listed again on the last page, and is not read there"
+
+    def test_faults_of_the_network_lose_nothing_silently(self) -> None:
+        """After 429, 5xx, a cut or foreign answer to any request, all records are read or there is an error."""
+        recorded = RecordedTransport(self.network())
+        count = len(self.read_from(recorded).records)
+        for fault in FAULTS:
+            for number in range(len(recorded.requests)):
+                for times in (1, None):
+                    trial = self.read_from(faulty(self.network(), fault, number, times, [*self.environment.values()]))
+                    complete = trial.error is None and len(trial.records) == count
+                    where = f"request {number + 1} answered with {fault} {'once' if times else 'from then on'}"
+                    assert complete or trial.error, f"{where}: {len(trial.records)} of {count} records, and no error"
+
+    def test_throttling_is_survived(self) -> None:
+        """A request that is answered with 429 once is repeated."""
+        recorded = RecordedTransport(self.network())
+        count = len(self.read_from(recorded).records)
+        for number in range(len(recorded.requests)):
+            trial = self.read_from(faulty(self.network(), "429", number, 1))
+            assert trial.error is None, f"request {number + 1} answered with 429 once: {trial.error}"
+            assert len(trial.records) == count
+
+    def test_a_cursor_is_not_ahead_of_what_was_read(self) -> None:
+        """No record that is read after a cursor has a lower value than it, and no cursor is one that was not read."""
+        batches = list(self._batches())
+        for name in {name for batch in batches for item in batch[1] for name in item}:
+            values = [[str(item.get(name)) for item in items] for _, items in batches]
+            used = [cursor for cursor, _ in batches if cursor is not None]
+            if not any(cursor in inner for cursor in used for inner in values):
+                continue  # not the member that cursors are taken from
+            for number, (cursor, _) in enumerate(batches):
+                if cursor is None:
+                    continue
+                read = [value for inner in values[: number + 1] for value in inner]
+                later = [value for inner in values[number + 1 :] for value in inner]
+                message = f"the cursor after page {number + 1}"
+                assert cursor in read, f"{message} is ahead of the records that were read"
+                assert all(value >= cursor for value in later), f"{message} is higher than {name} of a later record"
+
+    def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
+        """With a cursor, other requests are sent than without, and records with the cursor's value are not dropped."""
+        batches = list(self._batches())
+        cursor = next((cursor for cursor, _ in reversed(batches) if cursor is not None), None)
+        if cursor is None:
+            return
+        first, second = RecordedTransport(self.network()), RecordedTransport(self.network())
+        self.read_from(first)
+        trial = self.read_from(second, cursor)
+        assert first.requests != second.requests, "the cursor changes no request: everything is read in each run"
+        assert trial.error is None, f"reading with a cursor failed: {trial.error}"
+        read = [exact_json.loads(tried.record.row[JSON] or "null") for tried in trial.records]
+        for _, items in batches:
+            for item in items:
+                if cursor in map(str, item.values()):
+                    assert item in read, "a record whose value equals the cursor is not read again"
+
+    # ---- where records are in pages
+
+    def _batches(self) -> Iterator[tuple[str | None, list[Any]]]:
+        """The JSON objects of each batch, and the cursor or checkpoint after it."""
+        bound, read = self._bound(), list[tuple[str | None, list[Any]]]()
+        declared = bound.stream.cursor
+        with self.in_environment():
+            for batch in pulled(bound, None):
+                if isinstance(batch, Checkpoint):
+                    read[-1:] = [(batch.cursor, items) for _, items in read[-1:]]
+                    continue
+                items = _objects(batch)
+                value = items[-1].get(declared.column) if declared and declared.sorted and items else None
+                read.append((value if isinstance(value, str) else batch.cursor, items))
+        return iter(read)
+
+    def _bound(self) -> BoundStream:
+        return bound_stream(self.connector, self.new_context(), self.stream)
+
+    def _listed_records(self) -> tuple[list[tuple[int, Any]], set[_Path]]:
+        """The records of `pages`, with the number of their page; and the paths of the lists that contain them."""
+        read = [item for _, items in self._batches() for item in items]
+        exact = [exact_json.loads(json.dumps(page)) for page in self.pages]
+        places = {place for page in exact for place, items in _lists(page) if any(item in read for item in items)}
+        assert places, "no list in `pages` contains a record as it is read"
+        listed = [
+            (number, item)
+            for number, page in enumerate(exact)
+            for place, items in _lists(page)
+            if place in places
+            for item in items
+        ]
+        return listed, places
+
+    def _items(self) -> Iterator[tuple[int, _Path, int, Any]]:
+        """Page, path of the list, index and object of each record in `pages`."""
+        _, places = self._listed_records()
+        for number, page in enumerate(self.pages):
+            for place in sorted(places, key=str):
+                for index, item in enumerate(_at(page, place) or ()):
+                    yield number, place, index, item
+
+
+def _objects(batch: RawBatch) -> list[Any]:
+    return [exact_json.loads(text or "null") for text in batch.load()[JSON].to_list()]
+
+
+def _lists(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, list[Any]]]:
+    """Each list of objects inside of *value*, with its path."""
+    if isinstance(value, list):
+        yield path, value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _lists(inner, (*path, name))
+
+
+def _at(value: Any, path: _Path) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else value[name]
+    return value

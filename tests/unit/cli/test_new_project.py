@@ -1,0 +1,128 @@
+"""``crossdock new``: projects that work as they are, and names that are refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.cli.conftest import CommandLine
+
+TOKEN = "token-of-the-shop"
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in *folder*, whose package counts as installed."""
+    environment = os.environ | {"PYTHONPATH": str(folder), "ACME_SHOP_TOKEN": TOKEN, "COLUMNS": "80"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def register(folder: Path) -> None:
+    """Add what pip would write about the project's entry point."""
+    facts = folder / "acme_shop-0.1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-shop\nVersion: 0.1.0\n", encoding="utf-8")
+    (facts / "entry_points.txt").write_text(
+        "[crossdock.connectors]\nacme_shop = acme_shop:CONNECTOR\n", encoding="utf-8"
+    )
+
+
+class _Shop(BaseHTTPRequestHandler):
+    """Answers with one product."""
+
+    def do_GET(self) -> None:
+        is_known = self.headers["authorization"] == f"Bearer {TOKEN}"
+        body = json.dumps({"products": [{"id": 1, "sku": "0017", "title": "Desk lamp", "price": "24.90"}]}).encode()
+        self.send_response(200 if is_known else 401)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+
+@contextmanager
+def shop() -> Iterator[str]:
+    """A shop on this machine; gives its base URL."""
+    with HTTPServer(("127.0.0.1", 0), _Shop) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    monkeypatch.chdir(tmp_path)
+    return CommandLine(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["http", "files", "declarative"])
+def test_a_new_project_works_as_it_is(line: CommandLine, kind: str) -> None:
+    """Its tests pass, and ``crossdock try`` reads its first product."""
+    made = line.run("new", "acme-shop", "--kind", kind, "--json")
+    assert made.code == 0, made.err
+    folder = line.folder / "acme-shop"
+    written = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    assert sorted(written) == made.json["files"]
+    assert len((folder / "README.md").read_text(encoding="utf-8").splitlines()) <= 32
+    register(folder) if kind != "declarative" else None
+    tests = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert tests.returncode == 0, tests.stdout
+    config = folder / "crossdock.yaml"
+    with shop() as base_url:
+        text = config.read_text(encoding="utf-8").replace("https://api.example.com", base_url)
+        config.write_text(text, encoding="utf-8")
+        tried = python(folder, "-m", "crossdock", "try", "acme_shop.products", "-n", "1")
+    assert tried.returncode == 0, tried.stderr
+    assert "sku: 0017" in tried.stdout
+    assert "unitPrice: 24.9" in tried.stdout
+    assert TOKEN not in tried.stdout
+
+
+def test_the_code_of_a_new_project_is_typed(line: CommandLine) -> None:
+    """mypy strict accepts it against the installed package."""
+    for kind in ("http", "files"):
+        assert line.run("new", f"acme-{kind}", "--kind", kind).code == 0
+        folder = line.folder / f"acme-{kind}"
+        settings = ["--config-file", os.devnull, "--cache-dir", os.devnull, "--follow-imports", "silent"]
+        checked = python(folder, "-m", "mypy", "--strict", *settings, f"acme_{kind}")
+        assert checked.returncode == 0, checked.stdout
+
+
+def test_nothing_is_overwritten(line: CommandLine) -> None:
+    """A folder or file of the name is refused and left as it is, even if it is empty."""
+    (line.folder / "acme-shop").mkdir()
+    refused = line.run("new", "acme-shop")
+    assert refused.code == 2
+    assert "acme-shop: exists already" in refused.err
+    assert list((line.folder / "acme-shop").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["Acme", "7up", "a b", "a--b", "../a", "class", "-a", "", "a" * 51, "\N{SNOWMAN}"])
+def test_a_name_that_is_no_package_is_refused(line: CommandLine, name: str) -> None:
+    """The name becomes a folder, a package and a `kind`."""
+    assert line.run("new", "--", name).code == 2
+    assert list(line.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["json", "crossdock", "pydantic"])
+def test_a_name_that_would_hide_a_package_is_refused(line: CommandLine, name: str) -> None:
+    """An import of that package would find the project instead."""
+    refused = line.run("new", name)
+    assert refused.code == 2
+    assert "is installed already" in refused.err

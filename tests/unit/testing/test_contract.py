@@ -1,0 +1,231 @@
+"""The contract accepts a correct connector, and finds seeded bugs."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, passes
+
+from crossdock import Context, ProductDraft, RawBatch, Record
+from crossdock.errors import CrossdockError, RefusedError, UnavailableError
+
+
+class TestReference(OrdersContract):
+    """The contract itself, inherited as authors do."""
+
+
+class FirstPageOnly(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        yield next(iter(super().pull(ctx, since)))
+
+
+class LastRecordOfAPageDropped(Orders):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return orders[:-1]
+
+
+class FloatMoney(Orders):
+    def price(self, value: object) -> Any:
+        return float(str(value))
+
+
+class MoneyThroughFloat(Orders):
+    def price(self, value: object) -> Any:
+        return Decimal(str(round(float(str(value)), 4)))
+
+
+class SwallowedError(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        try:
+            yield from super().pull(ctx, since)
+        except CrossdockError:
+            return
+
+
+class RandomKey(Orders):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return [{**order, "id": uuid.uuid4().hex} for order in orders]
+
+
+class KeyByPosition(Orders):
+    key = ("position",)
+
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        number = 0
+        for batch in super().pull(ctx, since):
+            frame = batch.load().rename({"id": "position"})
+            places = [str(number + index) for index in range(frame.height)]
+            number += frame.height
+            yield RawBatch(batch.source, frame.with_columns(position=_texts(places)), batch.cursor)
+
+
+def _texts(values: list[str]) -> Any:
+    import polars as pl
+
+    return pl.Series(values, dtype=pl.String)
+
+
+class WrongDraft(Orders):
+    def to_resource(self, record: Record) -> Any:
+        return ProductDraft(sku=record.key, name="x")
+
+
+class MappingWithState(Orders):
+    customers: dict[str, Any] = {}
+
+    def to_resource(self, record: Record) -> Any:
+        draft = super().to_resource(record)
+        first = self.customers.setdefault(str(draft.customer_id.key), record.key)
+        return draft.model_copy(
+            update={"customer_id": type(draft.customer_id)("customer", f"{first}-{len(self.customers)}")}
+        )
+
+
+class MissingMember(Orders):
+    def to_resource(self, record: Record) -> Any:
+        record.json()["customer"]["id"]
+        return super().to_resource(record)
+
+
+class CursorOfAMissingMember(Orders):
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
+        return max(str(order["updated_at"]) for order in orders)
+
+
+class CursorTooEarly(Orders):
+    def newest(self, orders: list[dict[str, Any]]) -> str | None:
+        return "2026-11-22T10:00:00Z"
+
+
+class CursorIgnored(Orders):
+    def params(self, since: str | None) -> dict[str, str]:
+        return {}
+
+
+class BoundaryLost(Orders):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return [order for order in orders if str(order.get("updated_at")) > (since or "") or since is None]
+
+
+class SeenBefore(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        self.seen: set[str] = set()
+        yield from super().pull(ctx, since)
+
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        fresh = [order for order in orders if str(order.get("id")) not in self.seen]
+        self.seen |= {str(order.get("id")) for order in orders}
+        return fresh
+
+
+class LocalTime(Orders):
+    def placed_at(self, order: dict[str, Any]) -> datetime:
+        return super().placed_at(order).replace(tzinfo=None).astimezone()
+
+
+class ClockInMapping(Orders):
+    def placed_at(self, order: dict[str, Any]) -> datetime:
+        return datetime.now(UTC)
+
+
+class TokenPrinted(Orders):
+    def params(self, since: str | None) -> dict[str, str]:
+        print("reading", self.token)
+        return super().params(since)
+
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        self.token = ctx.settings.token.reveal()
+        yield from super().pull(ctx, since)
+
+
+class TokenLogged(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        logging.getLogger("shop").debug("token %s", ctx.settings.token.reveal())
+        yield from super().pull(ctx, since)
+
+
+class TokenInSource(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        for batch in super().pull(ctx, since):
+            yield RawBatch(f"{batch.source}?token={ctx.settings.token.reveal()}", batch.rows, batch.cursor)
+
+
+class UnknownMemberRefused(Orders):
+    def to_resource(self, record: Record) -> Any:
+        if set(record.json()) - {"id", "customer", "created_at", "updated_at", "lines"}:
+            raise ValueError("unknown member")
+        return super().to_resource(record)
+
+
+class TokenInError(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        try:
+            yield from super().pull(ctx, since)
+        except CrossdockError as error:
+            raise RefusedError(f"{error} with {ctx.settings.token.reveal()}") from error
+
+
+class OutageSwallowed(Orders):
+    def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
+        try:
+            yield from super().pull(ctx, since)
+        except UnavailableError:
+            return
+
+
+class MoneyTruncated(Orders):
+    def price(self, value: object) -> Any:
+        return super().price(value).quantize(Decimal("0.01"))
+
+
+class MoneyConvertedUnchecked(Orders):
+    def price(self, value: object) -> Any:
+        return Decimal(str(value))
+
+
+class NullsDropped(Orders):
+    def items(self, orders: list[dict[str, Any]], since: str | None) -> list[dict[str, Any]]:
+        return [order for order in orders if order.get("customer")]
+
+
+BUGS: dict[type[Orders], str] = {
+    FirstPageOnly: "every_record_of_every_page_is_read",
+    LastRecordOfAPageDropped: "every_record_of_every_page_is_read",
+    FloatMoney: "the_example_is_read_and_mapped",
+    MoneyThroughFloat: "numbers_are_exact",
+    SwallowedError: "faults_of_the_network_lose_nothing_silently",
+    RandomKey: "a_second_run_reads_the_same",
+    KeyByPosition: "keys_do_not_depend_on_the_order",
+    WrongDraft: "the_example_is_read_and_mapped",
+    MappingWithState: "the_mapping_is_pure",
+    MissingMember: "drift_of_a_record_never_breaks_the_mapping",
+    UnknownMemberRefused: "drift_of_a_record_never_breaks_the_mapping",
+    CursorOfAMissingMember: "one_bad_record_does_not_end_reading",
+    CursorTooEarly: "a_cursor_is_not_ahead_of_what_was_read",
+    CursorIgnored: "the_cursor_is_used_and_its_value_read_again",
+    BoundaryLost: "the_cursor_is_used_and_its_value_read_again",
+    SeenBefore: "a_record_that_moves_while_paging_is_read_in_its_last_form",
+    LocalTime: "the_mapping_is_pure",
+    ClockInMapping: "the_mapping_is_pure",
+    TokenPrinted: "the_example_is_read_and_mapped",
+    TokenLogged: "the_example_is_read_and_mapped",
+    TokenInError: "faults_of_the_network_lose_nothing_silently",
+    OutageSwallowed: "faults_of_the_network_lose_nothing_silently",
+    MoneyTruncated: "numbers_are_exact",
+    MoneyConvertedUnchecked: "drift_of_a_record_never_breaks_the_mapping",
+    NullsDropped: "one_bad_record_does_not_end_reading",
+    TokenInSource: "the_example_is_read_and_mapped",
+}
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_seeded_bug_is_found(bug: type[Orders]) -> None:
+    """The test of the contract that is meant for it fails, and only because of the bug."""
+    assert not passes(bug, BUGS[bug])
+    assert passes(Orders, BUGS[bug])

@@ -10,7 +10,7 @@ from tests.chaos import vendors
 from crossdock.state import parse_url
 
 
-@pytest.mark.parametrize("seed", range(1, 13))
+@pytest.mark.parametrize("seed", range(1, 9))
 def test_nothing_is_lost_or_stale(tmp_path: Path, seed: int) -> None:
     """Sorted or not, with ties, skewed clocks, mixed offsets, changes while paging and pages that fail."""
     vendors.nothing_is_lost_or_stale(tmp_path, parse_url("sqlite:///state.db", tmp_path), seed=seed, runs=6)

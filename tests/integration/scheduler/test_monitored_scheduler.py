@@ -190,7 +190,7 @@ def test_people_are_told_once_of_the_same_open_records(
         ("night.recovered", 0),
     ]
     assert "Open records: 2 rejected" in notices[1]["text"]
-    assert sum("degraded after 0 s: open: " in line for line in case.log) == 5
+    assert sum("degraded after 0.0 s: open: " in line for line in case.log) == 5
     assert case.metrics["crossdock_open_records"] == 0
 
 

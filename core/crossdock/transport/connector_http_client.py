@@ -14,7 +14,7 @@ import httpx
 
 from crossdock.errors import UnavailableError
 from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
-from crossdock.transport.http_answers import AmbiguousError
+from crossdock.transport.http_answers import AmbiguousError, TimedOutError
 from crossdock.transport.httpcore_client import (
     CONNECT_TIMEOUT_S,
     DEFAULT_HEADERS,
@@ -106,7 +106,7 @@ def _httpx_errors(request: httpx.Request) -> Iterator[None]:
 
 @contextmanager
 def unavailable_errors() -> Iterator[None]:
-    """Raise `UnavailableError` instead of the exceptions of httpx.
+    """Raise `UnavailableError`, after a time-out `TimedOutError`, instead of the exceptions of httpx.
 
     Only the texts of `BoundedTransport` are kept: those of httpx and of other transports may quote the server.
     """
@@ -117,4 +117,5 @@ def unavailable_errors() -> Iterator[None]:
     except httpx.RequestError as error:
         text = str(error)
         ours = text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED))
-        raise UnavailableError(text if ours else f"{REQUEST_FAILED}{type(error).__name__}") from None
+        kind = TimedOutError if isinstance(error, httpx.TimeoutException) else UnavailableError
+        raise kind(text if ours else f"{REQUEST_FAILED}{type(error).__name__}") from None

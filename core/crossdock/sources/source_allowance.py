@@ -39,6 +39,12 @@ class SourceAllowance:
         """The bucket as it was last seen."""
         return self._allowance.bucket_state
 
+    @property
+    def summary(self) -> str:
+        """The number of requests, of which some were throttled, for the report of a run."""
+        number = f"{self.requests:,} API request{'' if self.requests == 1 else 's'}"
+        return f"{number}, {self.throttled:,} throttled"
+
     def take(self, query: str | None) -> Token:
         """Wait until a request may be sent.
 

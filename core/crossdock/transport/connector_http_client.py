@@ -68,6 +68,7 @@ def httpx_client(
 class BoundedTransport(httpx.BaseTransport):
     """Sends one request at a time through *client*, so its deadline and limits apply.
 
+    A request with the extension ``sink``, an open file, has the body of a 200 written to it.
     Failures are exceptions of httpx with the sentences of `HttpClient`, which never quote the server.
     """
 
@@ -77,12 +78,13 @@ class BoundedTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        content, extensions = request.read(), request.extensions
+        content, extensions = request.read(), dict(request.extensions)
+        sink = extensions.pop("sink", None)
         translated = httpcore.Request(
             request.method, target, headers=request.headers.raw, content=content, extensions=extensions
         )
         with _httpx_errors(request), self._lock:
-            status, headers, body = self._client.exchange(translated)
+            status, headers, body = self._client.exchange(translated, sink=sink)
         kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
         return httpx.Response(status, headers=kept, content=body, request=request)
 

@@ -166,7 +166,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _refuse_other_host(self, address: str, where: str) -> None:
         if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
             hint = "The credentials would be sent to another host."
-            raise RefusedError("the next page is on another host", where=where, hint=hint)
+            raise RefusedError("the address is on another host", where=where, hint=hint)
 
     def close(self) -> None:
         self._http.close()

@@ -20,6 +20,7 @@ from crossdock import registry
 from crossdock.cli.main import main
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
+from crossdock.project import project
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import HttpSource
@@ -171,6 +172,26 @@ def test_an_order_waits_for_its_product(shop: Shop, config: Path, capsys: pytest
     records = delivered["streams"]["web.orders"]["records"]
     assert (delivered["code"], records["carried_over"], records["created"]) == (0, 1, 1)
     assert [effect["resource"] for effect in effects(config)[1:]] == ["product", "order"]
+
+
+def test_a_run_reports_its_requests_and_keeps_the_rate_limit(
+    shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report has a note for the connection, also of a stream that failed; the next run knows the limit."""
+    limit = {"ratelimit-limit": "500", "ratelimit-remaining": "499", "ratelimit-policy": "500;w=10"}
+    following = limit | {"link": '</orders?page=2>; rel="next"'}
+    empty = b'{"items": []}'
+    shop.answers = [(200, following, empty), (429, {"retry-after": "0.01"}, b""), (200, limit, empty)]
+    report = synced(config, capsys, "web.orders")
+    assert (report["code"], report["streams"]["web.orders"]["notes"]) == (0, ["web: 3 API requests, 1 throttled"])
+    loaded = project.load(config)
+    with loaded.look() as tx:
+        kept = tx.buckets.get("api of web")
+    assert kept is not None
+    assert (kept.estimate.rate_per_s, kept.estimate.burst) == (50.0, 500)
+    shop.answers = [(404, {}, b"")]
+    report = synced(config, capsys, "web.orders")
+    assert (report["code"], report["streams"]["web.orders"]["notes"]) == (3, ["web: 1 API request, 0 throttled"])
 
 
 def _customer(config: Path) -> str:

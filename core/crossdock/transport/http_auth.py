@@ -28,7 +28,7 @@ class HeaderAuth(httpx.Auth):
         self._name, self._value = name, value
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers[self._name] = _revealed(self._value)
+        request.headers[self._name] = _in_header(self._value)
         yield request
 
 
@@ -39,7 +39,7 @@ class BearerAuth(HeaderAuth):
         super().__init__("authorization", token)
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        request.headers["authorization"] = f"Bearer {_revealed(self._value)}"
+        request.headers["authorization"] = f"Bearer {_in_header(self._value)}"
         yield request
 
 
@@ -203,3 +203,16 @@ def _json(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _revealed(value: Secret | str) -> str:
     return value if isinstance(value, str) else value.reveal()
+
+
+def _in_header(value: Secret | str) -> str:
+    """*value*, for use in a header.
+
+    Raises:
+        ConfigError: If it cannot be read, or contains characters that no header can have.
+    """
+    text = _revealed(value)
+    if not (text.isascii() and text.isprintable()):
+        name = "the credential" if isinstance(value, str) else value.reference
+        raise ConfigError(f"{name} contains characters that are not allowed in a header")
+    return text

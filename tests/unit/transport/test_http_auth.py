@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from crossdock import exact_json
+from crossdock.config_file import Secret
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
@@ -69,6 +70,20 @@ def test_fixed_credentials(auth: httpx.Auth, sent: str) -> None:
     vendor = Vendor(auth)
     vendor.api.get("/")
     assert vendor.seen == [sent]
+
+
+@pytest.mark.parametrize("auth", [HeaderAuth, BearerAuth])
+@pytest.mark.parametrize("text", ["canary-ä", "canary\r\nx: y"])
+def test_a_secret_that_no_header_can_have(
+    auth: type[HeaderAuth], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named, and not quoted."""
+    monkeypatch.setenv("SHOP_KEY", text)
+    secret = Secret("env:SHOP_KEY", tmp_path)
+    vendor = Vendor(BearerAuth(secret) if auth is BearerAuth else HeaderAuth("X-Key", secret))
+    with pytest.raises(ConfigError, match="env:SHOP_KEY contains characters") as failed:
+        vendor.api.get("/")
+    assert "canary" not in str(failed.value)
 
 
 def test_client_credentials_are_renewed_before_they_expire() -> None:

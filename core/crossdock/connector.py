@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import CodeType
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Discriminator, Field, GetPydanticSchema, Tag
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
 from crossdock.cursors import Checkpoint, Cursor
-from crossdock.errors import RecordError
+from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import RawBatch, Record
 from crossdock.resources import RESOURCES, ResourceModel, ResourceName
 from crossdock.sources.source_context import SourceContext
+
+if TYPE_CHECKING:
+    from crossdock.sources.api import Api
+    from crossdock.sources.api_client import ApiClient
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
@@ -157,6 +161,34 @@ class Context(Generic[S]):
     connection: str
     run: SourceContext
     _shared: dict[object, Any] = field(default_factory=dict)
+    _declared_api: Callable[[S], Api] | None = None
+    _first_stream: str = ""
+
+    @property
+    def api(self) -> ApiClient:
+        """The HTTP API that the connector declares, opened once in a run and shared by all streams of the connection.
+
+        Raises:
+            ConnectorError: If it declares none.
+            ConfigError: If its address or a certificate cannot be used.
+        """
+        return self.shared("crossdock.api", self._open_api)
+
+    def _open_api(self) -> ApiClient:
+        from crossdock.sources.api_client import ApiClient  # noqa: PLC0415  most commands read no API
+
+        if self._declared_api is None:
+            raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")
+        client = ApiClient(self._declared_api(self.settings), self.run, self.run.limits.get(self.connection))
+        self.run.at_end.callback(self._end_api, client)
+        return client
+
+    def _end_api(self, client: ApiClient) -> None:
+        client.close()
+        allowance = client.allowance
+        if allowance.requests:
+            self.run.limits[self.connection] = allowance.bucket_state
+            self.run.notes.setdefault(self._first_stream, []).append(f"{self.connection}: {allowance.summary}")
 
     def shared(self, name: object, make: Callable[[], T]) -> T:
         """The result of *make*, called once in a run and shared by all streams of the connection."""
@@ -288,6 +320,7 @@ class Connector(Generic[S]):
         settings: Its settings model.
         streams: Its streams for one connection's settings.
         check: Tests whether the system can be reached and read with these settings; raises only `CrossdockError`.
+        api: Declares the HTTP API that one connection reads, for ``ctx.api``.
     """
 
     name: str
@@ -295,4 +328,5 @@ class Connector(Generic[S]):
     settings: type[S]
     streams: Callable[[S], Sequence[Stream[S]]]
     check: Callable[[Context[S]], Iterator[Finding]] | None = None
+    api: Callable[[S], Api] | None = None
     group: ClassVar[str] = "crossdock.connectors"

@@ -260,9 +260,7 @@ def test_an_error_at_the_end_of_a_stream_ends_nothing_else(bench: Bench) -> None
     mended(bench, stream)
 
 
-@pytest.mark.parametrize(
-    "error", [MemoryError(), KeyboardInterrupt(), StoppedError(""), InternalError("")]
-)
+@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), StoppedError(""), InternalError("")])
 def test_what_is_no_failure_of_a_mapping_goes_on_up(error: BaseException, tmp_path: Path) -> None:
     """The machine's and our own errors are no dead letters."""
 

@@ -7,12 +7,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from pydantic import ValidationError
 
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.connector import FailureLimits, no_removal
+from crossdock.errors import ConnectorError
+from crossdock.progress import Silent
 from crossdock.resources import ResourceModel
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import Api
+from crossdock.sources.source_context import SourceContext
+from crossdock.testing.manual_clock import ManualClock
 
 
 class Products(Stream[Settings]):
@@ -123,6 +130,35 @@ def test_what_is_shared_is_made_once() -> None:
 
     assert context.shared("session", make) is context.shared("session", make) is None
     assert len(made) == 1
+
+
+def test_a_connection_has_one_api_in_a_run() -> None:
+    """Its streams share it, and its rate limit; it is closed at the end of the run, which reports its requests."""
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json={}))
+    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path(), transport=transport)
+    context = Context(
+        Settings(kind="none"),
+        "shop",
+        run,
+        _declared_api=lambda _: Api("https://shop.example"),
+        _first_stream="shop.orders",
+    )
+    with run.at_end:
+        assert context.api is context.api
+        context.api.get("/orders")
+    assert run.notes == {"shop.orders": ["shop: 1 API request, 0 throttled"]}
+    assert run.limits["shop"].spent == 1
+    with pytest.raises(RuntimeError, match="closed"):
+        context.api.get("/orders")
+
+
+def test_an_api_that_is_not_declared() -> None:
+    """The error says how to declare it."""
+    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    with pytest.raises(ConnectorError, match="declares no API") as failed:
+        _ = Context(Settings(kind="none"), "shop", run).api
+    assert failed.value.hint is not None
+    assert "api=" in failed.value.hint
 
 
 @pytest.mark.parametrize(

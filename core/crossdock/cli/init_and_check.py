@@ -112,16 +112,18 @@ def _try(test: Callable[[], str | None], text: str = "") -> Finding:
 
 def _connection(connection: Connection) -> Iterator[Finding]:
     from crossdock.clock import SystemClock
-    from crossdock.connector import Context, Finding
+    from crossdock.connector import Finding
     from crossdock.progress import Silent
     from crossdock.runs.intake_logs import NoIntake
     from crossdock.sources.source_context import SourceContext
 
-    if connection.connector.check is None:
+    check = connection.connector.check
+    if check is None:
         return
     with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
         run = SourceContext(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
         try:
-            yield from connection.connector.check(Context(connection.settings, connection.name, run))
+            with run.at_end:
+                yield from check(connection.context(run, connection.name))
         except CrossdockError as error:
             yield Finding(ok=False, text=str(error))

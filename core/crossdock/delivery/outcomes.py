@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock import exact_json
 from crossdock.field_types import is_platform_id
-from crossdock.pacing.rate_headers import LONGEST_FIELD, MAX_WAIT_S, http_date
+from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.platform import error_answers
 from crossdock.platform.error_answers import Problem
 from crossdock.records import Reason
@@ -83,7 +83,7 @@ def of_answer(answer: Answer, subject: ExpectedRecord) -> Outcome:
     if 200 <= status < 300:
         return _success(answer, subject)
     problem = error_answers.read(status, answer.body)
-    wait = retry_after_s(answer)
+    wait = retry_after_s(answer.headers)
     kind: Class = "in_doubt"
     if status == 429:
         kind = "throttled"
@@ -184,17 +184,3 @@ def _rejection(problem: Problem) -> Outcome:
         reason=reasons.get(problem.status, "rejected"),
         pointer=problem.pointers[0] if problem.pointers else None,
     )
-
-
-def retry_after_s(answer: Answer) -> float | None:
-    """Seconds of ``Retry-After`` (RFC 9110, section 10.2.3), 0 to 900; None if it is absent or invalid.
-
-    A date is compared with the answer's own ``Date``, so our clock does not matter.
-    """
-    value = answer.headers.get("retry-after")
-    if value is None or len(value) > LONGEST_FIELD:
-        return None
-    if value.strip().isdecimal():
-        return min(float(value), MAX_WAIT_S)
-    until, date = http_date(value), http_date(answer.headers.get("date", ""))
-    return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)

@@ -50,6 +50,15 @@ class LimitEstimate:
         """The same with another burst, at least 1 and capped at the configured one."""
         return replace(self, burst=max(1, min(burst, self.most_at_once)), burst_from=origin)
 
+    def continuing(self, earlier: LimitEstimate | None) -> LimitEstimate:
+        """The same with what *earlier* found: a reported or learned rate and burst."""
+        estimate = self
+        if earlier is not None and earlier.rate_per_s is not None and earlier.rate_from in {"reported", "learned"}:
+            estimate = estimate.with_rate(earlier.rate_per_s, earlier.rate_from, earlier.agreed)
+        if earlier is not None and earlier.burst is not None and earlier.burst_from in {"reported", "learned"}:
+            estimate = estimate.with_burst(earlier.burst, earlier.burst_from)
+        return estimate
+
     @property
     def spendable(self) -> int:
         """The part of the burst to spend at once; `UNLIMITED` while the burst is unknown."""

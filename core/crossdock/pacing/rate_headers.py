@@ -21,6 +21,7 @@ MOST = 1e9  # a larger number is a mistake or an attack
 LONGEST_FIELD = 256  # the slowest text of this length takes an eighth of a millisecond to parse
 _WINDOWS = ("w", "window")  # the second name is that of the first drafts, and still in use
 
+_is_seconds = re.compile(r"[0-9]+(?:\.[0-9]+)?").fullmatch
 _is_decimal = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,20})?").fullmatch
 
 
@@ -209,6 +210,22 @@ def _number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     return float(value) if 0 <= value <= MOST else None
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds of ``Retry-After`` (RFC 9110 section 10.2.3), 0 to 900; None if it is absent or invalid.
+
+    Fractions of a second, which some vendors send, are read as well. A date is compared with the answer's own ``Date``,
+    so our clock does not matter.
+
+    Args:
+        headers: Names in lower case.
+    """
+    value = _field(headers, "retry-after")
+    if _is_seconds(value):
+        return min(float(value), MAX_WAIT_S)
+    until, date = http_date(value), http_date(headers.get("date", ""))
+    return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)
 
 
 def http_date(text: str) -> float | None:

@@ -84,11 +84,7 @@ class Rate(ConfigModel):
             estimate = estimate.with_rate(most_per_s, "set")
         elif rate is None:
             estimate = estimate.with_rate(DOCUMENTED_PER_S, "documented")
-        if earlier is not None and earlier.rate_per_s is not None and earlier.rate_from in {"reported", "learned"}:
-            estimate = estimate.with_rate(earlier.rate_per_s, earlier.rate_from, earlier.agreed)
-        if earlier is not None and earlier.burst is not None and earlier.burst_from in {"reported", "learned"}:
-            estimate = estimate.with_burst(earlier.burst, earlier.burst_from)
-        return estimate
+        return estimate.continuing(earlier)
 
 
 class Idempotency(ConfigModel):

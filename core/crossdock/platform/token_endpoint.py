@@ -7,32 +7,20 @@ from __future__ import annotations
 
 import random
 import re
-from base64 import b64encode
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any
-from urllib.parse import quote_plus, urlencode
+from urllib.parse import urlencode
 
-from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
+from crossdock.transport import oauth_tokens
 from crossdock.transport.http_answers import Answer
 
 ATTEMPTS = 3
-DEFAULT_LIFE_S = 300.0  # of a token without expires_in
-MAX_LIFE_S = 86_400.0
 MAX_ANSWER_BYTES = 64 * 1024
-_ERROR_CODES = frozenset({
-    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
-    "invalid_scope",  # RFC 6749 section 5.2
-    "invalid_target",  # RFC 8707
-})  # fmt: skip
 _SCOPES = re.compile(r"[ !#-\[\]-~]{0,4096}")
-_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,30 +94,26 @@ class TokenEndpoint:
         headers = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
         if rule.scopes:
             form["scope"] = " ".join(rule.scopes)
-        if rule.client_auth == "post":
-            form |= {"client_id": rule.client_id, "client_secret": self._secret}
-        else:
-            pair = f"{quote_plus(rule.client_id)}:{quote_plus(self._secret)}"  # RFC 6749 section 2.3.1
-            headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
-        return urlencode(form).encode(), headers
+        fields, authorization = oauth_tokens.client_fields(rule.client_id, self._secret, rule.client_auth)
+        return urlencode(form | fields).encode(), headers | authorization
 
     def _token(self, answer: Answer, requested_at: float) -> GrantedToken:
-        status, members = answer.status, _members(answer.body)
+        status, members = answer.status, oauth_tokens.members(answer.body)
         if status in {408, 429} or status >= 500:
             raise UnavailableError(f"HTTP {status}")
         if not 200 <= status < 300:
             raise self._rejection(status, members.get("error"))
         token, kind = members.get("access_token"), members.get("token_type", "Bearer")
-        if not (isinstance(token, str) and token and token.isascii() and token.isprintable() and " " not in token):
+        if not oauth_tokens.is_token(token):
             raise UnavailableError("the response has no access_token that can be sent in a header")
         if not (isinstance(kind, str) and kind.lower() == "bearer"):
             raise UnavailableError("the token_type is not Bearer")
         scopes, extra = self._scopes(members.get("scope"))
-        return GrantedToken(f"Bearer {token}", requested_at, _life_s(members.get("expires_in")), scopes, extra)
+        life_s = oauth_tokens.life_s(members.get("expires_in"))
+        return GrantedToken(f"Bearer {token}", requested_at, life_s, scopes, extra)
 
     def _rejection(self, status: int, code: object) -> UnauthorizedError:
-        is_known = isinstance(code, str) and code in _ERROR_CODES  # any other text may quote a secret
-        reason = f"{code} (HTTP {status})" if is_known else f"HTTP {status}"
+        reason = oauth_tokens.refusal(status, code)
         hint = "see platform.auth: client_id, client_secret, client_auth, scopes and token_url"
         return UnauthorizedError(f"rejected the token request: {reason}", where=self._url, hint=hint)
 
@@ -148,20 +132,3 @@ class TokenEndpoint:
                 hint="have them granted to the client, or remove them from platform.auth.scopes",
             )
         return granted, tuple(name for name in granted if requested and name not in requested)
-
-
-def _members(body: bytes) -> Mapping[str, Any]:
-    try:
-        document = exact_json.loads(body)
-    except ValueError:
-        return {}  # the error's text could quote the body
-    return document if isinstance(document, dict) else {}
-
-
-def _life_s(expires_in: object) -> float:
-    """Seconds that a token lives; an invalid value counts as missing, since a 401 replaces the token anyway."""
-    if isinstance(expires_in, str) and _SECONDS.fullmatch(expires_in):
-        expires_in = int(expires_in)
-    if isinstance(expires_in, bool) or not isinstance(expires_in, int | Decimal) or expires_in <= 0:
-        return DEFAULT_LIFE_S
-    return float(min(expires_in, Decimal(MAX_LIFE_S)))

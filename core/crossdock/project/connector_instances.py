@@ -11,6 +11,7 @@ from crossdock.config_file import Document
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
 from crossdock.project.stream_declarations import check_declaration
+from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
 
 
@@ -30,6 +31,10 @@ class Connection:
     def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
         """Each stream with its full name, ``CONNECTION.STREAM``."""
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams)
+
+    def context(self, run: SourceContext, first_stream: str) -> Context[Any]:
+        """What the streams of the connection share in *run*; remarks on its API go to *first_stream*."""
+        return Context(self.settings, self.name, run, _declared_api=self.connector.api, _first_stream=first_stream)
 
     def bind(self, name: str, stream: Stream[Any], target: str, context: Context[Any]) -> BoundStream:
         """*stream*, whose full name is *name*, in a run."""

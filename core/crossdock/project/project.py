@@ -14,7 +14,7 @@ from typing import Any
 from crossdock import config_file
 from crossdock.clock import Clock
 from crossdock.config_file import Document
-from crossdock.connector import Context, Stream
+from crossdock.connector import Stream
 from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
 from crossdock.notifications.notifier import NotifyConfig
@@ -90,12 +90,12 @@ class Project:
 
     def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
         """The streams of these names, parents first."""
-        bound = []
+        bound: list[BoundStream] = []
         for connection in self.connections:
-            context = Context(connection.settings, connection.name, run)
-            for name, stream in connection.named_streams():
-                if name in wanted:
-                    bound.append(connection.bind(name, stream, target, context))
+            chosen = [(name, stream) for name, stream in connection.named_streams() if name in wanted]
+            if chosen:
+                context = connection.context(run, chosen[0][0])
+                bound += [connection.bind(name, stream, target, context) for name, stream in chosen]
         order = list(RESOURCES)
         return sorted(bound, key=lambda item: order.index(item.stream.resource))
 

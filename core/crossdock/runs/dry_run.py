@@ -24,6 +24,7 @@ from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.resources import RESOURCES
+from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import PlanIntake
 from crossdock.runs.left_operations import LeftOperations, expected_delivery
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
@@ -68,8 +69,12 @@ def look_ahead(
     """Plan on an open state, which is only read; with *summed*, hash the sources."""
     with ExitStack() as stack:
         work = run_folder(stack, None)
-        context = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool)
-        streams = project.bind(project.selected(selection), target=PlatformTarget.name, run=context)
+        names = project.selected(selection)
+        with state.look() as tx:
+            limits = api_limits.read(tx, {name.partition(".")[0] for name in names})
+        context = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool, limits=limits)
+        stack.enter_context(context.at_end)
+        streams = project.bind(names, target=PlatformTarget.name, run=context)
         preview = _Preview(project, state, listener, clock.now(), streams)
         with state.expecting(preview.expected):
             for bound in streams:

@@ -149,7 +149,7 @@ class LookUps:
                 tokens[0],
                 accepted=answer.status != 429,
                 headers=rate_headers.read(answer.headers),
-                retry_after_s=outcomes.retry_after_s(answer),
+                retry_after_s=rate_headers.retry_after_s(answer.headers),
             )
             if answer.status in {401, 403}:
                 problem = error_answers.read(answer.status, answer.body)

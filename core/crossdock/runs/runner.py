@@ -12,11 +12,13 @@ from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError, CrossdockError, InternalError, StoppedError
 from crossdock.pacing.allowance import Allowance, Priority
+from crossdock.pacing.bucket_store import BucketState
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.resources import RESOURCES
+from crossdock.runs import api_limits
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.intake_logs import StateIntake
 from crossdock.runs.run_report import Report
@@ -117,6 +119,7 @@ class Run:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
         self._target = PlatformTarget(session.project.platform)
+        self._api_limits: dict[str, BucketState] = {}
 
     def execute(
         self,
@@ -164,6 +167,8 @@ class Run:
 
     def _bind(self, stack: ExitStack, names: set[str], report: Report) -> list[BoundStream]:
         session, spool = self._session, self._session.project.spool
+        with session.state.look() as tx:
+            self._api_limits = api_limits.read(tx, {name.partition(".")[0] for name in names})
         context = SourceContext(
             session.clock,
             self._timings,
@@ -176,6 +181,8 @@ class Run:
             self._job_run(),
             report.inputs,
             warnings=report.warnings,
+            at_end=stack.enter_context(ExitStack()),
+            limits=self._api_limits,
         )
         return session.project.bind(names, target=self._target.name, run=context)
 
@@ -227,6 +234,7 @@ class Run:
         writers = {scope: name for name, scope in self._session.project.scopes.items()}
 
         def finish(tx: Transaction) -> None:
+            api_limits.write(tx, self._api_limits)
             report.open = tx.open_records.counts(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
                 report.tally(name)  # also of a stream that was not reached

@@ -79,6 +79,7 @@ def try_stream(project: Project, name: str, most: int, *, clock: Clock, progress
     with ExitStack() as stack:
         work = run_folder(stack, None)
         run = SourceContext(clock, progress, NoIntake(), work / "spool", work, work / "spool")
+        stack.enter_context(run.at_end)
         (bound,) = project.bind(wanted, target=PlatformTarget.name, run=run)
         return trial_of(bound, most)
 

@@ -15,19 +15,41 @@ if TYPE_CHECKING:
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
     from crossdock.mapping.joined_records import Join, Lookup
+    from crossdock.pacing.rate_limit import RateLimit
     from crossdock.records import Proof
+    from crossdock.sources.api import Api
+    from crossdock.sources.api_client import ApiClient
+    from crossdock.sources.api_request import ApiAnswer, ApiRequest
     from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
-    from crossdock.sources.http_source import HttpSource, Page
+    from crossdock.sources.http_source import HttpSource
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
     from crossdock.sources.joined_rows import Rule
     from crossdock.sources.late_files import Wait
     from crossdock.sources.manifests import Manifest
     from crossdock.sources.markers import Markers, MarkerTemplate
+    from crossdock.sources.pagination import (
+        CursorInBody,
+        CursorInHeader,
+        GraphQLConnection,
+        LinkHeader,
+        NextUrl,
+        Offset,
+        PageNumber,
+        Paginator,
+    )
     from crossdock.sources.source_context import SourceContext
     from crossdock.transport.file_store import FileStore, split_pattern
     from crossdock.transport.folder_store import FolderStore
+    from crossdock.transport.http_auth import (
+        BasicAuth,
+        BearerAuth,
+        ClientCredentialsAuth,
+        HeaderAuth,
+        LoginAuth,
+        RefreshTokenAuth,
+    )
     from crossdock.transport.sftp_store import SftpLogin, connect
 
 _NAMES = {
@@ -38,10 +60,17 @@ _NAMES = {
     "formats.delimited_files": "DelimitedFormat",
     "mapping.joined_records": "Join Lookup",
     "records": "Proof",
+    "pacing.rate_limit": "RateLimit",
+    "sources.api": "Api",
+    "sources.api_client": "ApiClient",
+    "sources.api_request": "ApiAnswer ApiRequest",
+    "sources.pagination": "CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset PageNumber"
+    " Paginator",
+    "transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth RefreshTokenAuth",
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
-    "sources.http_source": "HttpSource Page",
+    "sources.http_source": "HttpSource",
     "sources.joined_files": "Joined JoinedFiles Part",
     "sources.joined_rows": "Rule",
     "sources.late_files": "Wait",
@@ -55,10 +84,13 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ArchiveFolder", "Checkpoint", "ConfigPath", "Cursor", "DelimitedFormat", "Expect", "Expectation", "FileSource",
-    "FileStore", "FolderStore", "HostName", "HttpSource", "Join", "Joined", "JoinedFiles", "Lookup", "Manifest",
-    "MarkerTemplate", "Markers", "Name", "Page", "Part", "Proof", "Rule", "SftpLogin", "SourceContext", "StreamId",
-    "UnavailableError", "Wait", "Window", "connect", "split_pattern", "windows",
+    "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BasicAuth", "BearerAuth", "Checkpoint",
+    "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader", "DelimitedFormat", "Expect",
+    "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection", "HeaderAuth", "HostName",
+    "HttpSource", "Join", "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest",
+    "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset", "PageNumber", "Paginator", "Part", "Proof",
+    "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
+    "Window", "connect", "split_pattern", "windows",
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateError
 from crossdock.local_files import private_folder
+from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state import Digests, FileFacts
@@ -103,7 +104,9 @@ class SourceContext:
         inputs: What the sources of files found, by the stream's name.
         failures: Errors that end no stream, such as an expected file that is missing, by the stream's name.
         warnings: Those of *notes* that people are notified about.
-        transport: Replaces the network in tests of HTTP connectors, such as an `httpx.MockTransport`.
+        at_end: Closes what is shared by the streams of the run.
+        transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
+        limits: The token buckets of HTTP APIs by connection, kept for the next run.
     """
 
     clock: Clock
@@ -118,7 +121,9 @@ class SourceContext:
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     failures: dict[str, CrossdockError] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    at_end: ExitStack = field(default_factory=ExitStack)
     transport: httpx.BaseTransport | None = None
+    limits: dict[str, BucketState] = field(default_factory=dict)
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.

@@ -59,7 +59,8 @@ def context(
     run = SourceContext(
         clock or ManualClock(), Silent(), NoIntake(), work / "spool", work, work / "spool", transport=transport
     )
-    return Context(settings, connector.name, run)
+    atexit.register(run.at_end.close)
+    return Context(settings, connector.name, run, _declared_api=connector.api, _first_stream=connector.name)
 
 
 def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> BoundStream:

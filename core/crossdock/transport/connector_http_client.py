@@ -14,7 +14,7 @@ import httpx
 
 from crossdock.errors import UnavailableError
 from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
-from crossdock.transport.http_answers import AmbiguousError
+from crossdock.transport.http_answers import AmbiguousError, TimedOutError
 from crossdock.transport.httpcore_client import (
     CONNECT_TIMEOUT_S,
     DEFAULT_HEADERS,
@@ -68,6 +68,7 @@ def httpx_client(
 class BoundedTransport(httpx.BaseTransport):
     """Sends one request at a time through *client*, so its deadline and limits apply.
 
+    A request with the extension ``sink``, an open file, has the body of a 200 written to it.
     Failures are exceptions of httpx with the sentences of `HttpClient`, which never quote the server.
     """
 
@@ -77,12 +78,13 @@ class BoundedTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-        content, extensions = request.read(), request.extensions
+        content, extensions = request.read(), dict(request.extensions)
+        sink = extensions.pop("sink", None)
         translated = httpcore.Request(
             request.method, target, headers=request.headers.raw, content=content, extensions=extensions
         )
         with _httpx_errors(request), self._lock:
-            status, headers, body = self._client.exchange(translated)
+            status, headers, body = self._client.exchange(translated, sink=sink)
         kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
         return httpx.Response(status, headers=kept, content=body, request=request)
 
@@ -106,7 +108,7 @@ def _httpx_errors(request: httpx.Request) -> Iterator[None]:
 
 @contextmanager
 def unavailable_errors() -> Iterator[None]:
-    """Raise `UnavailableError` instead of the exceptions of httpx.
+    """Raise `UnavailableError`, after a time-out `TimedOutError`, instead of the exceptions of httpx.
 
     Only the texts of `BoundedTransport` are kept: those of httpx and of other transports may quote the server.
     """
@@ -117,4 +119,5 @@ def unavailable_errors() -> Iterator[None]:
     except httpx.RequestError as error:
         text = str(error)
         ours = text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED))
-        raise UnavailableError(text if ours else f"{REQUEST_FAILED}{type(error).__name__}") from None
+        kind = TimedOutError if isinstance(error, httpx.TimeoutException) else UnavailableError
+        raise kind(text if ours else f"{REQUEST_FAILED}{type(error).__name__}") from None

@@ -20,6 +20,10 @@ class AmbiguousError(UnavailableError):
     """The request may or may not have been carried out."""
 
 
+class TimedOutError(UnavailableError):
+    """The server did not answer in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A complete response; header names are in lower case, and lines of one name are joined by commas."""

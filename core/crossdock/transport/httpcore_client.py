@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 import httpcore
@@ -47,6 +47,12 @@ def trust(ca_file: Path | None = None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"contains no certificates: {error}", where=str(ca_file)) from error
+
+
+class SupportsWrite(Protocol):
+    """A file, for example."""
+
+    def write(self, data: bytes, /) -> object: ...
 
 
 class HttpClient:
@@ -116,9 +122,15 @@ class HttpClient:
         return Answer(status, {name: ", ".join(values) for name, values in received.items()}, content)
 
     def exchange(
-        self, request: httpcore.Request, may_leave: Callable[[], bool] = lambda: True
+        self,
+        request: httpcore.Request,
+        may_leave: Callable[[], bool] = lambda: True,
+        sink: SupportsWrite | None = None,
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Send *request* and read the status, header lines and decompressed body of its response.
+
+        Args:
+            sink: Takes the body of a 200, which is then returned empty.
 
         Raises:
             ExpiredError: As `send`.
@@ -127,7 +139,10 @@ class HttpClient:
         self._network.begin(time.monotonic() + self._total_timeout_s, may_leave)
         with closing(self._pool.handle_request(request)) as response:
             encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
-            return response.status, response.headers, self._body(response, b", ".join(encodings).decode("latin-1"))
+            body = bytearray()
+            write = body.extend if sink is None or response.status != 200 else sink.write
+            self._read(response, b", ".join(encodings).decode("latin-1"), write)
+            return response.status, response.headers, bytes(body)
 
     def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
@@ -144,22 +159,23 @@ class HttpClient:
             given.append((b"content-length", b"%d" % len(body)))
         return httpcore.Request(method, url, headers=given, content=body, extensions=self._extensions)
 
-    def _body(self, response: httpcore.Response, encoding: str) -> bytes:
+    def _read(self, response: httpcore.Response, encoding: str, write: Callable[[bytes], object]) -> None:
         encoding = encoding.lower()  # RFC 9110 section 8.4.1
         if encoding not in {"", "identity", "gzip"}:
             raise AmbiguousError(f"{REQUEST_FAILED}the content encoding is not supported", where=self._base_url)
         gunzip = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
-        limit, received, body = self._max_response_bytes, 0, bytearray()
+        limit, received, written = self._max_response_bytes, 0, 0
         for chunk in response.iter_stream():
             received += len(chunk)  # endless gzip may decompress to nothing
-            body += gunzip.decompress(chunk, limit + 1 - len(body)) if gunzip else chunk
-            if max(received, len(body)) > limit:
+            content = gunzip.decompress(chunk, limit + 1 - written) if gunzip else chunk
+            written += len(content)
+            if max(received, written) > limit:
                 raise AmbiguousError(f"{REQUEST_FAILED}the response has more than {limit} bytes", where=self._base_url)
             if gunzip and gunzip.unused_data:
                 raise AmbiguousError(f"{REQUEST_FAILED}data follows the compressed response", where=self._base_url)
+            write(content)
         if gunzip and not gunzip.eof:
             raise AmbiguousError(f"{REQUEST_FAILED}the compressed response is incomplete", where=self._base_url)
-        return bytes(body)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

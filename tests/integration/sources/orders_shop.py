@@ -17,7 +17,7 @@ from crossdock import (
     Settings,
     Stream,
 )
-from crossdock.sources import HttpSource
+from crossdock.sources import Api, BearerAuth, HttpSource
 
 
 class ShopSettings(Settings):
@@ -60,7 +60,10 @@ class Orders(Stream[ShopSettings]):
     key = ("id",)
 
     def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
-        return _pages(ctx, "/orders", since)
+        for page in ctx.api.pages("/orders", {"limit": 2, "updated_since": since or ""}):
+            items = page.items("/items")
+            cursor = max((item["updated_at"] for item in items), default=None)
+            yield RawBatch.json(items, source=page.address, key=["id"], cursor=cursor)
 
     def to_resource(self, record: Record) -> OrderDraft:
         shop = record.json()
@@ -78,4 +81,5 @@ CONNECTOR = Connector(
     title="A small shop",
     settings=ShopSettings,
     streams=lambda _settings: (Products(), Orders()),
+    api=lambda settings: Api(settings.base_url, BearerAuth(settings.token)),
 )

@@ -224,7 +224,7 @@ def test_a_refused_connection_is_a_connect_error() -> None:
 def test_every_failure_becomes_an_exception_of_httpx(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its text is ours, and it has the name of the one of httpcore where httpx has the same."""
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error(CANARY)
 
     monkeypatch.setattr(HttpClient, "exchange", fail)

@@ -145,34 +145,6 @@ def test_an_answer_that_is_no_problem_document_is_read_all_the_same(body: bytes)
     assert answer(400, body).message == "HTTP 400"
 
 
-@pytest.mark.parametrize(
-    ("value", "date", "seconds"),
-    [
-        pytest.param("7", "", 7.0, id="seconds"),
-        pytest.param("99999", "", 900.0, id="absurd"),
-        pytest.param("Sun, 06 Nov 1994 08:49:47 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="date"),
-        pytest.param("Sunday, 06-Nov-94 08:49:47 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="RFC 850 date"),
-        pytest.param("Sun Nov  6 08:49:47 1994", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="asctime date"),
-        pytest.param("Sun, 06 Nov 1994 08:49:30 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 0.0, id="already over"),
-        pytest.param("Sun, 06 Nov 1994 08:49:47 GMT", "", None, id="date without a Date"),
-        pytest.param("soon", "", None, id="no sense"),
-        pytest.param("-5", "", None, id="negative"),
-        pytest.param("Sun, 06 Nov 1994 08:49:47 +99999999999999", "", None, id="a zone beyond all numbers"),
-        pytest.param("9" * 257, "", None, id="longer than any number"),
-        pytest.param(
-            "Sun, 06 Nov 1994 08:49:47 GMT" + " " * 250,
-            "Sun, 06 Nov 1994 08:49:37 GMT",
-            None,
-            id="longer than any date",
-        ),
-    ],
-)
-def test_retry_after_in_its_forms(value: str, date: str, seconds: float | None) -> None:
-    """A date counts from the answer's own Date; what makes no sense is as if it were not there."""
-    headers = {"retry-after": value} | ({"date": date} if date else {})
-    assert outcomes.retry_after_s(Answer(429, headers, b"")) == seconds
-
-
 def test_an_entity_tag_has_a_bound() -> None:
     """A tag of more than 512 characters is as if it were not there, since the state keeps one with each record."""
     assert answer(201, b'{"id":"x"}', etag='"' + "x" * 510 + '"').etag == '"' + "x" * 510 + '"'

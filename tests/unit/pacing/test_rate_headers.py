@@ -322,3 +322,35 @@ def within_bounds(found: RateHeaders) -> bool:
     ]
     assert all(value is None or low <= value <= high for value, low, high in bounds), found
     return any(value is not None for value in astuple(found)[1:])
+
+
+@pytest.mark.parametrize(
+    ("value", "date", "seconds"),
+    [
+        pytest.param("7", "", 7.0, id="seconds"),
+        pytest.param("0.5", "", 0.5, id="a fraction"),
+        pytest.param("2.0", "", 2.0, id="as Shopify sends it"),
+        pytest.param("\u0667", "", None, id="another digit"),
+        pytest.param("1e3", "", None, id="an exponent"),
+        pytest.param("99999", "", 900.0, id="absurd"),
+        pytest.param("Sun, 06 Nov 1994 08:49:47 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="date"),
+        pytest.param("Sunday, 06-Nov-94 08:49:47 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="RFC 850 date"),
+        pytest.param("Sun Nov  6 08:49:47 1994", "Sun, 06 Nov 1994 08:49:37 GMT", 10.0, id="asctime date"),
+        pytest.param("Sun, 06 Nov 1994 08:49:30 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", 0.0, id="already over"),
+        pytest.param("Sun, 06 Nov 1994 08:49:47 GMT", "", None, id="date without a Date"),
+        pytest.param("soon", "", None, id="no sense"),
+        pytest.param("-5", "", None, id="negative"),
+        pytest.param("Sun, 06 Nov 1994 08:49:47 +99999999999999", "", None, id="a zone beyond all numbers"),
+        pytest.param("9" * 257, "", None, id="longer than any number"),
+        pytest.param(
+            "Sun, 06 Nov 1994 08:49:47 GMT" + " " * 250,
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            None,
+            id="longer than any date",
+        ),
+    ],
+)
+def test_retry_after_in_its_forms(value: str, date: str, seconds: float | None) -> None:
+    """A date counts from the answer's own Date; what makes no sense is as if it were not there."""
+    headers = {"retry-after": value} | ({"date": date} if date else {})
+    assert rate_headers.retry_after_s(headers) == seconds

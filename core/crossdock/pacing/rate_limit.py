@@ -1,0 +1,33 @@
+"""The rate limit of an API that is read, as a connector or a config sets it."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import Field
+
+from crossdock.config_file import ConfigModel
+from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+
+
+class RateLimit(ConfigModel):
+    """The rate limit of an API. A configured value is never exceeded; others are reported by answers or learned."""
+
+    per_minute: Annotated[int, Field(gt=0)] | None = None
+    """Requests per minute. Default: reported by the API or learned."""
+    burst: Annotated[int, Field(ge=1)] | None = None
+    """Requests that a full token bucket lets through at once. Default: reported or learned; 1 if only ``per_minute`` is
+    set."""
+
+    def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
+        """The limit before the first answer. Values that *earlier* runs found stay in use."""
+        most_per_s = self.per_minute / 60 if self.per_minute else math.inf
+        estimate = LimitEstimate(most_per_s=most_per_s, most_at_once=self.burst or UNLIMITED)
+        if self.per_minute:
+            estimate = estimate.with_rate(most_per_s, "set")
+        if self.burst:
+            estimate = estimate.with_burst(self.burst, "set")
+        elif self.per_minute:
+            estimate = estimate.with_burst(1, "documented")
+        return estimate.continuing(earlier)

@@ -1,0 +1,24 @@
+"""Keeps the rate limits of HTTP APIs that are read, from run to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.state import Transaction
+
+
+def read(tx: Transaction, connections: Iterable[str]) -> dict[str, BucketState]:
+    """The token buckets of the APIs of these connections as the last run left them."""
+    found = {name: tx.buckets.get(_bucket(name)) for name in connections}
+    return {name: bucket_state for name, bucket_state in found.items() if bucket_state is not None}
+
+
+def write(tx: Transaction, limits: Mapping[str, BucketState]) -> None:
+    """Keep the token buckets of APIs by connection."""
+    for name, bucket_state in limits.items():
+        tx.buckets.put(_bucket(name), bucket_state)
+
+
+def _bucket(connection: str) -> str:
+    return f"api of {connection}"

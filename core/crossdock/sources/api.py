@@ -1,0 +1,69 @@
+"""How a connector declares the HTTP API that a connection reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossdock.addresses import endpoint, names_secret
+from crossdock.errors import ConfigError
+from crossdock.pacing.rate_limit import RateLimit
+from crossdock.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
+
+if TYPE_CHECKING:
+    import httpx
+
+    from crossdock.sources.api_request import ApiAnswer
+
+
+def never(_: ApiAnswer) -> bool:
+    """No answer but 429 shows throttling."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The HTTP API of one connection.
+
+    Attributes:
+        base_url: https, or http on this machine, without a user, a password or a query.
+        auth: Authorizes requests.
+        headers: Sent with every request; may contain credentials.
+        rate: The rate limit, as far as it is known.
+        throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403.
+        timeout_s: Longest silence of the server.
+        total_timeout_s: Limit from the start of a request to the last byte of its answer.
+        max_answer_bytes: Limit for the body of an answer, before and after decompression.
+        max_file_bytes: Limit for a file of `ApiClient.download`.
+        total_download_s: Limit for the time of a download.
+        download_hosts: Other hosts from which files may be downloaded, without credentials.
+        ca_file: Trusted certificates instead of the system's.
+        transport: Replaces the network in tests, such as an `httpx.MockTransport`.
+
+    Raises:
+        ConfigError: If *base_url* is not such an address.
+    """
+
+    base_url: str
+    auth: httpx.Auth | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    rate: RateLimit = field(default_factory=RateLimit)
+    throttled: Callable[[ApiAnswer], bool] = never
+    timeout_s: float = 30.0
+    total_timeout_s: float = TOTAL_TIMEOUT_S
+    max_answer_bytes: int = MAX_RESPONSE_BYTES
+    max_file_bytes: int = 10 * 1024**3
+    total_download_s: float = 3600.0
+    download_hosts: tuple[str, ...] = ()
+    ca_file: Path | None = None
+    transport: httpx.BaseTransport | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            endpoint(self.base_url)
+        except ValueError as error:
+            raise ConfigError(f"the base URL {error}") from None
+        if names_secret(self.base_url):
+            raise ConfigError("the base URL must not contain a credential, since addresses are shown")

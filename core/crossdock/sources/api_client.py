@@ -1,0 +1,196 @@
+"""Reads an HTTP API: paced by its rate limit, retried, page after page."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+
+from crossdock.errors import RefusedError, RemoteError
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.sources import api_errors
+from crossdock.sources.api import Api
+from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
+from crossdock.sources.http_exchange import HttpExchange
+from crossdock.sources.pagination import LinkHeader, Paginator
+from crossdock.sources.retried_requests import RetriedRequests
+from crossdock.sources.source_allowance import SourceAllowance
+from crossdock.sources.source_context import SourceContext
+
+MAX_PAGES = 100_000
+MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
+
+
+class ApiClient(AbstractContextManager["ApiClient"]):
+    """Reads the API of one connection. For one thread.
+
+    Requests must only read: one that fails is sent again, up to five times in all. A request that the rate limit
+    refuses is sent again until it is answered, for up to half an hour.
+
+    Args:
+        run: Where the run is executed; ``ctx.run``.
+        earlier: The rate limit as the last run left it.
+
+    Attributes:
+        allowance: What the rate limit permits, and how much of it was used.
+    """
+
+    def __init__(self, api: Api, run: SourceContext, earlier: BucketState | None = None) -> None:
+        self._api, self._base_url = api, api.base_url.rstrip("/")
+        self._http = HttpExchange(api, run.clock, run.transport)
+        self.allowance = SourceAllowance(run.clock, api.rate, earlier)
+        rng = random.Random()  # noqa: S311  jitter needs no secrecy
+        self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        json: Any = None,
+        form: Mapping[str, str] | None = None,
+        graphql: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ApiAnswer:
+        """Send one request.
+
+        Args:
+            path: Below the base URL.
+            params: A list is a repeated parameter, None is left out. Values are never shown.
+            json: The body as a JSON value.
+            form: The body as the fields of a form.
+            graphql: A query, sent as JSON with *variables*.
+
+        Raises:
+            UnauthorizedError: If the credentials are refused.
+            UnavailableError: If the request failed five times, or was throttled for half an hour.
+            RemoteError: If the API refused it for another reason; GraphQL errors are one.
+            RefusedError: If the answer is not JSON.
+        """
+        request = ApiRequest(method, path, params or {}, {}, json, form, graphql, variables or {}, headers or {})
+        return self._exchange(request, Paginator(), frozenset())[1]
+
+    def get(self, path: str, params: Params | None = None) -> ApiAnswer:
+        """`request` with GET."""
+        return self.request("GET", path, params=params)
+
+    def post(self, path: str, *, json: Any = None, form: Mapping[str, str] | None = None) -> ApiAnswer:
+        """`request` with POST, for a search or a login; the request may be sent more than once."""
+        return self.request("POST", path, json=json, form=form)
+
+    def pages(
+        self,
+        path: str,
+        params: Params | None = None,
+        *,
+        paginator: Paginator | None = None,
+        graphql: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+    ) -> Iterator[ApiAnswer]:
+        """The pages of a list. An empty page does not end it, unless *paginator* counts pages or records.
+
+        Args:
+            paginator: Of `crossdock.sources`; by default `LinkHeader`.
+            graphql: A query, posted with *variables*.
+
+        Raises:
+            RefusedError: If the next page's address is invalid, on another host or a loop; or as *paginator*.
+            CrossdockError: As `request`.
+        """
+        paginator, method = paginator or LinkHeader(), "GET" if graphql is None else "POST"
+        request = ApiRequest(method, path, params or {}, graphql=graphql, variables=variables or {})
+        request, sent = paginator.first(request), frozenset(pairs(params or {}))
+        seen, last = {hash(request.position)}, None  # hashes, since the addresses could take a gigabyte
+        for _ in range(MAX_PAGES):
+            request, page = self._exchange(request, paginator, sent)
+            yield page
+            address = self._address(request)
+            following = paginator.following(request, page)
+            if following is None:
+                return
+            if following.path != request.path:
+                following = following.following(_joined(page, address, following.path))
+                self._refuse_other_host(following.path, page.address)
+            place = hash(following.position)
+            if place in seen or (paginator.counted and page.body == last):
+                raise RefusedError("pagination loop", where=page.address)
+            seen.add(place)
+            request, last = following, page.body if paginator.counted else None
+        raise RefusedError(f"more than {MAX_PAGES} pages", where=page.address)
+
+    def download(self, url: str, path: Path) -> int:
+        """Stream a file, such as a bulk export, to *path*; the number of its bytes.
+
+        Credentials are sent to the API's own host only. Only `Api.download_hosts` are read besides.
+
+        Raises:
+            RefusedError: If *url* is on another host, or the file is larger than `Api.max_file_bytes`.
+            CrossdockError: As `request`.
+        """
+        address = urljoin(f"{self._base_url}/", url)
+        parts, own = urlsplit(address), urlsplit(address)[:2] == urlsplit(self._base_url)[:2]
+        shown = self._http.redacted(parts._replace(query="").geturl())
+        if not own and not (parts.scheme == "https" and parts.netloc in self._api.download_hosts):
+            hint = "name it in download_hosts of the Api; it must be https"
+            raise RefusedError("the file is on another host", where=shown, hint=hint)
+        self._retried.answer(
+            ApiRequest("GET", address), shown, lambda _: self._http.download(address, path, authorized=own)
+        )
+        return path.stat().st_size
+
+    def _address(self, request: ApiRequest) -> str:
+        return urljoin(f"{self._base_url}/", request.path.lstrip("/"))
+
+    def _exchange(
+        self, request: ApiRequest, paginator: Paginator, sent: frozenset[tuple[str, str]]
+    ) -> tuple[ApiRequest, ApiAnswer]:
+        """The answer, and the request that it answers, which is smaller than *request* after a time-out."""
+        address = self._address(request)
+        shown = self._http.redacted(_shown(address, request, sent))
+        self._refuse_other_host(address, shown)
+        request, answer = self._retried.answer(
+            request, shown, lambda wanted: self._http.send(address, wanted), paginator.smaller
+        )
+        errors = answer.at("/errors") if request.graphql is not None else None
+        if errors:
+            reason = self._http.redacted(api_errors.message_of(errors))
+            raise RemoteError(f"answered with GraphQL errors: {reason or 'without a message'}", where=shown)
+        return request, replace(answer, address=self._http.redacted(_shown(address, request, sent)))
+
+    def _refuse_other_host(self, address: str, where: str) -> None:
+        if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
+            hint = "The credentials would be sent to another host."
+            raise RefusedError("the address is on another host", where=where, hint=hint)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) -> str:
+    """*address* with the paginator's parameters, in which parameters that were *sent* are masked."""
+    parts = urlsplit(address)
+    members = parse_qsl(parts.query, keep_blank_values=True)
+    if not sent.isdisjoint(members):
+        masked = [(name, "***" if (name, value) in sent else value) for name, value in members]
+        address = parts._replace(query=urlencode(masked, safe="*")).geturl()
+    shown = urlencode(request.page_params)
+    return f"{address}{'&' if parts.query else '?'}{shown}" if shown else address
+
+
+def _joined(page: ApiAnswer, address: str, following: str) -> str:
+    if len(following) > MAX_ADDRESS:
+        reason = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
+        raise RefusedError(reason, where=page.address)
+    try:
+        return urljoin(address, following)
+    except ValueError:  # its text would quote the address
+        raise RefusedError("the link to the next page is not a URL", where=page.address) from None

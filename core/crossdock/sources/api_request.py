@@ -1,0 +1,106 @@
+"""A request to an HTTP API that is read, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from crossdock.errors import RefusedError
+
+Params = Mapping[str, str | int | Sequence[str | int] | None]
+"""Query parameters: a list is a repeated parameter, None is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One request.
+
+    Attributes:
+        path: Below the base URL; or the whole address of a following page.
+        params: Never shown, since they may contain credentials or personal data.
+        page_params: Those of the paginator, which are shown in addresses.
+        json: The body as a JSON value.
+        form: The body as the fields of a form.
+        graphql: A GraphQL query, sent as JSON with *variables*.
+        headers: In addition to those of the client.
+    """
+
+    method: str
+    path: str
+    params: Params = field(default_factory=dict)
+    page_params: Mapping[str, str | int] = field(default_factory=dict)
+    json: Any = None
+    form: Mapping[str, str] | None = None
+    graphql: str | None = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def query(self) -> str:
+        """``?...`` with all parameters; empty without any."""
+        text = urlencode([*pairs(self.params), *self.page_params.items()])
+        return f"?{text}" if text else ""
+
+    @property
+    def position(self) -> str:
+        """What differs between the pages of one list."""
+        return repr((self.path, sorted(self.page_params.items()), sorted(self.variables.items())))
+
+    def with_page(self, **params: str | int) -> ApiRequest:
+        """The same with other parameters of the paginator."""
+        return replace(self, page_params={**self.page_params, **params})
+
+    def following(self, address: str) -> ApiRequest:
+        """The request for the page at *address*, which holds all parameters."""
+        return replace(self, path=address, params={}, page_params={})
+
+
+def pairs(params: Params) -> list[tuple[str, str]]:
+    """*params* as names with values, a list as several."""
+    found = []
+    for name, value in params.items():
+        values = [value] if isinstance(value, str | int) else value or ()
+        found += [(name, str(each)) for each in values]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """An answer, such as one page of a list.
+
+    Attributes:
+        address: Where it was read. Parameters that the server repeats in its links are ``***``, and credentials
+            ``(secret)``.
+        body: JSON with exact numbers; None for an empty body.
+        status: 200 to 299.
+        headers: Names in lower case, lines of one name joined by commas.
+    """
+
+    address: str
+    body: Any
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, pointer: str) -> Any:
+        """The value at a JSON pointer (RFC 6901) such as ``/meta/next``; None if there is none. ``""`` is the body."""
+        value = self.body
+        for part in pointer.split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, list) and name.isascii() and name.isdecimal() and int(name) < len(value):
+                value = value[int(name)]
+            else:
+                value = value.get(name) if isinstance(value, dict) else None
+        return value
+
+    def items(self, pointer: str) -> list[Any]:
+        """The list at *pointer*.
+
+        Raises:
+            RefusedError: If there is none; an answer without its list is not an empty list.
+        """
+        found = self.at(pointer)
+        if not isinstance(found, list):
+            raise RefusedError(f"has no list at {pointer or 'the top'}", where=self.address)
+        return found

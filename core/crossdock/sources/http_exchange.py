@@ -1,0 +1,124 @@
+"""Sends the requests of one API, and removes its credentials from what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from crossdock import exact_json
+from crossdock.clock import Clock
+from crossdock.redaction import redacted
+from crossdock.sources.api import Api
+from crossdock.sources.api_request import ApiRequest
+from crossdock.transport.connector_http_client import httpx_client, unavailable_errors
+from crossdock.transport.http_answers import Answer
+from crossdock.transport.http_auth import TokenAuth
+from crossdock.transport.httpcore_client import UNQUOTED
+
+if TYPE_CHECKING:
+    import httpx
+
+_HARMLESS = frozenset({"accept", "accept-encoding", "connection", "content-length", "content-type", "host"})
+
+
+class HttpExchange:
+    """Sends requests with the headers and credentials of *api*.
+
+    Args:
+        transport: Replaces the network in tests, where *api* has none.
+    """
+
+    def __init__(self, api: Api, clock: Clock, transport: httpx.BaseTransport | None) -> None:
+        self._api, self._transport = api, api.transport or transport
+        self._credentials = _words(api.headers.values())
+        self._before_auth, self._added_by_auth = set[str](), set[str]()
+        if isinstance(api.auth, TokenAuth):
+            api.auth.clock = clock
+        self._client = self._opened(api.total_timeout_s, api.max_answer_bytes, authorized=True)
+
+    def _opened(self, total_timeout_s: float, most_bytes: int, *, authorized: bool) -> httpx.Client:
+        api = self._api
+        return httpx_client(
+            api.base_url.rstrip("/"),
+            headers=api.headers if authorized else {},
+            auth=api.auth if authorized else None,
+            timeout_s=api.timeout_s,
+            total_timeout_s=total_timeout_s,
+            max_response_bytes=most_bytes,
+            ca_file=api.ca_file,
+            on_request=self._note_auth,
+            transport=self._transport,
+        )
+
+    def send(self, address: str, request: ApiRequest) -> Answer:
+        """Send *request* to *address* and read the whole answer.
+
+        Raises:
+            UnavailableError: If it was not answered; `TimedOutError` if not in time.
+        """
+        body: dict[str, Any] = {}
+        headers = dict(request.headers)
+        if request.graphql is not None or request.json is not None:
+            json = request.json
+            if request.graphql is not None:
+                json = {"query": request.graphql, "variables": dict(request.variables)}
+            body["content"] = exact_json.dumps(json)
+            headers.setdefault("content-type", "application/json")
+        elif request.form is not None:
+            body["data"] = dict(request.form)
+        with unavailable_errors():
+            url = quote(address + request.query, safe=UNQUOTED)
+            made = self._client.build_request(request.method, url, headers=headers, **body)
+            self._before_auth, self._added_by_auth = _values(made), set()
+            return _answer(self._client.send(made))
+
+    def download(self, address: str, path: Path, *, authorized: bool) -> Answer:
+        """Stream the file at *address* to *path*, which changes only if all of it arrives.
+
+        Raises:
+            UnavailableError: As `send`.
+        """
+        part = path.with_name(f"{path.name}.part")
+        client = self._opened(self._api.total_download_s, self._api.max_file_bytes, authorized=authorized)
+        try:
+            with client, part.open("wb") as sink, unavailable_errors():
+                made = client.build_request("GET", quote(address, safe=UNQUOTED), extensions={"sink": sink})
+                self._before_auth = _values(made)
+                response = client.send(made)
+                if response.status_code == 200 and response.content:  # of a transport that reads whole bodies
+                    sink.write(response.content)
+            if response.status_code == 200:
+                part.replace(path)
+                return Answer(200, {}, b"")
+            return _answer(response)
+        finally:
+            with suppress(FileNotFoundError):
+                part.unlink()
+
+    def redacted(self, text: str) -> str:
+        """*text* without the credentials of the API."""
+        return redacted(text, self._credentials | self._added_by_auth)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _note_auth(self, request: httpx.Request) -> None:
+        self._added_by_auth |= _words(_values(request) - self._before_auth)
+
+
+def _answer(response: httpx.Response) -> Answer:
+    return Answer(
+        response.status_code, {name.lower(): text for name, text in response.headers.items()}, response.content
+    )
+
+
+def _values(request: httpx.Request) -> set[str]:
+    headers = {value for name, value in request.headers.items() if name.lower() not in _HARMLESS}
+    return headers | {value for _, value in request.url.params.multi_items()}
+
+
+def _words(values: Iterable[str]) -> set[str]:
+    return {word for value in values for word in value.split()}

@@ -1,0 +1,264 @@
+"""How an API splits a list into pages: objects that know the request for the next page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from crossdock.errors import RefusedError
+from crossdock.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.sources.link_header import next_target
+
+
+class Paginator:
+    """Knows the requests of the pages of one list; without pages, as here, there is one.
+
+    Attributes:
+        counted: Whether the client counts pages or records itself, so that a server may ignore the number.
+    """
+
+    counted: ClassVar[bool] = False
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        """The request for the first page."""
+        return request
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:  # noqa: ARG002  for subclasses
+        """The request for the page after *answer*; None after the last page.
+
+        Raises:
+            RefusedError: If *answer* is no page of the list, or the list is cut.
+        """
+        return None
+
+    def smaller(self, request: ApiRequest) -> ApiRequest | None:  # noqa: ARG002  for subclasses
+        """*request* with half the records, after a time-out; None if that is impossible."""
+        return None
+
+
+class LinkHeader(Paginator):
+    """The ``Link`` header with ``rel="next"`` (RFC 8288)."""
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        try:
+            target = next_target(answer.headers.get("link", ""))
+        except ValueError as error:
+            raise RefusedError(str(error), where=answer.address) from None
+        return None if target is None else request.following(target)
+
+
+@dataclass(frozen=True)
+class NextUrl(Paginator):
+    """The address of the next page in the body.
+
+    Args:
+        path: A JSON pointer such as ``/links/next``; null or absent on the last page.
+    """
+
+    path: str
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        _object(answer)
+        target = _text(answer, self.path)
+        return request.following(target) if target else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizedPages(Paginator):
+    """Pages of which the client may choose the size.
+
+    Args:
+        size: Records per page, halved after a time-out; None to leave it to the server.
+        size_param: The parameter for it.
+    """
+
+    size: int | None = None
+    size_param: str = "limit"
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        return request if self.size is None else request.with_page(**{self.size_param: self.size})
+
+    def smaller(self, request: ApiRequest) -> ApiRequest | None:
+        size = request.page_params.get(self.size_param)
+        return request.with_page(**{self.size_param: size // 2}) if isinstance(size, int) and size > 1 else None
+
+
+@dataclass(frozen=True)
+class CursorInBody(SizedPages):
+    """A cursor in the body, sent back as a parameter.
+
+    Args:
+        path: A JSON pointer such as ``/meta/next_cursor``; null, empty or absent on the last page.
+        param: The parameter.
+        repeat_params: False if a request with a cursor must not repeat the other parameters.
+    """
+
+    path: str
+    param: str = "cursor"
+    repeat_params: bool = True
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        _object(answer)
+        cursor = _text(answer, self.path)
+        kept = request if self.repeat_params else replace(request, params={})
+        return kept.with_page(**{self.param: cursor}) if cursor else None
+
+
+@dataclass(frozen=True)
+class CursorInHeader(SizedPages):
+    """A cursor in a header of the answer, sent back as a parameter.
+
+    Args:
+        header: Its name; absent or empty on the last page.
+        param: The parameter.
+    """
+
+    header: str
+    param: str = "cursor"
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        cursor = answer.headers.get(self.header.lower())
+        return request.with_page(**{self.param: cursor}) if cursor else None
+
+
+@dataclass(frozen=True)
+class PageNumber(SizedPages):
+    """Pages with numbers; the first page without records is the last one.
+
+    Args:
+        records: A JSON pointer to the list of records; ``""`` if the body is the list.
+        param: The parameter for the number.
+        start: The number of the first page.
+        pages: A JSON pointer to the number of pages, where the API tells it; it saves the request of an empty page.
+        cap: The number of pages after which the API lists no more; a list that reaches it is refused.
+    """
+
+    records: str
+    param: str = "page"
+    start: int = 1
+    pages: str | None = None
+    cap: int | None = None
+    counted = True
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        return super().first(request).with_page(**{self.param: self.start})
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        number = int(request.page_params[self.param])
+        read, pages = number - self.start + 1, _whole(answer, self.pages)
+        if not answer.items(self.records):
+            if pages is not None and read <= pages:
+                raise RefusedError(f"has no records, although there are {pages} pages", where=answer.address)
+            return None
+        if pages is not None and read >= pages:
+            return None
+        if self.cap is not None and read >= self.cap:
+            raise _cut(f"{self.cap:,} pages", answer)
+        return request.with_page(**{self.param: number + 1})
+
+    def smaller(self, request: ApiRequest) -> ApiRequest | None:
+        size, read = request.page_params.get(self.size_param), int(request.page_params[self.param]) - self.start
+        if not isinstance(size, int) or size % 2:  # the smaller pages must begin where the larger ones do
+            return None
+        return request.with_page(**{self.size_param: size // 2, self.param: self.start + 2 * read})
+
+
+@dataclass(frozen=True)
+class Offset(SizedPages):
+    """The number of records to skip; the first page without records is the last one.
+
+    Args:
+        records: A JSON pointer to the list of records; ``""`` if the body is the list.
+        param: The parameter for the number.
+        total: A JSON pointer to the number of all records, where the API tells it; it saves the request of an empty
+            page, and a list that ends before it is refused.
+        cap: The number of records after which the API lists no more; a list that reaches it is refused.
+    """
+
+    records: str
+    param: str = "offset"
+    total: str | None = None
+    cap: int | None = None
+    counted = True
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        return super().first(request).with_page(**{self.param: 0})
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        found, total = len(answer.items(self.records)), _whole(answer, self.total)
+        read = int(request.page_params[self.param]) + found
+        if total is not None and read >= total:
+            return None
+        if not found:
+            if total is not None:
+                raise RefusedError(f"the list ended after {read:,} of {total:,} records", where=answer.address)
+            return None
+        if self.cap is not None and read >= self.cap:
+            raise _cut(f"{self.cap:,} records", answer)
+        return request.with_page(**{self.param: read})
+
+
+@dataclass(frozen=True)
+class GraphQLConnection(Paginator):
+    """A GraphQL connection with ``pageInfo { hasNextPage endCursor }`` (Relay's specification).
+
+    Args:
+        path: A JSON pointer to the connection, such as ``/data/products``.
+        cursor: The variable for the cursor.
+        size: Records per page, sent as *size_variable* and halved after a time-out; None to leave it to the query.
+        size_variable: The variable for it.
+    """
+
+    path: str
+    cursor: str = "after"
+    size: int | None = None
+    size_variable: str = "first"
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        return request if self.size is None else _with_variable(request, self.size_variable, self.size)
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        following, cursor = (answer.at(f"{self.path}/pageInfo/{name}") for name in ("hasNextPage", "endCursor"))
+        if not isinstance(following, bool) or (following and not isinstance(cursor, str)):
+            message = f"has no pageInfo with hasNextPage and endCursor at {self.path}"
+            raise RefusedError(message, where=answer.address)
+        return _with_variable(request, self.cursor, cursor) if following else None
+
+    def smaller(self, request: ApiRequest) -> ApiRequest | None:
+        size = request.variables.get(self.size_variable)
+        return _with_variable(request, self.size_variable, size // 2) if isinstance(size, int) and size > 1 else None
+
+
+def _with_variable(request: ApiRequest, name: str, value: str | int) -> ApiRequest:
+    return replace(request, variables={**request.variables, name: value})
+
+
+def _object(answer: ApiAnswer) -> None:
+    if not isinstance(answer.body, dict):
+        raise RefusedError("is no JSON object with a next page", where=answer.address)
+
+
+def _text(answer: ApiAnswer, pointer: str) -> str | None:
+    """The text or whole number at *pointer*; None if it is null, false, empty or absent.
+
+    Raises:
+        RefusedError: If it is anything else.
+    """
+    value = answer.at(pointer)
+    if value is None or value is False or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise RefusedError(f"has neither a text nor a whole number at {pointer}", where=answer.address)
+    return str(value)
+
+
+def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
+    value = None if pointer is None else answer.at(pointer)
+    if pointer is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise RefusedError(f"has no whole number at {pointer}", where=answer.address)
+    return value
+
+
+def _cut(limit: str, answer: ApiAnswer) -> RefusedError:
+    hint = "read it in parts, such as windows of time"
+    return RefusedError(f"the list reaches {limit}, where the API cuts it", where=answer.address, hint=hint)

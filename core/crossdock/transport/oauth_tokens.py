@@ -1,0 +1,59 @@
+"""Requests and answers of OAuth 2.0 token endpoints (RFC 6749), for the platform and for the APIs of connectors."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Literal
+from urllib.parse import quote_plus
+
+from crossdock import exact_json
+
+ClientAuth = Literal["basic", "post"]
+ERROR_CODES = frozenset({
+    "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+    "invalid_scope",  # RFC 6749 section 5.2
+    "invalid_target",  # RFC 8707
+})  # fmt: skip
+DEFAULT_LIFE_S = 300.0  # of a token without expires_in
+MAX_LIFE_S = 86_400.0
+_SECONDS = re.compile(r"[0-9]{1,12}")
+
+
+def client_fields(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[str, str], dict[str, str]]:
+    """The form fields and headers by which a client authenticates (section 2.3.1)."""
+    if how == "post":
+        return {"client_id": client_id, "client_secret": secret}, {}
+    pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
+    return {}, {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+
+
+def members(body: bytes) -> Mapping[str, Any]:
+    """The members of a JSON object; none if *body* is anything else, whose text could contain a secret."""
+    try:
+        document = exact_json.loads(body)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def is_token(value: object) -> bool:
+    """Whether *value* can be sent in a header: one word of printable ASCII."""
+    return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable() and " " not in value
+
+
+def refusal(status: int, code: object) -> str:
+    """Why a token was refused; an error code that no standard lists could contain a secret and is left out."""
+    is_known = isinstance(code, str) and code in ERROR_CODES
+    return f"{code} (HTTP {status})" if is_known else f"HTTP {status}"
+
+
+def life_s(expires_in: object) -> float:
+    """Seconds that a token lives; an invalid value counts as missing, since a 401 replaces the token anyway."""
+    if isinstance(expires_in, str) and _SECONDS.fullmatch(expires_in):
+        expires_in = int(expires_in)
+    if isinstance(expires_in, bool) or not isinstance(expires_in, int | Decimal) or expires_in <= 0:
+        return DEFAULT_LIFE_S
+    return float(min(expires_in, Decimal(MAX_LIFE_S)))

@@ -1,0 +1,230 @@
+"""One request to an API: what is sent, what is sent again, and what each answer means."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.progress import Silent
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import Api, ApiClient, HeaderAuth
+from crossdock.sources.source_context import SourceContext
+from crossdock.testing.manual_clock import ManualClock
+
+BASE = "https://shop.example/api"
+
+
+class Shop:
+    """An API that gives *answers* in turn, and repeats the last one."""
+
+    def __init__(self, *answers: httpx.Response | Exception, **options: Any) -> None:
+        self.answers, self.requests, self.clock = list(answers), list[httpx.Request](), ManualClock()
+        run = SourceContext(
+            self.clock, Silent(), NoIntake(), Path(), Path(), Path(), transport=httpx.MockTransport(self._handle)
+        )
+        self.api = ApiClient(Api(BASE, **options), run)
+
+    def _handle(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
+
+
+def test_numbers_of_an_answer_are_exact() -> None:
+    """No number is ever a float, in answers and in requests."""
+    shop = Shop(httpx.Response(200, text='{"price": 0.10000000000000000001}', headers={"X-Total": "7"}))
+    answer = shop.api.post("/search", json={"price": Decimal("0.30000000000000000001")})
+    assert answer.at("/price") == Decimal("0.10000000000000000001")
+    assert (answer.status, answer.headers["x-total"], answer.at("/none/0")) == (200, "7", None)
+    assert shop.requests[0].content == b'{"price":0.30000000000000000001}'
+    assert shop.requests[0].headers["content-type"] == "application/json"
+
+
+def test_forms_queries_and_other_methods() -> None:
+    """Any method and the three kinds of bodies."""
+    shop = Shop(httpx.Response(200, json={"data": {}}))
+    shop.api.post("/search", form={"q": "a b"})
+    shop.api.request("POST", "/graphql", graphql="{ shop }", variables={"n": 1})
+    shop.api.request("QUERY", "/x", headers={"x-version": "2"})
+    assert [request.content for request in shop.requests] == [
+        b"q=a+b",
+        b'{"query":"{ shop }","variables":{"n":1}}',
+        b"",
+    ]
+    assert (shop.requests[2].method, shop.requests[2].headers["x-version"]) == ("QUERY", "2")
+
+
+def test_throttling_costs_time_and_no_attempt() -> None:
+    """However often a request is refused, it is answered in the end."""
+    refusals = [httpx.Response(429, headers={"retry-after": "5"})] * 12
+    shop = Shop(*refusals, httpx.Response(200, json={}))
+    shop.api.get("/items")
+    assert shop.clock.monotonic() >= 60.0
+    assert (shop.api.allowance.requests, shop.api.allowance.throttled) == (13, 12)
+    assert shop.api.allowance.summary == "13 API requests, 12 throttled"
+
+
+def test_throttling_has_an_end() -> None:
+    """An API that refuses for half an hour is unavailable."""
+    shop = Shop(httpx.Response(429))
+    with pytest.raises(UnavailableError, match="throttled .* times in 30 minutes") as failed:
+        shop.api.get("/items")
+    assert failed.value.where == f"{BASE}/items"
+    assert 1800 <= shop.clock.monotonic() < 3600
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [httpx.Response(200, json={"error": "slow down"}), httpx.Response(403, json={"error": "slow down"})],
+)
+def test_a_connector_names_other_forms_of_throttling(answer: httpx.Response) -> None:
+    """Inside a 200 or a 403."""
+    shop = Shop(answer, httpx.Response(200, json={}), throttled=lambda answer: answer.at("/error") == "slow down")
+    assert shop.api.get("/items").body == {}
+    assert shop.api.allowance.throttled == 1
+
+
+def cost(left: int, requested: int = 60) -> dict[str, Any]:
+    status = {"maximumAvailable": 100.0, "currentlyAvailable": left, "restoreRate": 10.0}
+    return {"cost": {"requestedQueryCost": requested, "throttleStatus": status}}
+
+
+def test_the_cost_of_queries_is_waited_for() -> None:
+    """A query is sent once its cost is available, so it is not refused."""
+    shop = Shop(httpx.Response(200, json={"data": {}, "extensions": cost(20)}))
+    shop.api.request("POST", "/graphql", graphql="{ shop }")
+    before = shop.clock.monotonic()
+    shop.api.request("POST", "/graphql", graphql="{ shop }")
+    assert shop.clock.monotonic() - before == pytest.approx(4.0)
+
+
+def test_a_query_that_was_too_expensive_is_sent_again() -> None:
+    """``THROTTLED`` among the errors of a 200 is no failure."""
+    errors = [{"message": "Throttled", "extensions": {"code": "THROTTLED"}}]
+    shop = Shop(
+        httpx.Response(200, json={"errors": errors, "extensions": cost(30)}), httpx.Response(200, json={"data": 1})
+    )
+    assert shop.api.request("POST", "/graphql", graphql="{ shop }").at("/data") == 1
+    assert shop.clock.monotonic() == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("extensions", [None, [], {"cost": 1}, {"cost": {"throttleStatus": {"restoreRate": -1}}}])
+def test_a_cost_that_makes_no_sense_is_ignored(extensions: object) -> None:
+    """It comes from another system."""
+    shop = Shop(httpx.Response(200, json={"data": {}, "extensions": extensions}))
+    assert shop.api.request("POST", "/graphql", graphql="{ shop }").at("/data") == {}
+
+
+def test_graphql_errors_are_errors() -> None:
+    """Data beside errors is incomplete."""
+    shop = Shop(httpx.Response(200, json={"data": {"a": None}, "errors": [{"message": "no access to a"}]}))
+    with pytest.raises(RemoteError, match="GraphQL errors: no access to a"):
+        shop.api.request("POST", "/graphql", graphql="{ a }")
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ({"title": "Bad", "detail": "limit is above 250"}, "HTTP 422: limit is above 250"),
+        ({"errors": {"message": "no such field"}}, "HTTP 422: no such field"),
+        ({"errors": [{"detail": "a"}, {"message": "b"}]}, "HTTP 422: a; b"),
+        ({"error": {"message": "key canary-key-1 may not"}}, r"HTTP 422: key \(secret\) may not"),
+        ({"message": "no jane@doe.example or +49 40 123 45 67"}, r"HTTP 422: no \(personal\) or \(personal\)"),
+        ({"message": "x" * 900}, "HTTP 422: x{300}$"),
+        ({"data": "canary"}, "HTTP 422$"),
+        ("", "HTTP 422$"),
+    ],
+)
+def test_the_reason_of_a_refusal_is_shown(body: object, shown: str) -> None:
+    """Without credentials and personal data."""
+    shop = Shop(httpx.Response(422, json=body), auth=HeaderAuth("X-Key", "canary-key-1"))
+    with pytest.raises(RemoteError, match=shown) as failed:
+        shop.api.get("/items")
+    assert "canary" not in str(failed.value)
+    assert len(shop.requests) == 1
+
+
+def test_a_missing_scope_is_an_error_of_credentials() -> None:
+    """With the reason that the API gives."""
+    shop = Shop(httpx.Response(403, json={"errors": "requires the scope read_orders"}))
+    with pytest.raises(UnauthorizedError, match="HTTP 403.: requires the scope read_orders"):
+        shop.api.get("/orders")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (httpx.Response(200, html="<html>canary"), "it is an HTML page"),
+        (httpx.Response(200, content=b'{"a": "\xff canary"}'), "cannot be read as JSON"),
+        (httpx.Response(200, content=b"{"), "cannot be read as JSON"),
+    ],
+)
+def test_a_success_that_is_not_json_is_refused(answer: httpx.Response, message: str) -> None:
+    """It is never read as an empty page."""
+    with pytest.raises(RefusedError, match=message) as failed:
+        Shop(answer).api.get("/items")
+    assert "canary" not in str(failed.value)
+
+
+def test_other_hosts_get_no_request() -> None:
+    """Credentials would go there."""
+    shop = Shop(httpx.Response(200))
+    with pytest.raises(RefusedError, match="on another host"):
+        shop.api.get("https://evil.example/items")
+    assert shop.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http://shop.example", "must be https"),
+        ("https://user:canary@shop.example", "must not hold a user"),
+        ("https://shop.example/?api_key=canary", "without a query"),
+        ("https://shop.example/token=canary/", "must not contain a credential"),
+        ("shop.example", "must be an address"),
+    ],
+)
+def test_base_urls_that_are_refused(url: str, message: str) -> None:
+    """Plain HTTP, and credentials in a URL."""
+    with pytest.raises(ConfigError, match=message) as refused:
+        Api(url)
+    assert "canary" not in str(refused.value)
+
+
+def test_a_file_is_downloaded_whole_or_not_at_all(tmp_path: Path) -> None:
+    """It is retried as other requests are; without success nothing is left behind."""
+    shop = Shop(httpx.Response(503), httpx.Response(200, content=b"a\nb\n"))
+    assert shop.api.download("/export", tmp_path / "export.jsonl") == 4
+    assert (tmp_path / "export.jsonl").read_bytes() == b"a\nb\n"
+    with pytest.raises(RemoteError, match="HTTP 404"):
+        Shop(httpx.Response(404)).api.download("/export", tmp_path / "other.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["export.jsonl"]
+
+
+def test_a_file_on_another_host_is_read_without_credentials(tmp_path: Path) -> None:
+    """And only from hosts that the connector names."""
+    options: dict[str, Any] = {"auth": HeaderAuth("X-Key", "k"), "headers": {"x-shop": "1"}}
+    shop = Shop(httpx.Response(200, content=b"x"), download_hosts=("files.example",), **options)
+    shop.api.download("https://files.example/x?signature=canary", tmp_path / "x")
+    assert not {"x-key", "x-shop"} & set(shop.requests[0].headers)
+    for url in ("https://evil.example/x?signature=canary", "http://files.example/x"):
+        with pytest.raises(RefusedError, match="another host") as refused:
+            shop.api.download(url, tmp_path / "y")
+        assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize("failure", [httpx.ConnectError("canary"), httpx.ReadTimeout("canary"), httpx.Response(500)])
+def test_failures_end_after_five_attempts(failure: Any) -> None:
+    """They are temporary, and then they are not."""
+    broken = Shop(failure)
+    with pytest.raises(UnavailableError, match="failed 5 times") as failed:
+        broken.api.get("/items")
+    assert len(broken.requests) == 5
+    assert "canary" not in str(failed.value)

@@ -1,0 +1,183 @@
+"""Lists are read to their end, whatever way an API splits them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock import exact_json
+from crossdock.errors import RefusedError
+from crossdock.progress import Silent
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import (
+    Api,
+    ApiClient,
+    CursorInBody,
+    CursorInHeader,
+    GraphQLConnection,
+    LinkHeader,
+    NextUrl,
+    Offset,
+    PageNumber,
+    Paginator,
+)
+from crossdock.sources.source_context import SourceContext
+from crossdock.testing.manual_clock import ManualClock
+
+Handler = Callable[[httpx.Request], httpx.Response]
+BASE = "https://shop.example/api"
+QUERY = "query($after: String, $first: Int) { products { nodes { id } } }"
+
+
+def client(handler: Handler) -> ApiClient:
+    run = SourceContext(ManualClock(), Silent(), NoIntake(), Path(), Path(), Path())
+    return ApiClient(Api(BASE, transport=httpx.MockTransport(handler)), run)
+
+
+def vendor(number: int, size: int, seen: list[httpx.Request] | None = None) -> Handler:
+    """An API with *number* records that understands every paginator, with at most *size* records a page."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if seen is not None:
+            seen.append(request)
+        asked: dict[str, Any] = dict(request.url.params)
+        if request.method == "POST":
+            variables = exact_json.loads(request.content)["variables"]
+            asked = {"cursor": variables.get("after") or 0, "limit": variables.get("first", size)}
+        many = min(size, int(asked.get("limit", size)))
+        start = int(asked.get("cursor", asked.get("offset", (int(asked.get("page", 1)) - 1) * many)))
+        found, end = list(range(start, min(number, start + many))), start + many
+        more = end < number
+        if request.method == "POST":
+            page = {"nodes": found, "pageInfo": {"hasNextPage": more, "endCursor": str(end)}}
+            return httpx.Response(200, json={"data": {"products": page}})
+        url = f"{BASE}/items?cursor={end}&limit={many}"
+        headers = {"link": f'<{url}>; rel="next"', "x-next": str(end)} if more else {}
+        body = {"items": found, "total": number, "pages": -(-number // many), "next": end if more else None}
+        return httpx.Response(200, headers=headers, json=body | ({"url": url} if more else {}))
+
+    return handle
+
+
+PAGINATORS: list[Paginator] = [
+    LinkHeader(),
+    NextUrl("/url"),
+    CursorInBody("/next", size=4),
+    CursorInHeader("X-Next"),
+    PageNumber("/items"),
+    PageNumber("/items", pages="/pages", size=4),
+    Offset("/items", size=3),
+    Offset("/items", total="/total"),
+]
+
+
+@given(number=st.integers(0, 30), size=st.integers(1, 8), paginator=st.sampled_from(PAGINATORS))
+def test_every_record_is_read_once(number: int, size: int, paginator: Paginator) -> None:
+    """For all lengths of lists and pages."""
+    pages = client(vendor(number, size)).pages("/items", paginator=paginator)
+    assert [item for page in pages for item in page.items("/items")] == list(range(number))
+
+
+@given(number=st.integers(0, 30), size=st.integers(1, 8))
+def test_a_graphql_connection_is_read_to_its_end(number: int, size: int) -> None:
+    """Its cursor is a variable."""
+    paginator = GraphQLConnection("/data/products", size=5)
+    pages = client(vendor(number, size)).pages("/graphql", graphql=QUERY, paginator=paginator)
+    assert [item for page in pages for item in page.items("/data/products/nodes")] == list(range(number))
+
+
+@pytest.mark.parametrize(
+    "paginator",
+    [CursorInBody("/next", size=8), Offset("/items", size=8), PageNumber("/items", size=8, size_param="limit")],
+)
+@pytest.mark.parametrize("failure", ["read", 504])
+def test_a_page_that_times_out_is_read_in_halves(paginator: Paginator, failure: str | int) -> None:
+    """No record is lost or doubled, and later pages stay small."""
+    answers, asked = vendor(40, 8), list[str]()
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.params["limit"])
+        if len(asked) > 1 and int(asked[-1]) > 2:
+            if failure == "read":
+                raise httpx.ReadTimeout("slow")
+            return httpx.Response(504)
+        return answers(request)
+
+    pages = client(handle).pages("/items", paginator=paginator)
+    assert [item for page in pages for item in page.items("/items")] == list(range(40))
+    assert asked[:4] == ["8", "8", "4", "2"]
+    assert set(asked[4:]) == {"2"}
+
+
+def answering(*bodies: Any, headers: dict[str, str] | None = None) -> Handler:
+    """The bodies in turn, the last one for ever."""
+    left = list(bodies)
+    return lambda _: httpx.Response(200, json=left.pop(0) if len(left) > 1 else left[0], headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("paginator", "handler", "message"),
+    [
+        (PageNumber("/items"), answering({"items": [1]}), "pagination loop"),
+        (Offset("/items"), answering({"items": [1]}), "pagination loop"),
+        (CursorInBody("/next"), answering({"next": "a"}), "pagination loop"),
+        (NextUrl("/next"), answering({"next": "/api/items?p=2"}), "pagination loop"),
+        (CursorInHeader("x"), answering({}, headers={"x": "1"}), "pagination loop"),
+        (NextUrl("/next"), answering({"next": "https://evil.example/"}), "on another host"),
+        (NextUrl("/next"), answering({"next": "http://shop.example/"}), "on another host"),
+        (PageNumber("/items"), answering({"rows": []}), "has no list at /items"),
+        (Offset("/items"), answering(None), "has no list at /items"),
+        (CursorInBody("/next"), answering(None), "no JSON object"),
+        (CursorInBody("/next"), answering({"next": {}}), "neither a text nor a whole number at /next"),
+        (Offset("/items", total="/total"), answering({"items": [1], "total": 3}, {"items": [], "total": 3}), "1 of 3"),
+        (
+            Offset("/items", cap=2),
+            answering({"items": [1]}, {"items": [2]}),
+            "reaches 2 records, where the API cuts it",
+        ),
+        (PageNumber("/items", cap=2), answering({"items": [1]}, {"items": [2]}), "reaches 2 pages, where the API cuts"),
+        (
+            PageNumber("/items", pages="/n"),
+            answering({"items": [1], "n": 3}, {"items": [], "n": 3}),
+            "there are 3 pages",
+        ),
+        (PageNumber("/items", pages="/n"), answering({"items": [1]}), "no whole number at /n"),
+    ],
+)
+def test_a_list_that_does_not_end_well_is_refused(paginator: Paginator, handler: Handler, message: str) -> None:
+    """A loop, a foreign host and a list that is cut are errors, never the end of a list."""
+    with pytest.raises(RefusedError, match=message):
+        list(client(handler).pages("/items", paginator=paginator))
+
+
+@pytest.mark.parametrize("info", [None, {"hasNextPage": "yes"}, {"hasNextPage": True, "endCursor": None}])
+def test_a_graphql_page_without_page_info_is_refused(info: object) -> None:
+    """It is not the last page."""
+    handler = answering({"data": {"products": {"nodes": [], "pageInfo": info}}})
+    with pytest.raises(RefusedError, match="no pageInfo"):
+        list(client(handler).pages("/graphql", graphql=QUERY, paginator=GraphQLConnection("/data/products")))
+
+
+def test_addresses_show_the_page_and_no_parameter_of_the_author() -> None:
+    """Parameters of the author may be secret; those of the paginator tell pages apart."""
+    pages = client(vendor(3, 2)).pages("/items", {"key": "canary", "tag": ["a", "b"]}, paginator=Offset("/items"))
+    assert [page.address for page in pages] == [f"{BASE}/items?offset={number}" for number in (0, 2, 3)]
+
+
+def test_parameters_are_repeated_or_left_out() -> None:
+    """A list is a repeated parameter, None none at all."""
+    seen: list[httpx.Request] = []
+    list(client(vendor(1, 2, seen)).pages("/items", {"tag": ["a", "b"], "n": 2, "none": None}))
+    assert seen[0].url.query == b"tag=a&tag=b&n=2"
+
+
+def test_without_a_paginator_of_pages_there_is_one() -> None:
+    """As for a request alone."""
+    pages: Iterator[Any] = client(vendor(9, 2)).pages("/items", paginator=Paginator())
+    assert len(list(pages)) == 1

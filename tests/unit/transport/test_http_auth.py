@@ -1,0 +1,154 @@
+"""Credentials are sent as each scheme requires, and renewed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+import pytest
+
+from crossdock import exact_json
+from crossdock.config_file import Secret
+from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
+from crossdock.progress import Silent
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import (
+    Api,
+    ApiClient,
+    BasicAuth,
+    BearerAuth,
+    ClientCredentialsAuth,
+    HeaderAuth,
+    LoginAuth,
+    RefreshTokenAuth,
+)
+from crossdock.sources.source_context import SourceContext
+from crossdock.testing.manual_clock import ManualClock
+
+TOKEN_URL = "https://login.example/token"
+
+
+class Vendor:
+    """An API that accepts the latest token only, and its token endpoint.
+
+    Attributes:
+        forms: What the token endpoint was sent.
+        seen: The credentials that the API was sent.
+    """
+
+    def __init__(self, auth: httpx.Auth, grants: Mapping[str, Any] | None = None, status: int = 200) -> None:
+        self.forms, self.seen, self.valid, self.clock = list[Any](), list[str](), "", ManualClock()
+        self._grants, self._status = grants or {"access_token": "token-{}", "expires_in": 100}, status
+        run = SourceContext(self.clock, Silent(), NoIntake(), Path(), Path(), Path())
+        transport = httpx.MockTransport(self._handle)
+        self.api = ApiClient(Api("https://shop.example", auth, transport=transport), run)
+
+    def _handle(self, request: httpx.Request) -> httpx.Response:
+        if request.url.host == "login.example":
+            is_json = request.headers["content-type"] == "application/json"
+            self.forms.append(exact_json.loads(request.content) if is_json else parse_qs(request.content.decode()))
+            grants = {name: str(value).format(len(self.forms)) for name, value in self._grants.items()}
+            self.valid = f"Bearer token-{len(self.forms)}"
+            return httpx.Response(self._status, json=grants)
+        self.seen.append(request.headers.get("authorization", request.headers.get("x-key", "")))
+        return httpx.Response(200 if self.valid in {"", self.seen[-1]} else 401, json={})
+
+
+@pytest.mark.parametrize(
+    ("auth", "sent"),
+    [
+        (HeaderAuth("X-Key", "k"), "k"),
+        (BearerAuth("t"), "Bearer t"),
+        (BasicAuth("user", "pässword"), "Basic dXNlcjpww6Rzc3dvcmQ="),
+    ],
+)
+def test_fixed_credentials(auth: httpx.Auth, sent: str) -> None:
+    """In a header of their own, as a bearer token, or as user and password in UTF-8."""
+    vendor = Vendor(auth)
+    vendor.api.get("/")
+    assert vendor.seen == [sent]
+
+
+@pytest.mark.parametrize("auth", [HeaderAuth, BearerAuth])
+@pytest.mark.parametrize("text", ["canary-ä", "canary\r\nx: y"])
+def test_a_secret_that_no_header_can_have(
+    auth: type[HeaderAuth], text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is named, and not quoted."""
+    monkeypatch.setenv("SHOP_KEY", text)
+    secret = Secret("env:SHOP_KEY", tmp_path)
+    vendor = Vendor(BearerAuth(secret) if auth is BearerAuth else HeaderAuth("X-Key", secret))
+    with pytest.raises(ConfigError, match="env:SHOP_KEY contains characters") as failed:
+        vendor.api.get("/")
+    assert "canary" not in str(failed.value)
+
+
+def test_client_credentials_are_renewed_before_they_expire() -> None:
+    """After four fifths of their life; until then one token serves all requests."""
+    vendor = Vendor(ClientCredentialsAuth(TOKEN_URL, "me", "secret", scopes=("a", "b"), client_auth="post"))
+    for pause_s in (0, 79, 2):
+        vendor.clock.advance(pause_s)
+        vendor.api.get("/")
+    assert vendor.seen == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
+    fields = {"grant_type": "client_credentials", "scope": "a b", "client_id": "me", "client_secret": "secret"}
+    assert vendor.forms[0] == {name: [value] for name, value in fields.items()}
+
+
+def test_a_token_that_expires_in_mid_read_is_replaced() -> None:
+    """A 401 renews it once; the request is sent again."""
+    vendor = Vendor(ClientCredentialsAuth(TOKEN_URL, "me", "secret"))
+    vendor.api.get("/")
+    vendor.valid = "Bearer another"
+    vendor.api.get("/")
+    assert vendor.seen == ["Bearer token-1", "Bearer token-1", "Bearer token-2"]
+
+
+def test_a_refresh_token_is_replaced_by_its_successor() -> None:
+    """Some servers accept each refresh token once."""
+    grants = {"access_token": "token-{}", "refresh_token": "r-{}", "expires_in": 10}
+    vendor = Vendor(RefreshTokenAuth(TOKEN_URL, "r-0", "me"), grants)
+    for _ in range(2):
+        vendor.api.get("/")
+        vendor.clock.advance(9)
+    assert [form["refresh_token"] for form in vendor.forms] == [["r-0"], ["r-1"]]
+    assert vendor.forms[0]["client_id"] == ["me"]
+
+
+def test_a_login_returns_a_token() -> None:
+    """From the member that the connector names."""
+    auth = LoginAuth("https://login.example/login", {"user": "u", "password": "p"}, token="session")
+    vendor = Vendor(auth, {"session": "token-{}"})
+    vendor.api.get("/")
+    assert (vendor.forms, vendor.seen) == ([{"user": "u", "password": "p"}], ["Bearer token-1"])
+
+
+@pytest.mark.parametrize(
+    ("grants", "status", "error", "message"),
+    [
+        ({"error": "invalid_client"}, 401, UnauthorizedError, r"invalid_client \(HTTP 401\)"),
+        ({"error": "canary"}, 400, UnauthorizedError, r"token request: HTTP 400$"),
+        ({"error": "canary"}, 503, UnavailableError, "no token obtained: HTTP 503"),
+        ({"access_token": "a canary"}, 200, UnavailableError, "no token that can be sent"),
+        ({}, 200, UnavailableError, "no token that can be sent"),
+    ],
+)
+def test_a_token_that_is_not_granted(
+    grants: Mapping[str, str], status: int, error: type[Exception], message: str
+) -> None:
+    """The error quotes only codes of the standard."""
+    vendor = Vendor(ClientCredentialsAuth(TOKEN_URL, "me", "secret"), grants or {"x": "y"}, status)
+    with pytest.raises(error, match=message) as failed:
+        vendor.api.get("/")
+    assert "canary" not in str(failed.value)
+    assert vendor.seen == []
+
+
+@pytest.mark.parametrize("url", ["http://login.example/token", "https://u:canary@login.example/"])
+def test_token_urls_are_checked(url: str) -> None:
+    """Secrets are sent there."""
+    with pytest.raises(ConfigError, match="the token URL must") as refused:
+        ClientCredentialsAuth(url, "me", "secret")
+    assert "canary" not in str(refused.value)

@@ -258,6 +258,7 @@ def test_a_function_beside_the_config_maps_records(site: Site) -> None:
         ("map: mapping.py:order", "map: order", "must be a section of members, or FILE.py:FUNCTION"),
         ("on: [ORDERNO], key", "on: [STORE], key", "name the columns of key, ORDERNO, in this order"),
         ("source: lines,", "source: line,", "join.lines.source: there is no source 'line'"),
+        ("stores: {files", "stores: {archive: out/done, files", "reads the same source, and may read the files after"),
     ],
 )
 def test_mistakes_are_found_when_the_config_is_loaded(site: Site, old: str, new: str, message: str) -> None:

@@ -59,12 +59,17 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
     for part in pointer.split("/")[1:]:
         if value is None or value is MISSING:
             return MISSING
-        name = part.replace("~1", "/").replace("~0", "~")
+        name = member_name(part)
         if not isinstance(value, dict) and not (isinstance(value, list) and _INDEX.fullmatch(name)):
             raise _wrong(value, "a list" if _INDEX.fullmatch(name) else "an object", shown(place))
-        value = _member(value, name)
+        value = member(value, name)
         place += f"/{part}"
     return value
+
+
+def member_name(part: str) -> str:
+    """What a part of a JSON pointer names (RFC 6901, section 4)."""
+    return part.replace("~1", "/").replace("~0", "~")
 
 
 def checked(value: Any, kind: type[Any], pointer: str) -> Any:
@@ -134,7 +139,7 @@ def _pointer(item: ErrorDetails, document: Any) -> str:
     """The place of an error without what pydantic adds to it, such as the members of a union."""
     value, pointer, last = document, "", len(item["loc"]) - 1
     for number_of_part, part in enumerate(item["loc"]):
-        inner = _member(value, str(part))
+        inner = member(value, str(part))
         if inner is MISSING and not (item["type"] == "missing" and number_of_part == last):
             continue
         value = inner
@@ -157,7 +162,7 @@ def at_path(value: Any, path: str) -> Any:
     A member whose name is the whole *path* comes first.
     """
     for name in _names(value, path):
-        value = _member(value, name)
+        value = member(value, name)
     return value
 
 
@@ -192,7 +197,8 @@ def _names(value: Any, path: str) -> Sequence[str]:
     return [path] if isinstance(value, dict) and path in value else path.split(".")
 
 
-def _member(value: Any, name: str) -> Any:
+def member(value: Any, name: str) -> Any:
+    """The member or element *name* of *value*; `MISSING` if it has none."""
     if isinstance(value, dict):
         return value.get(name, MISSING)
     if isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
@@ -205,7 +211,7 @@ def _with(value: Any, names: Sequence[str], element: Any) -> Any:
     if not names:
         return element
     name, *rest = names
-    changed = _with(_member(value, name), rest, element)
+    changed = _with(member(value, name), rest, element)
     if isinstance(value, dict):
         return {**value, name: changed}
     index = int(name)

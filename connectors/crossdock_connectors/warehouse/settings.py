@@ -22,10 +22,6 @@ from crossdock.sources import (
     split_pattern,
 )
 
-INTAKE = ("wait", "ready", "manifest", "archive", "required", "expect")
-"""Members that say when and how files are taken in; the same for all streams that read the same files."""
-
-
 _DIFFERENT = {"wait": "and waits for them differently"}
 
 
@@ -40,7 +36,24 @@ def _files(pattern: str) -> str:
 FilesPattern = Annotated[str, AfterValidator(_files)]
 
 
-class SourceConfig(ConfigModel):
+class IntakeConfig(ConfigModel):
+    """When and how files are taken in: the same for all streams that read the same files."""
+
+    wait: Wait | None = None
+    """How long scheduled runs, and ``sync --wait``, wait for a file that is new to all streams that read it."""
+    ready: MarkerTemplate | None = None
+    """The name of the marker that shows that a file is complete, such as ``{name}.done`` or ``{stem}.ok``."""
+    manifest: Manifest | None = None
+    """Files in which the sender states the rows, bytes or checksums of its files."""
+    archive: ArchiveFolder | None = None
+    """Where files are moved once all their records are settled or kept."""
+    required: bool | None = None
+    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
+    expect: Expect | None = None
+    """How often a new file must come, instead of ``required``."""
+
+
+class SourceConfig(IntakeConfig):
     """Files of one layout that several streams read, once in a run."""
 
     files: FilesPattern
@@ -50,18 +63,6 @@ class SourceConfig(ConfigModel):
     """Repairs by column, for all its streams."""
     skip: Mapping[str, Filter] = {}
     """Rows to leave out, for all its streams, before their own filters."""
-    wait: Wait | None = None
-    """How long scheduled runs, and ``sync --wait``, wait for a file that is new to all its streams."""
-    ready: MarkerTemplate | None = None
-    """The name of the marker that shows that a file is complete, such as ``{name}.done`` or ``{stem}.ok``."""
-    manifest: Manifest | None = None
-    """Files in which the sender states the rows, bytes or checksums of its files."""
-    archive: ArchiveFolder | None = None
-    """Where files are moved once all their records are settled or kept."""
-    required: bool | None = None
-    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
-    expect: Expect | None = None
-    """How often a new file must come, instead of ``required``."""
 
     @model_validator(mode="after")
     def _intake_fits(self) -> Self:
@@ -69,35 +70,23 @@ class SourceConfig(ConfigModel):
         return self
 
 
-class WarehouseStreamConfig(StreamConfig):
+class WarehouseStreamConfig(StreamConfig, IntakeConfig):
     """A stream and its files: either its own, or those of a shared source."""
 
     source: str | None = None
     """A source of this connection."""
     files: FilesPattern | None = None
     format: DelimitedFormat | None = None
-    wait: Wait | None = None
-    """How long scheduled runs, and ``sync --wait``, wait for a file that is new to the stream."""
     lookup: Mapping[Name, Lookup] = {}
     """Rows of other sources whose columns are used as ``NAME.COLUMN``; a later one may use those of an earlier one."""
     join: Mapping[Name, Join] = {}
     """Rows of other sources that belong to a record, such as the lines of an order; used by ``each`` with ``of``."""
-    ready: MarkerTemplate | None = None
-    """The name of the marker that shows that a file is complete, such as ``{name}.done`` or ``{stem}.ok``."""
-    manifest: Manifest | None = None
-    """Files in which the sender states the rows, bytes or checksums of its files."""
-    archive: ArchiveFolder | None = None
-    """Where files are moved once all their records are settled or kept."""
-    required: bool | None = None
-    """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
-    expect: Expect | None = None
-    """How often a new file must come, instead of ``required``."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.source is None) == (self.files is None):
             raise ValueError("give either source or files")
-        for name in ("format", *INTAKE):
+        for name in ("format", *IntakeConfig.model_fields):
             if self.source is not None and getattr(self, name) is not None:
                 raise ValueError(f"the {name} belongs to the source")
         if self.files is not None:
@@ -157,7 +146,7 @@ class WarehouseSettings(Settings):
         if stream.source is not None:
             return self.sources[stream.source]
         assert stream.files is not None
-        intake = {name: getattr(stream, name) for name in INTAKE}
+        intake = {name: getattr(stream, name) for name in IntakeConfig.model_fields}
         return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), **intake)
 
     def _intake_agrees(self) -> None:
@@ -166,7 +155,7 @@ class WarehouseSettings(Settings):
         for name, stream in self.streams.items():
             source, is_snapshot = self.source_of(stream), stream.mode == "snapshot"
             other, others, mode = first.setdefault(source.files, (name, source, is_snapshot))
-            for key in INTAKE:
+            for key in IntakeConfig.model_fields:
                 if getattr(source, key) != getattr(others, key):
                     message = _DIFFERENT.get(key, f"and has another {key}")
                     advice = f"give both the same {key}, or make the files a source of both"

@@ -78,8 +78,8 @@ class ReadParts:
         """Move the cursor to the last row of *batch*; false if the source is not sorted."""
         if not cursor.sorted:
             return False
-        places = [(cursor.position(row), cursor.value(row), line) for row, line in _rows(batch, cursor)]
-        known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
+        places = (place for place in _places(batch, cursor) if place[0])
+        known = [(self._highest_position, self._highest, 0), *places]
         for (before, _, _), (position, _, line) in pairwise(known):
             if position < before:
                 raise UnsortedError(
@@ -96,8 +96,8 @@ class ReadParts:
         return True
 
 
-def _rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[dict[str, str | None], int]]:
-    """The cell of the cursor's column in each row, with its line.
+def _places(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
+    """The position of each row, what the state stores for it, and its line.
 
     Raises:
         RefusedError: If the column is missing, or a cell does not convert.
@@ -109,8 +109,8 @@ def _rows(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[dict[str, str | Non
     for cell, line in zip(frame[name], frame[LINE], strict=True):
         row = {name: cell}
         try:
-            cursor.position(row)
+            position, value = cursor.position(row), cursor.value(row)
         except RecordError as error:
             message = f"the cursor {name!r} {error.message}"
             raise RefusedError(message, where=f"{batch.source}:{line}", hint="see the cursor of the stream") from None
-        yield row, line
+        yield position, value, line

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crossdock.errors import RefusedError
+from crossdock.json_values import MISSING, member, member_name
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
 """Query parameters: a list is a repeated parameter, None is left out."""
@@ -87,12 +88,8 @@ class ApiAnswer:
         """The value at a JSON pointer (RFC 6901) such as ``/meta/next``; None if there is none. ``""`` is the body."""
         value = self.body
         for part in pointer.split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, list) and name.isascii() and name.isdecimal() and int(name) < len(value):
-                value = value[int(name)]
-            else:
-                value = value.get(name) if isinstance(value, dict) else None
-        return value
+            value = member(value, member_name(part))
+        return None if value is MISSING else value
 
     def items(self, pointer: str) -> list[Any]:
         """The list at *pointer*.

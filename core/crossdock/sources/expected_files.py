@@ -15,6 +15,7 @@ from crossdock.scheduling.times_and_durations import TimeOfDay, duration_schema,
 from crossdock.sources.input_facts import InputFacts, found, newest_of
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import FileFacts
+from crossdock.times_in_text import instant_text
 
 _UNITS = "mhd"
 _LONGEST = timedelta(days=366)
@@ -87,7 +88,9 @@ class Expectation:
         missing, newest = self._missing(run), newest_of(known)
         if missing is None or (newest is not None and missing.is_met_by(newest, by_file_time=self.expect is not None)):
             return None
-        last = f"newest: {newest.name} of {instant_text(newest.modified_at)}" if newest else "there was none before"
+        last = "there was none before"
+        if newest is not None:
+            last = f"newest: {newest.name} of {instant_text(newest.modified_at.astimezone(UTC))}"
         hint = "ask the sender; run 'crossdock sync' when it has arrived. 'required: false' in the config expects none"
         return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint)
 
@@ -105,7 +108,8 @@ class Expectation:
             return _Missing("no new file", datetime.min.replace(tzinfo=UTC))
         if job.previous_end >= job.due:  # caught up with: no file can have come in between
             return None
-        return _Missing(f"no new file since the job's last run ({instant_text(job.previous_end)})", job.previous_end)
+        ended = instant_text(job.previous_end.astimezone(UTC))
+        return _Missing(f"no new file since the job's last run ({ended})", job.previous_end)
 
 
 NO_FILE_EXPECTED = Expectation()
@@ -126,7 +130,3 @@ class _Missing:
         accepted = newest.accepted_at or newest.modified_at
         at = min(newest.modified_at, accepted) if by_file_time else accepted
         return self.begin is not None and at > self.begin
-
-
-def instant_text(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"

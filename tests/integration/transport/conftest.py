@@ -10,7 +10,8 @@ from tests.waiting import eventually
 
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer
-from crossdock.transport.sftp_store import SftpLogin
+from crossdock.transport.folder_store import FolderStore
+from crossdock.transport.sftp_store import SftpLogin, SftpSession, connect
 
 
 @pytest.fixture
@@ -54,6 +55,23 @@ def openssh_login(openssh: OpenSshServer) -> SftpLogin:
         private_key=openssh.client_key,
         host_key=openssh.fingerprint,
     )
+
+
+@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback", "folder"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[SftpSession | FolderStore, Path]]:
+    """A store of each kind, and the folder that it shows."""
+    store: SftpSession | FolderStore
+    if request.param == "openssh":
+        root = request.getfixturevalue("openssh").folder
+        store = connect(request.getfixturevalue("openssh_login"))
+    elif request.param == "folder":
+        root = tmp_path
+        store = FolderStore(root)
+    else:
+        root = request.getfixturevalue("served")
+        store = connect(request.getfixturevalue("login"))
+    with store:
+        yield store, root
 
 
 @pytest.fixture

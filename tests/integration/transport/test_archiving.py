@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from crossdock.errors import ConfigError, RefusedError, RemoteError
 from crossdock.transport.file_store import ArchivingStore, RemoteFile
 from crossdock.transport.folder_store import FolderStore
-from crossdock.transport.sftp_store import connect
+from crossdock.transport.sftp_store import SftpSession
 
 WRITTEN = 1_700_000_000
 DATED = "stock.20231114T221320Z.csv"
@@ -44,22 +43,12 @@ class Place:
         return {path.name: path.read_text() for path in (self.folder / "done").iterdir()}
 
 
-@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback", "folder"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    store: ArchivingStore
-    if request.param == "openssh":
-        root = request.getfixturevalue("openssh").folder
-        store = connect(request.getfixturevalue("openssh_login"))
-    elif request.param == "folder":
-        root = tmp_path
-        store = FolderStore(root)
-    else:
-        root = request.getfixturevalue("served")
-        store = connect(request.getfixturevalue("login"))
-    with store:
-        name = f"out-{tmp_path.name}"
-        (root / name / "done").mkdir(parents=True)
-        yield Place(store, root / name, name)
+@pytest.fixture
+def place(opened: tuple[SftpSession | FolderStore, Path], tmp_path: Path) -> Place:
+    store, root = opened
+    name = f"out-{tmp_path.name}"
+    (root / name / "done").mkdir(parents=True)
+    return Place(store, root / name, name)
 
 
 def test_a_moved_file_is_whole(place: Place) -> None:

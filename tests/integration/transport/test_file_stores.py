@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
 from crossdock.transport.folder_store import FolderStore
-from crossdock.transport.sftp_store import SftpSession, connect
+from crossdock.transport.sftp_store import SftpSession
 
 
 @dataclass
@@ -30,22 +29,12 @@ class Place:
         return path
 
 
-@pytest.fixture(params=[pytest.param("openssh", marks=pytest.mark.openssh), "loopback", "folder"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    store: SftpSession | FolderStore
-    if request.param == "openssh":
-        root = request.getfixturevalue("openssh").folder
-        store = connect(request.getfixturevalue("openssh_login"))
-    elif request.param == "folder":
-        root = tmp_path
-        store = FolderStore(root)
-    else:
-        root = request.getfixturevalue("served")
-        store = connect(request.getfixturevalue("login"))
-    with store:
-        name = f"out-{tmp_path.name}"
-        (root / name).mkdir()
-        yield Place(store, root / name, name)
+@pytest.fixture
+def place(opened: tuple[SftpSession | FolderStore, Path], tmp_path: Path) -> Place:
+    store, root = opened
+    name = f"out-{tmp_path.name}"
+    (root / name).mkdir()
+    return Place(store, root / name, name)
 
 
 def test_lists_matching_regular_files_by_name(place: Place) -> None:

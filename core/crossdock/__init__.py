@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crossdock.config_file import ConfigModel, SecretRef
-    from crossdock.connector import Connector, Context, FailureLimits, Finding, GoneLimits, Settings, Stream
+    from crossdock.connector import Connector, Context, Finding, Settings, Stream
     from crossdock.declared_streams import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         Reference,
         WarehouseBinDraft,
     )
+    from crossdock.stream_facts import FailureLimits, GoneLimits
 
 _NAMES = {
     "config_file": "ConfigModel SecretRef",
-    "connector": "Connector Context FailureLimits Finding GoneLimits Settings Stream",
+    "connector": "Connector Context Finding Settings Stream",
+    "stream_facts": "FailureLimits GoneLimits",
     "declared_streams": "DeclaredStream StreamConfig",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",

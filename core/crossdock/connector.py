@@ -8,131 +8,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import CodeType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
-
-from pydantic import Discriminator, Field, GetPydanticSchema, Tag
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.ordering import OrderBy
-from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.records import RawBatch, Record
-from crossdock.resources import RESOURCES, ResourceModel, ResourceName
+from crossdock.resources import RESOURCES, ResourceModel
 from crossdock.sources.source_context import SourceContext
+from crossdock.stream_facts import Mode, StreamFacts
 
 if TYPE_CHECKING:
     from crossdock.sources.api import Api
     from crossdock.sources.api_client import ApiClient
-
-Mode = Literal["snapshot", "incremental", "append"]
-OnGone = Literal["nothing", "archive", "delete"]
-
-
-class GoneLimits(ConfigModel):
-    """Limits within which records that a snapshot no longer lists are removed without approval; all must hold."""
-
-    at_most: Annotated[int, Field(ge=0)] = 100
-    """Number of records of one snapshot."""
-    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
-    """Share of the records that the stream had on the platform after the previous snapshot."""
-    rows_within_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
-    """Where no trailer counts a snapshot's rows: how far their number may differ from each of the last three."""
-
-
-class FailureLimits(ConfigModel):
-    """The number of records at which the code of a mapping may fail; beyond both limits its stream stops.
-
-    Records that an earlier run refused, and that come again unchanged, do not count.
-    """
-
-    at_most: Annotated[int, Field(ge=0)] = 20
-    """Number of records of one run."""
-    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
-    """Share of the records that are new, changed or waiting in the run."""
-
-    def exceeded(self, failed: int, records: int) -> bool:
-        return failed > self.at_most and failed * 100 > self.at_most_percent * records
-
-
-class ChangeLimits(ConfigModel):
-    """The number of known records that one run may update without approval; beyond both limits its stream stops."""
-
-    at_most: Annotated[int, Field(ge=0)] = 100
-    """Number of records of one run."""
-    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 30.0
-    """Share of the records that crossdock knows of the stream."""
-
-    def exceeded(self, updates: int, known: int) -> bool:
-        return updates > self.at_most and updates * 100 > self.at_most_percent * known
-
-
-def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone) -> str | None:
-    """Why records of such a stream cannot be removed as *on_gone* says; None if they can."""
-    kind = RESOURCES[resource]
-    if on_gone == "nothing":
-        return None
-    if kind.write_once:
-        return f"must be nothing: an {resource} is written once, and never archived or deleted"
-    if mode != "snapshot":
-        return "needs mode: snapshot; only a stream that lists everything shows that a record is gone"
-    if on_gone == "archive" and "active" not in kind.draft.model_fields:
-        return f"archive is impossible: {resource} has no member active; choose nothing or delete"
-    return None
-
-
-_Texts = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
-Columns = Annotated[_Texts, Field(min_length=1)]
-
-_OrderColumn = Annotated[
-    Annotated[str, Tag("name")] | Annotated[OrderBy, Tag("declared")],
-    Discriminator(lambda item: "name" if isinstance(item, str) else "declared"),
-]
-_Ordering = GetPydanticSchema(lambda _, handler: handler(tuple[_OrderColumn, ...]))
-OrderColumns = Annotated[Annotated[Sequence[str | OrderBy], _Ordering], Field(min_length=1)]
-
-
-class StreamFacts:
-    """What is declared about a stream: attributes of a class in code, keys of a section in a config file.
-
-    The facts of `Stream`, `StreamConfig` and `DeclaredStream`, declared once.
-    """
-
-    resource: ResourceName
-    """What its records become."""
-    mode: Mode
-    """``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records."""
-    key: Columns
-    """The columns that identify a record."""
-    namespace: Name | None = None
-    """The scope in which these keys are unique; default: the connection's. Two streams of one resource need two."""
-    group_by: Columns | None = None
-    """Rows of one file with the same key make one record, such as an invoice and its lines. The same columns as key."""
-    order_by: OrderColumns | None = None
-    """Columns that tell which row of a key is the newest; else the last one read is. Names are compared as text."""
-    columns: Mapping[str, Repair] = {}
-    """Repairs by column, applied before key, filters and mapping."""
-    skip: Mapping[str, Filter] = {}
-    """Rows to leave out, by the name under which they are counted; the first filter that matches counts."""
-    fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
-    """``xxh3_64`` misses one change in about 2**64, ``xxh3_128`` practically none."""
-    duplicates: Literal["refuse", "last"] = "refuse"
-    """What to do with a snapshot that lists a key twice with different rows, where ``order_by`` does not decide."""
-    adopt: Literal["never", "external_id"] = "never"
-    """``external_id`` takes over a record that the platform has under our external id; else it is a conflict."""
-    personal: _Texts = ()
-    """Members of the resource whose values are personal in this stream and must not be shown."""
-    on_gone: OnGone = "nothing"
-    """What to do with a record that a snapshot no longer lists; ``archive`` sets active to false."""
-    gone: GoneLimits = GoneLimits()
-    """Limits within which that is done without approval."""
-    changes: ChangeLimits = ChangeLimits()
-    """The number of known records that a run may update without approval."""
-    fewer_rows_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
-    """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
-    mapping_failed: FailureLimits = FailureLimits()
-    """The number of records at which the code of the mapping may fail before the stream stops."""
 
 
 class Settings(ConfigModel):
@@ -208,6 +99,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         uses: The columns whose change makes a record changed; None for all of them. Columns of JSON records are dotted
             paths, such as ``customer.id``.
         mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
+        yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
             they count as the newest.
     """
@@ -217,6 +109,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     cursor: Cursor | None = None
     uses: Sequence[str] | None = None
     mapping_version: str = "1"
+    yields_deleted: bool = False
     incomplete: Filter | None = None
 
     @abstractmethod
@@ -244,6 +137,27 @@ class Stream(StreamFacts, ABC, Generic[S]):
                 one with the reason ``mapping_failed``; beyond the limits `mapping_failed` the stream stops.
         """
 
+    def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        """List the keys of all records that exist, for a source that lists changes and does not name what it deleted.
+
+        Read after `pull`, in each run of a stream with `on_gone`. A known record that is missing is gone, if the list
+        is complete; the same evidence is needed as of a snapshot. Rows need the key columns only.
+
+        Raises:
+            RemoteError: If the source fails.
+        """
+        raise NotImplementedError(f"{type(self).__name__} lists no existing records: {ctx.connection}.{self.name}")
+
+    @property
+    def lists_existing(self) -> bool:
+        """Whether `existing` is implemented."""
+        return type(self).existing is not Stream.existing
+
+    @property
+    def finds_deleted(self) -> bool:
+        """Whether the stream shows which records were deleted, besides those that a snapshot does not list."""
+        return self.deleted is not None or self.yields_deleted or self.lists_existing
+
     def finished(self, ctx: Context[S]) -> None:
         """Called when every record that was read is settled or kept in the state."""
 
@@ -263,14 +177,14 @@ class Stream(StreamFacts, ABC, Generic[S]):
             "uses": None if self.uses is None else sorted(self.uses),
             "fingerprint": self.fingerprint,
             "mapping": self.mapping_version,
-        }
+        } | ({} if self.deleted is None else {"deleted": self.deleted.model_dump(exclude_none=True)})
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
     @property
     def used_columns(self) -> frozenset[str]:
         """The columns that the attributes name."""
         ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
-        conditions = (*self.skip.values(), *([] if self.incomplete is None else [self.incomplete]))
+        conditions = (*self.skip.values(), *(each for each in (self.incomplete, self.deleted) if each is not None))
         filters = chain.from_iterable(rule.columns() for rule in conditions)
         return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ())})
 

@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, misplaced, unknown
-from crossdock.connector import Settings, Stream, StreamFacts, no_removal
+from crossdock.connector import Settings, Stream
 from crossdock.mapping import joined_records
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
 from crossdock.mapping.from_column import FromColumn
@@ -31,6 +31,7 @@ from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
+from crossdock.stream_facts import StreamFacts, no_removal
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
@@ -63,11 +64,16 @@ class StreamConfig(ConfigModel, StreamFacts):
     map: Annotated[Members | PythonFunction, GetPydanticSchema(lambda _, handler: handler(_Map))]
     """How each member of the resource is made; or ``FILE.py:FUNCTION``, a function of a `Record`."""
 
+    @property
+    def finds_deleted(self) -> bool:
+        """As `Stream.finds_deleted`, of the stream that is made of this section."""
+        return self.deleted is not None
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
-        if reason := no_removal(self.resource, self.mode, self.on_gone):
+        if reason := no_removal(self.resource, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
             raise misplaced(("on_gone",), reason)
         members = list(_members_of(RESOURCES[self.resource].draft))
         if not isinstance(self.map, PythonFunction):

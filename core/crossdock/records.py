@@ -74,6 +74,8 @@ class RawBatch:
         proof: For a snapshot, the same in every batch of it.
         again: Reads the source again, repeatedly until the run ends; the same in every batch of it. Without it, the
             engine keeps the rows that it may need later.
+        deleted: The keys of records that the source has deleted, each as the texts of the key columns; None where there
+            is none. A row of the same batch or a later one shows that the record exists again.
 
     Raises:
         RefusedError: If the state cannot store *cursor*.
@@ -84,6 +86,7 @@ class RawBatch:
     cursor: str | None = None
     proof: Proof | None = None
     again: Again | None = None
+    deleted: tuple[tuple[str | None, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.cursor, str) and not is_storable(self.cursor):
@@ -101,6 +104,7 @@ class RawBatch:
         key: str | Sequence[str] = (),
         cursor: str | None = None,
         explode: str | None = None,
+        deleted: Iterable[Any] = (),
     ) -> RawBatch:
         """Rows from JSON objects; a column for every dotted path that the stream declares is made of them.
 
@@ -109,12 +113,15 @@ class RawBatch:
             key: Paths to make columns of at once; the stream's own need not be repeated.
             explode: Path of a list: each element becomes a row with the members of its object, in which the element
                 takes the place of the list. An empty list or null gives no row; an object without a list stays a row.
+            deleted: The keys of records that the source has deleted: texts or whole numbers, or lists of them where the
+                key has several parts. The stream declares ``yields_deleted``.
 
         Raises:
             RefusedError: If *explode* gives more than 256 MiB.
         """
         paths = (key,) if isinstance(key, str) else tuple(key)
-        return cls(source, _json_rows(items, source, paths, explode), cursor)
+        keys = tuple(tuple(map(text_of, each if isinstance(each, list | tuple) else [each])) for each in deleted)
+        return cls(source, _json_rows(items, source, paths, explode), cursor, deleted=keys)
 
     def load(self) -> pl.DataFrame:
         return kept(self.rows) if isinstance(self.rows, Path) else self.rows

@@ -21,7 +21,6 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Scripted
 
 from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig, registry
-from crossdock.connector import FailureLimits
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
 from crossdock.planning import planner as planning
@@ -34,6 +33,7 @@ from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
+from crossdock.stream_facts import FailureLimits
 from crossdock.testing.manual_clock import ManualClock
 
 Row = dict[str, str | None]

@@ -513,7 +513,10 @@ def test_without_a_trailer_three_nights_are_needed(site: Site) -> None:
     for number in (1, 2):
         result = plain(site, str(number), lines(ALL[number:]))
         assert result.code == 0
-        assert f"without a trailer, 3 earlier snapshots are needed to compare with (known: {number})" in result.err
+        assert (
+            f"without a stated number of rows, 3 earlier ones are needed to compare with (known: {number})"
+            in result.err
+        )
         assert result.records("products")["ignored"] == number
     assert removed(site) == []
     result = plain(site, "3", lines(reversed(ALL[2:])))

@@ -12,13 +12,13 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 
 from crossdock import Context, RawBatch, Record, RecordError, Stream
-from crossdock.connector import GoneLimits, OnGone
 from crossdock.errors import InternalError, StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.planning.draft_records import drafted
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Proof
 from crossdock.state import Scope, StateUrl, parse_url
+from crossdock.stream_facts import GoneLimits, OnGone
 
 SECRET = "hunter2"
 ROWS: list[Row] = [{"K": str(number)} for number in range(6)]

@@ -12,13 +12,13 @@ import pytest
 from pydantic import ValidationError
 
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
-from crossdock.connector import FailureLimits, no_removal
 from crossdock.errors import ConnectorError
 from crossdock.progress import Silent
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api
 from crossdock.sources.source_context import SourceContext
+from crossdock.stream_facts import FailureLimits, no_removal
 from crossdock.testing.manual_clock import ManualClock
 
 
@@ -172,8 +172,8 @@ def test_both_failure_limits_must_be_exceeded(failed: int, records: int, exceede
 
 def test_only_what_a_snapshot_lists_can_be_removed() -> None:
     """Invoices are written once, only a snapshot shows what is gone, and only some resources can be made inactive."""
-    assert no_removal("product", "snapshot", "archive") is None
-    assert no_removal("invoice", "append", "nothing") is None
-    assert "snapshot" in (no_removal("product", "append", "delete") or "")
-    assert "written once" in (no_removal("invoice", "snapshot", "delete") or "")
-    assert "no member active" in (no_removal("customer", "snapshot", "archive") or "")
+    assert no_removal("product", "snapshot", "archive", finds_deleted=False) is None
+    assert no_removal("invoice", "append", "nothing", finds_deleted=False) is None
+    assert "snapshot" in (no_removal("product", "append", "delete", finds_deleted=False) or "")
+    assert "written once" in (no_removal("invoice", "snapshot", "delete", finds_deleted=False) or "")
+    assert "no member active" in (no_removal("customer", "snapshot", "archive", finds_deleted=False) or "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from crossdock.delta import fingerprint, positions
-from crossdock.delta.row_preparation import FP, KEY_HASH, POSITION, SAME, among, in_parts, where
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 
@@ -18,6 +18,7 @@ _PAIR = "_pair"
 # _AT have its fingerprint and position.
 _REJECTED, _DROPPED, _UNSETTLED, _WAITING = "_rejected", "_dropped", "_unsettled", "_waiting"
 _FP, _AT = "_fp", "_at"
+_KNOWN = "_known"
 
 
 @dataclass(slots=True)
@@ -27,13 +28,15 @@ class Delta:
     Attributes:
         changed: New and changed records; columns as in `Scan.latest`.
         gone: Of a snapshot: key hashes that the state knows and the scan does not list.
-        cured: Key hashes of dead letters whose record is unchanged again, except dead letters of a newer version.
+        deleted: Key hashes that the state knows and the scan shows as deleted.
+        cured: Key hashes of dead letters whose record is unchanged again or was deleted, except dead letters of a newer
+            version.
         replaced: Key hashes of waiting records that a newer version replaces.
         unmoved: Those of *replaced* whose newer version needs no delivery.
         unchanged: With the accepted fingerprint, or the one of an unsettled operation.
         refused: With the fingerprint of their dead letter.
         dropped: With the fingerprint of a dropped dead letter.
-        ignored: Older than what the state knows.
+        ignored: Older than what the state knows, or deleted and not known.
         blocked: Different from an unsettled operation of the same record, which must be settled first.
         known: With a key that the state knows.
         mixed_zones: New and changed records whose position has another UTC offset than the one that the state has;
@@ -43,6 +46,7 @@ class Delta:
     changed: pl.DataFrame
     mixed_zones: pl.DataFrame
     gone: pl.Series
+    deleted: pl.Series
     cured: list[int]
     replaced: list[int]
     unmoved: list[int]
@@ -76,9 +80,17 @@ def compare(
     found.unchanged += same
     found.known += same
     if snapshot and found.known < known.height:  # keys are unique in both
-        parts = in_parts(latest[KEY_HASH].to_frame(), known[KEY_HASH].to_frame())
-        found.gone = pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
+        found.gone = absent(known, latest)
+    if len(found.deleted):  # the dead letter of its own removal stays
+        removals = {each.key_hash for each in dead_letters if each.step == "remove"} & set(found.deleted.to_list())
+        found.cured = [key for key in found.cured if key not in removals]
     return found
+
+
+def absent(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
+    """The `KEY_HASH` of *known* that *listed* does not have."""
+    parts = in_parts(listed.select(KEY_HASH), known.select(KEY_HASH))
+    return pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
 
 
 def _open_items(
@@ -112,7 +124,9 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     rest = _without_same(latest, known, open_items)
     same = latest.height - rest.height
     theirs = known.join(rest, on=KEY_HASH, how="semi")
-    frame = rest.join(theirs, on=KEY_HASH, how="left", maintain_order="left")
+    frame = rest.join(
+        theirs.with_columns(pl.lit(value=True).alias(_KNOWN)), on=KEY_HASH, how="left", maintain_order="left"
+    )
     for other in open_items:
         frame = frame.join(other, on=KEY_HASH, how="left", maintain_order="left")
 
@@ -137,11 +151,15 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     refused = same_as(_REJECTED) & ~unchanged & ~stale
     dropped = same_as(_DROPPED) & ~unchanged & ~stale
     blocked = flag(pl.col(_UNSETTLED), _UNSETTLED) & ~unchanged & ~stale & ~refused & ~dropped
-    counted = {"unchanged": unchanged, "refused": refused, "dropped": dropped, "ignored": stale, "blocked": blocked}
+    gone = flag(pl.col(DELETED), DELETED) & ~stale & ~blocked
+    ignored = stale | (gone & ~flag(pl.col(_KNOWN), _KNOWN))
+    counted = {"unchanged": unchanged, "refused": refused, "dropped": dropped, "ignored": ignored, "blocked": blocked}
     flags = frame.select(
         **counted,
         replaced=flag(pl.col(_WAITING), _WAITING) & ~older_than_waiting,
-        cured=flag(pl.col(_REJECTED), _REJECTED) & unchanged & ~older_than_rejected,
+        cured=flag(pl.col(_REJECTED), _REJECTED) & (unchanged | gone) & ~older_than_rejected,
+        gone=gone,
+        deleted=gone & ~ignored,
     )
 
     def keys(condition: pl.Expr) -> list[int]:
@@ -151,12 +169,13 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     mixed = ~unchanged & pl.any_horizontal([in_another_zone(position) for position in stored])
     counts = {name: int(flags[name].sum()) for name in counted}
     return Delta(
-        changed=rest.filter(flags.select(~pl.any_horizontal(list(counted))).to_series()),
+        changed=rest.filter(flags.select(~pl.any_horizontal([*counted, "deleted"])).to_series()),
         mixed_zones=rest.filter(frame.select(mixed).to_series()),
         gone=known[KEY_HASH].clear(),
+        deleted=frame[KEY_HASH].filter(flags["deleted"]),
         cured=keys(pl.col("cured")),
         replaced=keys(pl.col("replaced")),
-        unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused"))),
+        unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused") | pl.col("gone"))),
         known=same + theirs.height,
         **{**counts, "unchanged": same + counts["unchanged"]},
     )
@@ -179,6 +198,7 @@ def _merged(parts: list[Delta]) -> Delta:
     whole, *others = parts
     for part in others:
         whole.changed = whole.changed.vstack(part.changed)
+        whole.deleted = pl.concat([whole.deleted, part.deleted])
         whole.mixed_zones = whole.mixed_zones.vstack(part.mixed_zones)
         for name in ("cured", "replaced", "unmoved", "unchanged", "refused", "dropped", "ignored", "blocked", "known"):
             setattr(whole, name, getattr(whole, name) + getattr(part, name))

@@ -6,10 +6,8 @@ reads the rows of changed records: from the source by their lines if it can be r
 
 from __future__ import annotations
 
-from collections import defaultdict
+import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +15,37 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
+from crossdock.delta.keyed_records import KeyedRecord, keyed_records
 from crossdock.delta.positions import TimeNotations
 from crossdock.delta.row_preparation import (
+    DELETED,
     FP,
     KEY,
     KEY_HASH,
-    OURS,
     POSITION,
     SAME,
     SKIP,
     TIE,
     among,
     in_parts,
-    named,
+    keys_only,
     prepare,
 )
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.delta.source_unit import SourceUnit
 from crossdock.delta.unchanged_rows import KeyOrder
-from crossdock.errors import InternalError, RefusedError
+from crossdock.errors import RefusedError
 from crossdock.local_files import create_private
 from crossdock.mapping.ordering import declared
-from crossdock.records import LINE, RawBatch, Record
+from crossdock.records import LINE, RawBatch
 from crossdock.sources.source_context import writing
-from crossdock.state import DeadLetter, RecordIdentity
+from crossdock.state import DeadLetter
 from crossdock.tally import Tally
 
 UNIT, ROWS = "_unit", "_rows"
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _VIEW_BYTES = 16  # of each cell, besides its text
-
-
-@dataclass(slots=True)
-class KeyedRecord:
-    """A record to decide about."""
-
-    record: Record
-    identity: RecordIdentity
+_OF_NO_ROW = {POSITION: None, TIE: None, ROWS: 1, DELETED: False}
 
 
 class Scan:
@@ -62,7 +54,8 @@ class Scan:
     Attributes:
         latest: One row per record: `KEY_HASH`, `FP`, `SAME` (true if known to be unchanged; false is no proof of a
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
-            ``order_by``; `ROWS` (number of rows) with ``group_by``.
+            ``order_by``; `ROWS` (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the
+            stream finds deleted records.
         cursor: Of the last batch that had one.
         key_order: Compares rows with the known keys while they are read; None without them or with ``group_by``.
     """
@@ -78,8 +71,9 @@ class Scan:
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
         ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
+        marked = {DELETED: pl.Boolean} if stream.yields_deleted or stream.deleted is not None else {}
         places = {LINE: pl.UInt32, UNIT: pl.UInt32}
-        self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped}
+        self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped, **marked}
         self.latest = pl.DataFrame(schema=self._schema)
         self.cursor: str | None = None
         self.key_order: KeyOrder | None = None
@@ -111,6 +105,7 @@ class Scan:
             if known and not number and not self._stream.group_by and (frame := known()) is not None:
                 self.key_order = KeyOrder(frame)
             self._add_to_unit(number, batch)
+            self._add_deleted(batch, tally)
             self._add_rows(self._keyed(batch, tally, advance))
         if self._stream.mode == "snapshot" and self._units and not tally.rows_read:
             hint = "check the source; a page without rows does not show that records are gone"
@@ -124,12 +119,30 @@ class Scan:
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
         last = self._units[-1] if self._units else None
         continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
-        if last is None or last.source != batch.source or not continues:
+        if last is None or last.source != batch.source or not continues or batch.deleted:
             self._close_group()
             last = SourceUnit(batch.source, again, [], held=[] if self.key_order and self._free_bytes > 0 else None)
             self._units.append(last)
         if again is None:
             last.stored.append(self._stored(number, batch.rows))
+
+    def _add_deleted(self, batch: RawBatch, tally: Tally) -> None:
+        """Add the keys that *batch* names as deleted, before its rows, which show what exists again."""
+        if not batch.deleted:
+            return
+        names = self._stream.key
+        if wrong := next((key for key in batch.deleted if len(key) != len(names)), None):
+            message = f"a deleted record has a key of {len(wrong)} parts instead of {len(names)}"
+            raise RefusedError(message, where=batch.source, hint=f"the key is {', '.join(names)}")
+        cells = pl.DataFrame(batch.deleted, schema=dict.fromkeys(names, pl.String), orient="row")
+        keys = keys_only(self._stream, batch.source, cells)
+        frame = cells.with_columns(keys).with_columns(
+            pl.lit(0, pl.UInt64).alias(LINE), pl.lit(value=True).alias(DELETED)
+        )
+        tally.rows_read += frame.height
+        frame = frame.with_columns(fingerprint.of_rows(names, "", "xxh3_64").alias(FP))  # for those without a key
+        frame = self._with_key(batch.source, frame, tally)
+        self._parts.append(self._candidates(frame))
 
     def _stored(self, number: int, rows: pl.DataFrame | Path) -> Path:
         if isinstance(rows, Path):
@@ -149,17 +162,29 @@ class Scan:
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
             frame = frame.filter(pl.col(SKIP).is_null())
-        if frame[KEY].null_count():
-            without_key = frame.filter(pl.col(KEY).is_null())
-            tally.rows_rejected += without_key.height
-            self._without_key.take(batch.source, without_key)
-            frame = frame.filter(pl.col(KEY).is_not_null())
+        frame = self._with_key(batch.source, frame, tally)
         self._times.check(batch.source, frame)
         return frame
 
+    def _with_key(self, source: str, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+        """The rows of *frame* that have a key; the others are rejected."""
+        if not frame[KEY].null_count():
+            return frame
+        without_key = frame.filter(pl.col(KEY).is_null())
+        tally.rows_rejected += without_key.height
+        self._without_key.take(source, without_key)
+        return frame.filter(pl.col(KEY).is_not_null())
+
     def _add_rows(self, rows: pl.DataFrame) -> None:
         if self._stream.group_by:
-            columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
+            if DELETED in rows.columns:  # they are no part of a group
+                self._parts.append(self._candidates(rows.filter(DELETED)))
+                rows = rows.filter(~pl.col(DELETED))
+            columns = [
+                pl.col(name).cast(kind)
+                for name, kind in self._schema.items()
+                if name in rows.columns and name != DELETED
+            ]
             self._group.append(rows.select(columns))
         elif self.key_order:
             same = self.key_order.same(rows)
@@ -188,7 +213,11 @@ class Scan:
 
     def _candidates(self, rows: pl.DataFrame, same: pl.Series | None = None) -> pl.DataFrame:
         given = {UNIT: pl.lit(len(self._units) - 1), SAME: pl.lit(value=False) if same is None else pl.lit(same)}
-        columns = {name: pl.col(name) for name in self._schema} | given
+        missing = {name: pl.lit(value) for name, value in _OF_NO_ROW.items() if name not in rows.columns}
+        columns = {name: pl.col(name) for name in self._schema} | missing | given
+        if DELETED in rows.columns:  # a fingerprint says what a record is, not that it was deleted
+            columns[FP] = pl.when(~pl.col(DELETED)).then(columns[FP])
+            columns[SAME] = columns[SAME] & ~pl.col(DELETED)
         return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
 
     def _select_latest(self, tally: Tally) -> None:
@@ -201,7 +230,7 @@ class Scan:
             self.latest = candidates
         else:
             duplicated = pl.col(KEY_HASH).is_duplicated()
-            competing = candidates.filter(duplicated)
+            competing = _in_batch_order(candidates.filter(duplicated))
             self._refuse_contradictions(competing)
             order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
             # a row whose position is unknown counts as the newest, so that its record is rejected and not lost
@@ -249,6 +278,14 @@ class Scan:
         """``FILE:LINE`` of a row of `latest`."""
         return f"{self._units[unit].source}:{line}"
 
+    def digest(self, more: bytes) -> str:
+        """A hash over `latest`, whatever its order, the stream's version and *more*."""
+        ordered, summed = self.latest.sort(KEY_HASH), hashlib.sha256(self._stream.version.encode())
+        for name in (KEY_HASH, FP):
+            summed.update(b"".join((value or 0).to_bytes(16, "big") for value in ordered[name].to_list()))
+        summed.update(more)
+        return summed.hexdigest()
+
     def forget(self) -> None:
         """Release the hashes once they are compared."""
         self.latest, self.key_order = self.latest.clear(), None
@@ -263,54 +300,27 @@ class Scan:
                 without_key += skipped[KEY].null_count()
         return pl.concat(found), without_key
 
-    # ---- second pass
-
     def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
         """The records of *chosen*, which are rows of `latest`, in source order."""
-        read = self._grouped_records if self._stream.group_by else self._single_row_records
         for (number,), wanted in chosen.sort(UNIT, LINE).group_by(UNIT, maintain_order=True):
             assert isinstance(number, int)
-            yield from read(self._units[number], wanted)
+            yield from keyed_records(self._stream, self._name, self._units[number], wanted)
 
-    def _single_row_records(self, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
-        """Records of one row, found by line; by columns, which is faster."""
-        done, message = 0, f"{unit.source} returned different rows when it was read again"
-        for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
-            part = wanted.slice(done, rows.height)
-            done += rows.height
-            found = rows if KEY in rows.columns else named(self._stream, rows)
-            if not found[KEY_HASH].equals(part[KEY_HASH]):
-                raise InternalError(
-                    message, hint="a connector must give each row of a file or page its own line number"
-                )
-            text = [name for name in found.columns if name not in OURS]
-            keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
-            positions = part[POSITION].to_list() if self._stream.order_by else repeat(None)
-            hashes = zip(part[KEY_HASH].to_list(), part[FP].to_list(), positions, strict=False)
-            cells = zip(*(found[name].to_list() for name in text), strict=True)
-            for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
-                record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
-                yield KeyedRecord(record, RecordIdentity(self._name, key, key_hash, fp, position, unit.source, line))
-        if done != wanted.height:
-            raise InternalError(message, hint="RawBatch.again must return the row of every requested line")
 
-    def _grouped_records(self, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
-        """Records of several rows, found by key."""
-        parts = (prepare(self._stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.rows())
-        keys = wanted.select(KEY_HASH)
-        found = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts]).sort(
-            LINE
-        )
-        text = [name for name in found.columns if name not in OURS]
-        groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
-        for row in found.iter_rows(named=True):
-            groups[row[KEY_HASH]].append(row)
-        facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
-        for key_hash, rows in groups.items():
-            cells = tuple({name: row[name] for name in text} for row in rows)
-            record = Record(rows[0][KEY] or "", cells, unit.source, tuple(row[LINE] for row in rows))
-            place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
-            yield KeyedRecord(record, RecordIdentity(self._name, record.key, key_hash, *place))
+def _in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
+    """*candidates* of equal keys without what a batch contradicts: keys named as deleted, and rows, of earlier batches.
+
+    Keys that a batch names have `LINE` 0 and no position.
+    """
+    if DELETED not in candidates.columns:
+        return candidates
+    is_named, of_key = pl.col(DELETED) & (pl.col(LINE) == 0), pl.col(KEY_HASH)
+    named_in = pl.when(is_named).then(pl.col(UNIT)).max().over(of_key)
+    row_in = pl.when(~is_named).then(pl.col(UNIT)).max().over(of_key)
+    later_row = (row_in >= named_in).fill_null(value=False)
+    return candidates.filter(
+        pl.when(later_row).then(~is_named).otherwise(named_in.is_null() | (is_named & (pl.col(UNIT) == named_in)))
+    )
 
 
 def _has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:

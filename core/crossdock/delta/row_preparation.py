@@ -17,8 +17,8 @@ from crossdock.mapping.repairs_and_filters import first_match
 from crossdock.records import JSON, LINE, with_paths
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
-FP, POSITION, TIE, SAME = "_fp", "_position", "_tie", "_same"
-OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, LINE}
+FP, POSITION, TIE, SAME, DELETED = "_fp", "_position", "_tie", "_same", "_deleted"
+OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, DELETED, LINE}
 """Columns that do not come from the source."""
 MAX_KEY_BYTES = 1_000
 """Of each part of a key, in UTF-8; twice the limit of the platform's externalId."""
@@ -31,8 +31,8 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
 
     Returns:
         The rows with repaired text columns, and: `SKIP` (name of the first matching filter, or null), `KEY` (text, null
-        if a part of the key is empty or too long), `KEY_HASH`, `FP`, and with ``order_by`` `TIE` and `POSITION` (null
-        if a cell does not convert, or the row is incomplete).
+        if a part of the key is empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `TIE` and `POSITION` (null
+        if a cell does not convert, or the row is incomplete), and with ``deleted`` `DELETED`.
 
     Raises:
         RefusedError: If a column that the stream uses is missing, or a JSON pointer.
@@ -50,6 +50,7 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
         pl.when(~incomplete).then(first_match(stream.skip)).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(order_by, frame, incomplete), tie.alias(TIE)) if order_by else ()),
+        *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
 
 
@@ -61,6 +62,20 @@ def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     """Rows with repaired text columns, `KEY` and `KEY_HASH`."""
     frame = _repaired(stream, with_paths(frame, stream.used_columns))
     return frame.with_columns(_key_columns(stream, frame))
+
+
+def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """`KEY`, null if a part of the key is empty or too long, and `KEY_HASH` of rows that need no other column.
+
+    Raises:
+        RefusedError: If a column of the key is missing.
+    """
+    frame = with_paths(frame, stream.key)
+    if missing := sorted(set(stream.key) - set(frame.columns)):
+        raise RefusedError(f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source)
+    repairs = {name: repair for name, repair in stream.columns.items() if name in stream.key}
+    repaired = frame.with_columns(repair.expression(name) for name, repair in repairs.items())
+    return repaired.select(_key_columns(stream, repaired))
 
 
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:

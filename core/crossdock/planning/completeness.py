@@ -1,16 +1,20 @@
-"""Whether a snapshot proves that a record is gone: it must be complete, new, and hide no key (law 4)."""
+"""Whether a snapshot proves that a record is gone: it must be complete, new, and hide no key (law 4).
+
+The list of existing records of an incremental stream (`Stream.existing`) is a snapshot of keys.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from crossdock.delta.latest_records import Scan
+import polars as pl
+
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
-from crossdock.state import Intent, PastSnapshot, Transaction, WaitingRecord
+from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
-from crossdock.tally import Tally
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
 
@@ -45,19 +49,25 @@ class SnapshotFacts:
     """A snapshot that was read, and what the stream has open.
 
     Attributes:
-        rows: Tally of the snapshot's rows.
+        source: The first file or page.
+        rows: How many it has.
+        without_key: Rows that passed the filters and have no key.
+        records: How many records it lists.
+        filtered: Which of these key hashes the filtered rows have, and how many of those rows have no key; slow. None
+            if no row was filtered.
         unsettled: Intents of the stream's records.
+        name: What messages call it.
     """
 
-    scan: Scan
+    source: str
+    rows: int
+    without_key: int
+    records: int
     completeness: Completeness
-    rows: Tally
     waiting: Sequence[WaitingRecord]
     unsettled: Sequence[Intent]
-
-    @property
-    def source(self) -> str:
-        return self.scan.sources[0]
+    filtered: Callable[[pl.Series], tuple[pl.Series, int]] | None = None
+    name: Literal["snapshot", "list of existing records"] = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +85,19 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
     Args:
         filtered_without_key: Rows without a key that a filter excluded.
     """
-    completeness, without_key = found.completeness, found.rows.rows_rejected + filtered_without_key
-    if found.scan.latest.is_empty():
-        return Blocker("the snapshot lists no records", "an empty snapshot never removes records")
+    completeness, without_key = found.completeness, found.without_key + filtered_without_key
+    if not found.records:
+        return Blocker(f"the {found.name} lists no records", f"an empty {found.name} never removes records")
     if without_key:
         rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
         return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
     content = completeness.content()
     if content is not None and tx.snapshots.knows(bound.name, content):
-        message = "the snapshot is identical to one that an earlier run processed"
+        message = f"the {found.name} is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
     past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
     if not past or past[0].present is None:
-        message = "this is the first snapshot that on_gone applies to, so there is none to compare it with"
+        message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
         return Blocker(message, is_grave=False)
     return None if completeness.counted else _blocker_without_count(bound, found, past)
 
@@ -98,16 +108,16 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
         hint = "a trailer with the number of rows proves that a file is complete"
         return Blocker("the last line has no line break, so the file may be truncated", hint)
     if len(past) < COMPARED_SNAPSHOTS:
-        message = f"without a trailer, {COMPARED_SNAPSHOTS} earlier snapshots are needed to compare with"
+        message = f"without a stated number of rows, {COMPARED_SNAPSHOTS} earlier ones are needed to compare with"
         return Blocker(f"{message} (known: {len(past)})", is_grave=False)
-    rows, within = found.rows.rows_read, bound.stream.gone.rows_within_percent
+    rows, within = found.rows, bound.stream.gone.rows_within_percent
     if any(abs(rows - earlier.rows) * 100 > within * earlier.rows for earlier in past):
         hint = (
             f"the difference exceeds gone.rows_within_percent ({within:g});"
-            f" the new size is accepted after {COMPARED_SNAPSHOTS} snapshots of it"
+            f" the new size is accepted once {COMPARED_SNAPSHOTS} in a row have it"
         )
         earlier_rows = ", ".join(f"{earlier.rows:,}" for earlier in past)
-        return Blocker(f"the snapshot has {rows:,} rows; the previous ones had {earlier_rows}", hint)
+        return Blocker(f"the {found.name} has {rows:,} rows; the previous ones had {earlier_rows}", hint)
     return None
 
 
@@ -138,3 +148,12 @@ def other_keys(known: int, gone: int, new: int) -> str | None:
         f"the snapshot lists {new:,} new records, and {gone:,} of {known:,} known ones are gone: ask the sender whether"
         " the columns of the key have changed"
     )
+
+
+def warn_about_snapshot(bound: BoundStream, state: State, rows: int, known: int, gone: int, new: int) -> None:
+    """Warn if a snapshot of *rows* is much shorter than the last ones, or lists other keys; see `other_keys`."""
+    with state.look() as tx:
+        past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
+    for text in (fewer_rows(bound, rows, past), other_keys(known, gone, new)):
+        if text is not None:
+            bound.context.run.warn(bound.name, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.delta.latest_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning import cycles
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.project.connector_instances import BoundStream

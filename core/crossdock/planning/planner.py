@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from crossdock.delivery.operations import Kind, Operation
-from crossdock.delta.latest_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted

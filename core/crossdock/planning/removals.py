@@ -1,13 +1,14 @@
-"""Removals: which records that a snapshot no longer lists are archived or deleted now (law 4).
+"""Removals: which records that are gone are archived or deleted now (law 4).
 
-A record is removed if the stream is configured to, crossdock delivered it, nothing of it is open, the snapshot is
-complete and hides no key, and the number of removals is within both limits or exactly these records are approved.
+A record is removed if the stream is configured to, crossdock delivered it, nothing of it is open, and the number of
+removals is within both limits or exactly these records are approved. It is gone if the source names it as deleted, or
+if it is missing in a snapshot that is complete and hides no key.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,11 +17,11 @@ import polars as pl
 from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
-from crossdock.errors import RefusedError
+from crossdock.errors import CrossdockError, RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
-from crossdock.state import Binding, PendingApproval, RecordIdentity, State, Transaction
+from crossdock.state import Binding, Intent, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.removal_evidence import packed
 from crossdock.tally import Term
 
@@ -31,23 +32,25 @@ _STEP = "_step"
 
 @dataclass(frozen=True, slots=True)
 class Removals:
-    """What happens to the records that a snapshot no longer lists.
+    """What happens to the records that are gone.
 
     Attributes:
         removed: Key hashes of the records to remove in this run.
         withheld: The removals that need approval.
-        refusal: Why it needs approval, or why the snapshot must not remove any record.
+        refusal: Why it needs approval, or why no record may be removed.
         warning: Why no record is removed yet, where a later snapshot will resolve it.
-        source: The snapshot's file or page.
+        source: The file or page that shows it.
         terms: Tally of the records about which nothing else is decided.
+        unsettled: Operations on some of the records must be settled first: the source must name these records again.
     """
 
     removed: tuple[int, ...] = ()
     withheld: PendingApproval | None = None
-    refusal: RefusedError | None = None
+    refusal: CrossdockError | None = None
     warning: str | None = None
     source: str = ""
     terms: Counter[Term] = field(default_factory=Counter)
+    unsettled: bool = False
 
 
 def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFacts, *, at: datetime) -> Removals:
@@ -55,20 +58,44 @@ def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFac
     if bound.stream.on_gone == "nothing" or gone.is_empty():
         return Removals(terms=Counter({"gone": len(gone), "ignored": len(gone)}))
     with state.look() as tx:
-        removable, terms = _removable(tx, bound, gone, found)
+        facts = _steps(tx, bound, gone)
+        if bound.stream.on_gone == "archive":  # those that an earlier run archived are not counted again
+            facts = facts.filter(pl.col(_STEP) != "remove")
+        terms: Counter[Term] = Counter({"gone": facts.height})
+        open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
+        removable = _without(_removable(tx, bound, facts, terms), _keys(open_keys), terms, "ignored")
     without_key = 0
-    if not removable.is_empty() and any(found.rows.rows_filtered.values()):
-        filtered, without_key = found.scan.filtered(removable)  # slow, so no transaction is open
+    if not removable.is_empty() and found.filtered is not None:
+        filtered, without_key = found.filtered(removable)  # no transaction is open
         removable = _without(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms)
     with state.begin() as tx:
-        decided = _checked(tx, bound, removable, found, without_key, at)
+        decided = _proved(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)
     return replace(decided, source=found.source, terms=terms)
 
 
-def _checked(
+def decide_deleted(
+    state: State, bound: BoundStream, deleted: pl.Series, source: str, unsettled: Sequence[Intent], *, at: datetime
+) -> Removals:
+    """Decide about *deleted*, the key hashes of known records that the source names as deleted, *source* first."""
+    if bound.stream.on_gone == "nothing" or deleted.is_empty():
+        return Removals(terms=Counter({"ignored": len(deleted)}))
+    open_keys = _keys(intent.identity.key_hash for intent in unsettled)
+    with state.begin() as tx:
+        facts, terms = _steps(tx, bound, deleted), Counter[Term]()
+        terms["ignored"] += len(deleted) - facts.height
+        if bound.stream.on_gone == "archive":
+            terms["ignored"] += facts.filter(pl.col(_STEP) == "remove").height
+            facts = facts.filter(pl.col(_STEP) != "remove")
+        removable = _without(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
+        found = Removals() if removable.is_empty() else _within_limits(tx, bound, removable, source, unsettled, at)
+    terms["ignored"] += 0 if found.removed else len(removable)
+    return replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
+
+
+def _proved(
     tx: Transaction, bound: BoundStream, removable: pl.Series, found: SnapshotFacts, without_key: int, at: datetime
 ) -> Removals:
     """Remove all of *removable* or none, after the checks of the snapshot, the limits and the approval."""
@@ -78,12 +105,25 @@ def _checked(
         if not reason.is_grave:
             return Removals(warning=f"{bound.name}: {found.source}: {message}")
         return Removals(refusal=RefusedError(message, where=found.source, hint=reason.hint))
+    return _within_limits(tx, bound, removable, found.source, found.unsettled, at)
+
+
+def _within_limits(
+    tx: Transaction,
+    bound: BoundStream,
+    removable: pl.Series,
+    source: str,
+    unsettled: Sequence[Intent],
+    at: datetime,
+) -> Removals:
+    """Remove all of *removable* or none, after the checks of the limits and the approval."""
+    number = len(removable)
     what = f"{bound.stream.on_gone} {bound.stream.resource} in {bound.namespace}"
     wanted = PendingApproval(bound.name, what, packed(removable.to_list()), at)
     excess = _excess(tx, bound, number)
-    if excess is None or _is_approved(tx, bound, wanted, found):
+    if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
-    return Removals(withheld=wanted, refusal=_refusal(tx, bound, wanted, excess, found))
+    return Removals(withheld=wanted, refusal=_refusal(tx, bound, wanted, excess, source))
 
 
 def removal(bound: BoundStream, binding: Binding, source: str) -> Operation:
@@ -109,25 +149,13 @@ def verb(operation: Operation) -> str:
 # ---- which records may be removed
 
 
-def _removable(
-    tx: Transaction, bound: BoundStream, gone: pl.Series, found: SnapshotFacts
-) -> tuple[pl.Series, Counter[Term]]:
-    """The records of *gone* that crossdock delivered and that have nothing open, and the tally of the others.
-
-    Records that were archived by an earlier run are not counted again.
-    """
-    facts = _steps(tx, bound, gone)
-    if bound.stream.on_gone == "archive":
-        facts = facts.filter(pl.col(_STEP) != "remove")
-    terms: Counter[Term] = Counter({"gone": facts.height})
+def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: Counter[Term]) -> pl.Series:
+    """The records of *facts* that crossdock delivered and whose removal was not rejected; the others are counted."""
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
     rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]
-    open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
-    rest = _without(delivered, _keys(open_keys), terms, "ignored")
-    rest = _without(rest, _keys(each.key_hash for each in rejected if each.status == "rejected"), terms, "rejected")
-    rest = _without(rest, _keys(each.key_hash for each in rejected if each.status == "dropped"), terms, "dropped")
-    return rest, terms
+    rest = _without(delivered, _keys(e.key_hash for e in rejected if e.status == "rejected"), terms, "rejected")
+    return _without(rest, _keys(e.key_hash for e in rejected if e.status == "dropped"), terms, "dropped")
 
 
 def _steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:
@@ -154,8 +182,7 @@ def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Ter
 
 def _excess(tx: Transaction, bound: BoundStream, number: int) -> str | None:
     """A clause that says by which limit *number* removals are too many; None if they are within both."""
-    limits, (previous, *_) = bound.stream.gone, tx.snapshots.latest(bound.name, 1)
-    present = previous.present or 0  # before this snapshot, so that a repeated run has the same limit
+    limits, present = bound.stream.gone, _present(tx, bound)
     if number > limits.at_most:
         return f"{_gone(number)}, more than gone.at_most ({limits.at_most:,})"
     if number * 100 > limits.at_most_percent * present:
@@ -163,7 +190,13 @@ def _excess(tx: Transaction, bound: BoundStream, number: int) -> str | None:
     return None
 
 
-def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, found: SnapshotFacts) -> bool:
+def _present(tx: Transaction, bound: BoundStream) -> int:
+    """The number of records at the target; after the previous snapshot, so that a repeated run has the same limit."""
+    past = tx.snapshots.latest(bound.name, 1) if bound.stream.mode == "snapshot" or bound.stream.lists_existing else []
+    return past[0].present or 0 if past else tx.snapshots.present(bound.scope)
+
+
+def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, unsettled: Sequence[Intent]) -> bool:
     """True if exactly these records are approved, or these and others that a stopped run has removed already."""
     approved = tx.snapshots.get(bound.name)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
@@ -173,19 +206,17 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, f
         return False
     others = sorted(approved_keys - wanted_keys)
     present = {key_hash for key_hash, step in tx.snapshots.steps(bound.scope, others) if step != "remove"}
-    unsettled = {intent.identity.key_hash for intent in found.unsettled if intent.step == "remove"}
+    removing = {intent.identity.key_hash for intent in unsettled if intent.step == "remove"}
     rejected = {each.key_hash for each in tx.dead_letters.facts(bound.name) if each.step == "remove"}
-    return present <= unsettled | rejected
+    return present <= removing | rejected
 
 
-def _refusal(
-    tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, found: SnapshotFacts
-) -> RefusedError:
+def _refusal(tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, source: str) -> RefusedError:
     bindings = tx.bindings.get(bound.scope, wanted.key_hashes[:LISTED]).values()
     names = ", ".join(binding.key for binding in bindings) + (", ..." if wanted.number > LISTED else "")
     return RefusedError(
         f"{excess}; none of them is removed: {names}",
-        where=found.source,
+        where=source,
         hint=f"list them: crossdock plan {bound.name} --limit {wanted.number}; to allow the removal, after a sync that"
         f" ended with this message: crossdock approve {bound.name} {wanted.number}",
     )

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from crossdock import exact_json
 from crossdock.delivery.operations import Operation
-from crossdock.delta.latest_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner

@@ -6,14 +6,15 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import InstanceOf, StrictStr, ValidationError
+from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
 
 from crossdock.config_file import NAME_FORM, ConfigModel, is_name, unknown
-from crossdock.connector import Stream, StreamFacts, no_removal
+from crossdock.connector import Stream
 from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
 from crossdock.resources import RESOURCES
+from crossdock.stream_facts import StreamFacts, no_removal
 
 _MESSAGES = {
     "missing": "is missing",
@@ -28,6 +29,7 @@ class _Declaration(ConfigModel, StreamFacts):
 
     mapping_version: StrictStr
     uses: tuple[str, ...] | None
+    yields_deleted: StrictBool
     cursor: InstanceOf[Cursor] | None
 
 
@@ -63,7 +65,9 @@ def _problems(stream: Stream[Any]) -> Iterator[str]:
         yield "group_by and key must name the same columns"
     if facts.cursor is not None and facts.mode != "incremental":
         yield "cursor needs mode incremental"
-    if reason := no_removal(facts.resource, facts.mode, facts.on_gone):
+    if facts.mode == "snapshot" and (facts.yields_deleted or stream.lists_existing):
+        yield "yields_deleted and existing are for other modes: a snapshot lists every record that exists"
+    if reason := no_removal(facts.resource, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
     members = [field.alias or name for name, field in RESOURCES[facts.resource].draft.model_fields.items()]
     for member in facts.personal:

@@ -40,6 +40,20 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
                 batches.close()
 
 
+def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
+    """The batches of the stream's `existing`.
+
+    Raises:
+        ConnectorError, CrossdockError: As `pulled`.
+    """
+    latest: str | None = None
+    with connector_code(bound, "existing", lambda: latest):
+        for batch in bound.stream.existing(bound.context):
+            _check(bound, batch, latest, method="existing")
+            latest = batch.source
+            yield batch
+
+
 class _Guard:
     """Wraps what a batch calls later, so that it raises the errors of `pulled`; equal callables stay equal."""
 
@@ -74,11 +88,11 @@ class _Guard:
         return name
 
 
-def _check(bound: BoundStream, batch: object, latest: str | None) -> None:
+def _check(bound: BoundStream, batch: object, latest: str | None, method: str = "pull") -> None:
     wrong = None
     source: object = getattr(batch, "source", None)
     cursor: object = getattr(batch, "cursor", None)
-    if isinstance(batch, Checkpoint):
+    if isinstance(batch, Checkpoint) and method == "pull":
         if not (isinstance(cursor, str) and is_storable(cursor)):
             wrong = "yielded a checkpoint whose cursor is not storable text"
     elif not isinstance(batch, RawBatch):
@@ -87,6 +101,8 @@ def _check(bound: BoundStream, batch: object, latest: str | None) -> None:
         wrong = "yielded a batch whose source is not storable text"
     elif cursor is not None and not (isinstance(cursor, str) and is_storable(cursor)):
         wrong = "yielded a batch whose cursor is not storable text"
+    elif batch.deleted and (method != "pull" or not bound.stream.yields_deleted):
+        wrong = "yielded a batch that names deleted records, which the stream does not declare (yields_deleted = True)"
     if wrong is not None:
         read = f" after {latest}" if latest else ""
-        raise ConnectorError(f"pull {wrong}{read}", where=bound.name, hint="fix the connector")
+        raise ConnectorError(f"{method} {wrong}{read}", where=bound.name, hint="fix the connector")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from crossdock.delta.latest_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
@@ -10,21 +9,23 @@ from itertools import chain
 import polars as pl
 
 from crossdock.delta import compare
-from crossdock.delta.latest_records import UNIT, KeyedRecord, Scan
+from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.latest_records import UNIT, Scan
 from crossdock.delta.positions import mixed_zones
-from crossdock.delta.row_preparation import FP, KEY_HASH, in_parts
+from crossdock.delta.row_preparation import KEY_HASH, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.planning.completeness import Completeness, SnapshotFacts, fewer_rows, other_keys
-from crossdock.planning.removals import Removals, decide
+from crossdock.planning.completeness import Completeness, warn_about_snapshot
+from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Record
+from crossdock.runs import mapping_changes
+from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.state import DeadLetter, Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
-from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.tally import Tally
 
 _IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the key index keeps its order
@@ -57,6 +58,7 @@ class StreamInput:
         self._parts: ReadParts | None = None
         self._since: str | None = None  # the cursor before this run
         self._is_held_back = False  # a part must be read again, so that no later cursor is stored
+        self._gone = GoneRecords(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
@@ -84,7 +86,7 @@ class StreamInput:
         bound, name = self._bound, self._bound.name
         with self._state.look() as tx:
             waiting = tx.waiting_records.of(name)
-            mapping_changed = _mapping_changed(tx, bound)
+            mapping_changed = mapping_changes.since(tx, bound)
         is_first = self._parts is None
         self._begin_part()
         if is_first:
@@ -95,7 +97,6 @@ class StreamInput:
         if not is_first:  # the others were planned with the first part
             read = set(self._scan.latest[KEY_HASH].to_list())
             self._waiting = [each for each in waiting if each.identity.key_hash in read]
-        self.digest = self._digest() if self._digested else ""
         self.accept()
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
@@ -103,11 +104,13 @@ class StreamInput:
         found = self._delta = self._compared(unsettled)
         self._state.read_ahead(found.changed.height)
         self._order = self._new_order(found)
-        facts = SnapshotFacts(self._scan, self._completeness, counted, self._waiting, unsettled)
-        self._removals = decide(self._state, bound, found.gone, facts, at=bound.context.run.clock.now())
+        self._removals = self._decided_removals(found, counted, unsettled)
+        self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self._scan.forget()
         self._rows = counted.rows_read
-        self._warn_about_snapshot(found)
+        if self._is_snapshot:
+            new = found.changed.height - self._known_changed
+            warn_about_snapshot(bound, self._state, self._rows, self._known_count, len(found.gone), new)
         self._tally.take_rows(counted)
         if self._removals.warning is not None:
             bound.context.run.progress.warn(self._removals.warning)
@@ -116,6 +119,18 @@ class StreamInput:
         }
         self._left_alone -= set(found.replaced)
         self._count(found)
+
+    def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
+        """What happens to the records that are gone; where parts are read, with the last one."""
+        stream, gone = self._bound.stream, self._gone
+        if self._is_snapshot:
+            return gone.of_snapshot(self._scan, found, counted, self._completeness, self._waiting, unsettled)
+        gone.take(self._scan, found)
+        if self.has_more:
+            return Removals()
+        if stream.lists_existing and stream.on_gone != "nothing":
+            return gone.of_list(self._scan, self._waiting, unsettled)
+        return gone.of_marks(unsettled)
 
     def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:
         """Read until the next checkpoint that ends a part, or everything."""
@@ -129,16 +144,20 @@ class StreamInput:
         try:
             self._scan.take(self._completeness.watched(self._parts.next_part()), counted, advance, known)
         except BaseException as error:
-            self.close()
+            self._close_source()
             self._parts = None  # a late file is read again
             if isinstance(error, UnsortedError):
                 self._reset_cursor()
             raise
         if self._parts.ended:
-            self.close()
+            self._close_source()
 
     def close(self) -> None:
-        """Stop reading; the source is closed."""
+        """Stop reading; the source is closed, and deleted records about which nothing is decided are carried on."""
+        self._close_source()
+        self._tally.count("carried_on", self._gone.undecided)
+
+    def _close_source(self) -> None:
         if self._parts is not None:
             self._parts.close()
 
@@ -159,17 +178,6 @@ class StreamInput:
         if declared is not None and not declared.sorted:
             return declared.settled(parts.began) if parts.ended else None
         return parts.cursor if parts.cursor is not None and not self._scan.cursor else self._scan.cursor
-
-    def _warn_about_snapshot(self, found: compare.Delta) -> None:
-        if not self._is_snapshot:
-            return
-        bound = self._bound
-        with self._state.look() as tx:
-            past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
-        if text := fewer_rows(bound, self._rows, past):
-            bound.context.run.warn(bound.name, text)
-        if text := other_keys(self._known_count, len(found.gone), found.changed.height - self._known_changed):
-            bound.context.run.warn(bound.name, text)
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:
         scan, snapshot = self._scan, self._is_snapshot
@@ -208,13 +216,6 @@ class StreamInput:
     def _is_snapshot(self) -> bool:
         """True if the input lists all records."""
         return self._bound.stream.mode == "snapshot" and bool(self._scan.sources)
-
-    def _digest(self) -> str:
-        latest = self._scan.latest.sort(KEY_HASH)
-        summed = hashlib.sha256(self._bound.stream.version.encode())
-        for name in (KEY_HASH, FP):
-            summed.update(b"".join(value.to_bytes(16, "big") for value in latest[name].to_list()))
-        return summed.hexdigest()
 
     def _count(self, found: compare.Delta) -> None:
         tally = self._tally
@@ -309,7 +310,7 @@ class StreamInput:
             tx.waiting_records.clear(bound.name, self._delta.unmoved)
             done = self._is_done(tx)
             self._is_held_back = self._is_held_back or not done
-            cursor = None if self._is_held_back else self._new_cursor()
+            cursor = None if self._is_held_back or self._gone.undecided else self._new_cursor()
             if cursor is not None:
                 tx.cursors.put(bound.name, bound.stream.version, cursor)
         self._state.publish(bound.scope, self._order)
@@ -320,14 +321,16 @@ class StreamInput:
     def _is_done(self, tx: Transaction) -> bool:
         """False if the source must be read again: removals are withheld, or records wait for an unsettled operation."""
         assert self._delta is not None
-        if self._removals.withheld is not None:
-            tx.snapshots.ask(self._removals.withheld)
-            return False
-        if self._scan.sources:
+        withheld, listed = self._removals.withheld, self._gone.listed_rows is not None
+        if withheld is not None:
+            tx.snapshots.ask(withheld)
+        elif (self._scan.sources or listed) and not self.has_more:
             tx.snapshots.forget(self._bound.name)
-        if self._delta.blocked:
+        if self._delta.blocked or self._removals.unsettled:
             return False
-        if self._is_snapshot:
+        if withheld is not None:
+            return listed  # the list of existing records is read in each run
+        if self._is_snapshot or listed:
             self._remember(tx)
         return True
 
@@ -335,15 +338,7 @@ class StreamInput:
         """Store the facts that later snapshots are compared with."""
         bound = self._bound
         counts = bound.stream.on_gone != "nothing"  # which is slow for many records
-        past = PastSnapshot(self._rows, tx.snapshots.present(bound.scope) if counts else None)
+        rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
+        past = PastSnapshot(rows, tx.snapshots.present(bound.scope) if counts else None)
         content = self._completeness.content() or f"run-{self._run_id}"
         tx.snapshots.remember(bound.name, content, past, at=bound.context.run.clock.now())
-
-
-def _mapping_changed(tx: Transaction, bound: BoundStream) -> str:
-    """Since when *bound* has another mapping than its last import had; empty if it has not."""
-    name, version = bound.name, bound.stream.version
-    finished = tx.intake.last_finished(name)
-    if finished is not None:
-        return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
-    return "" if tx.cursors.version(name) in {None, version} else "since the last run"

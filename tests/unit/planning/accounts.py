@@ -9,7 +9,7 @@ from typing import Any
 from tests.conftest import PIN
 
 from crossdock.connector import Context, Settings, Stream
-from crossdock.delta.latest_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
 
-from crossdock.connector import GoneLimits
 from crossdock.delta.latest_records import Scan
 from crossdock.planning.completeness import (
     FEWER_ROWS,
@@ -27,6 +26,7 @@ from crossdock.planning.completeness import (
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
+from crossdock.stream_facts import GoneLimits
 from crossdock.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -66,7 +66,7 @@ def found(
     scan, tally = Scan(Things(), bound.name, folder), Tally()
     batches = [batch(listed)] if listed else []
     scan.take(batches, tally, lambda _rows: None)
-    return SnapshotFacts(scan, collected(proof), tally, [], [])
+    return SnapshotFacts("a.csv", tally.rows_read, tally.rows_rejected, scan.latest.height, collected(proof), [], [])
 
 
 def reason(
@@ -97,7 +97,7 @@ def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None
         pytest.param(3, 0, 0, COUNTED, [], "the first snapshot", False, id="first"),
         pytest.param(3, 0, 0, COUNTED, [None], "the first snapshot", False, id="first with on_gone"),
         pytest.param(10, 0, 0, Proof(lambda: "x", cut=True), [10] * 3, "no line break", True, id="cut"),
-        pytest.param(10, 0, 0, None, [10, 10], "3 earlier snapshots are needed", False, id="two without a count"),
+        pytest.param(10, 0, 0, None, [10, 10], "3 earlier ones are needed", False, id="two without a count"),
         pytest.param(7, 0, 0, None, [10, 10, 10], "7 rows; the previous ones had 10, 10, 10", True, id="short"),
         pytest.param(10, 0, 0, None, [10, 10, 20], "had 10, 10, 20", True, id="differs from one"),
     ],

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.unit.planning.accounts import account, bound_accounts, platform_target
 
-from crossdock.connector import FailureLimits
 from crossdock.delivery.operations import Operation
-from crossdock.delta.latest_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
@@ -26,6 +25,7 @@ from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
+from crossdock.stream_facts import FailureLimits
 from crossdock.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

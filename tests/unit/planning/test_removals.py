@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.hashes import HASHES
 
-from crossdock.connector import Context, GoneLimits, OnGone, Settings, Stream
+from crossdock.connector import Context, Settings, Stream
 from crossdock.delivery.operations import Operation
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.planning.planned_chunk import PlannedChunk
@@ -34,6 +34,7 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
+from crossdock.stream_facts import GoneLimits, OnGone
 from crossdock.tally import Tally, Term
 from crossdock.testing.manual_clock import ManualClock
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tests.unit.planning.accounts import account, bound_accounts
 
-from crossdock.connector import FailureLimits
 from crossdock.errors import ConnectorError, InternalError, RecordError, StoppedError, UnavailableError
 from crossdock.project.connector_exceptions import FailureCount, brief, connector_code, described, mapping_failed
+from crossdock.stream_facts import FailureLimits
 
 SECRET = "hunter2"
 BOUND = bound_accounts()

@@ -10,11 +10,12 @@ import pytest
 from tests.conftest import PIN
 
 from crossdock import registry
-from crossdock.connector import Connector, Context, Mode, OnGone, Settings, Stream
+from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
 from crossdock.project.project import Project, load
 from crossdock.records import RawBatch, Record
 from crossdock.resources import ResourceName
+from crossdock.stream_facts import Mode, OnGone
 
 Load = Callable[[Sequence[Stream[Any]], str], Project]
 

@@ -1,0 +1,80 @@
+"""Second pass over a stream's rows: the records that changed, read from their file or page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import polars as pl
+
+from crossdock.connector import Stream
+from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, OURS, POSITION, SKIP, named, prepare
+from crossdock.delta.source_unit import SourceUnit
+from crossdock.errors import InternalError
+from crossdock.records import LINE, Record
+from crossdock.state import RecordIdentity
+
+
+@dataclass(slots=True)
+class KeyedRecord:
+    """A record to decide about."""
+
+    record: Record
+    identity: RecordIdentity
+
+
+def keyed_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
+    """The records of *wanted*, which are rows of `Scan.latest` of one unit, in their order.
+
+    Args:
+        name: Of the stream, in full.
+
+    Raises:
+        InternalError: If the unit returns other rows than before.
+    """
+    read = _grouped_records if stream.group_by else _single_row_records
+    return read(stream, name, unit, wanted)
+
+
+def _single_row_records(
+    stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame
+) -> Iterator[KeyedRecord]:
+    """Records of one row, found by line; by columns, which is faster."""
+    done, message = 0, f"{unit.source} returned different rows when it was read again"
+    for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
+        part = wanted.slice(done, rows.height)
+        done += rows.height
+        found = rows if KEY in rows.columns else named(stream, rows)
+        if not found[KEY_HASH].equals(part[KEY_HASH]):
+            raise InternalError(message, hint="a connector must give each row of a file or page its own line number")
+        text = [name for name in found.columns if name not in OURS]
+        keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
+        positions = part[POSITION].to_list() if stream.order_by else repeat(None)
+        hashes = zip(part[KEY_HASH].to_list(), part[FP].to_list(), positions, strict=False)
+        cells = zip(*(found[name].to_list() for name in text), strict=True)
+        for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
+            record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
+            yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, unit.source, line))
+    if done != wanted.height:
+        raise InternalError(message, hint="RawBatch.again must return the row of every requested line")
+
+
+def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
+    """Records of several rows, found by key."""
+    left_out = pl.col(SKIP).is_not_null() | (pl.lit(value=False) if stream.deleted is None else pl.col(DELETED))
+    parts = (prepare(stream, unit.source, frame).filter(~left_out) for frame in unit.rows())
+    keys = wanted.select(KEY_HASH)
+    found = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts]).sort(LINE)
+    text = [name for name in found.columns if name not in OURS]
+    groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in found.iter_rows(named=True):
+        groups[row[KEY_HASH]].append(row)
+    facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
+    for key_hash, rows in groups.items():
+        cells = tuple({name: row[name] for name in text} for row in rows)
+        record = Record(rows[0][KEY] or "", cells, unit.source, tuple(row[LINE] for row in rows))
+        place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
+        yield KeyedRecord(record, RecordIdentity(name, record.key, key_hash, *place))

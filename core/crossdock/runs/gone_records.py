@@ -1,0 +1,147 @@
+"""Which known records of a stream are gone: its snapshot, its marks or its list of existing records shows it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from crossdock.delta.compare import Delta, absent
+from crossdock.delta.latest_records import Scan
+from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, keys_only
+from crossdock.errors import CrossdockError, StateError
+from crossdock.planning.completeness import Completeness, SnapshotFacts
+from crossdock.planning.removals import Removals, decide, decide_deleted
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import RawBatch
+from crossdock.runs.pull_checks import listed_batches
+from crossdock.state import Intent, State, WaitingRecord
+from crossdock.tally import Tally
+
+
+class GoneRecords:
+    """The known records of one stream that are gone, over all parts of one reading.
+
+    Attributes:
+        listed_rows: Of the list of existing records; None unless it was read.
+        digest: Of that list, whatever its order.
+    """
+
+    def __init__(self, bound: BoundStream, state: State) -> None:
+        self._bound, self._state = bound, state
+        self._deleted: pl.Series | None = None  # key hashes of known records that the source names as deleted
+        self._source = ""  # that first named one
+        self.listed_rows: int | None = None
+        self.digest = b""
+
+    @property
+    def undecided(self) -> int:
+        """How many known records the source names as deleted, until `of_marks` decides about them."""
+        return 0 if self._deleted is None else len(self._deleted)
+
+    def of_snapshot(
+        self,
+        scan: Scan,
+        found: Delta,
+        rows: Tally,
+        proof: Completeness,
+        waiting: Sequence[WaitingRecord],
+        unsettled: Sequence[Intent],
+    ) -> Removals:
+        """Decide about the records that a snapshot does not list."""
+        facts = SnapshotFacts(
+            scan.sources[0],
+            rows.rows_read,
+            rows.rows_rejected,
+            scan.latest.height,
+            proof,
+            waiting,
+            unsettled,
+            filtered=scan.filtered if any(rows.rows_filtered.values()) else None,
+        )
+        return decide(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
+
+    def take(self, scan: Scan, found: Delta) -> None:
+        """Add the records that one part names as deleted, and leave out those that it shows to exist again."""
+        if self._deleted is not None and self.undecided:
+            existing = scan.latest.filter(~pl.col(DELETED))
+            self._deleted = absent(self._deleted.to_frame(KEY_HASH), existing)
+        if len(found.deleted):
+            self._source = self._source or scan.sources[0]
+            known = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted]).unique()
+            self._deleted = known
+
+    def of_marks(self, unsettled: Sequence[Intent]) -> Removals:
+        """Decide about the records that the source names as deleted, once everything is read."""
+        if self._deleted is None:
+            return Removals()
+        deleted, self._deleted = self._deleted, None
+        at = self._bound.context.run.clock.now()
+        return decide_deleted(self._state, self._bound, deleted, self._source, unsettled, at=at)
+
+    def of_list(self, scan: Scan, waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]) -> Removals:
+        """Read the list of existing records, and decide about the records that it lacks.
+
+        If the list cannot be read, no record is gone, and the refusal is the error.
+        """
+        bound = self._bound
+        bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
+        proof, listed = Completeness(), _List()
+        try:
+            for batch in proof.watched(listed_batches(bound)):
+                listed.take(bound, batch)
+                bound.context.run.progress.advance(batch.load().height)
+        except StateError:
+            raise
+        except CrossdockError as error:
+            return Removals(refusal=error)
+        keys = listed.keys()
+        self.listed_rows, self.digest = listed.rows, _digest(keys)
+        known = self._state.known(bound.scope)
+        gone = absent(known, pl.concat([keys, scan.latest.select(KEY_HASH)]))  # what this run read exists
+        facts = SnapshotFacts(
+            listed.source,
+            listed.rows,
+            listed.without_key,
+            keys.height,
+            proof,
+            waiting,
+            unsettled,
+            name="list of existing records",
+        )
+        return decide(self._state, bound, gone, facts, at=bound.context.run.clock.now())
+
+
+@dataclass(slots=True)
+class _List:
+    """The keys of the records that exist."""
+
+    source: str = ""
+    rows: int = 0
+    without_key: int = 0
+    _parts: list[pl.DataFrame] = field(default_factory=list)
+
+    def take(self, bound: BoundStream, batch: RawBatch) -> None:
+        found = keys_only(bound.stream, batch.source, batch.load())
+        self.source = self.source or batch.source
+        self.rows += found.height
+        with_key = found.filter(pl.col(KEY).is_not_null())
+        self.without_key += found.height - with_key.height
+        self._parts.append(with_key.select(KEY_HASH))
+
+    def keys(self) -> pl.DataFrame:
+        return pl.concat(self._parts).unique() if self._parts else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
+
+
+def _digest(keys: pl.DataFrame) -> bytes:
+    summed = hashlib.sha256()
+    for value in _sorted(keys):
+        summed.update(value.to_bytes(16, "big"))
+    return summed.digest()
+
+
+def _sorted(keys: pl.DataFrame) -> Iterator[int]:
+    for part in keys.sort(KEY_HASH).iter_slices():
+        yield from part[KEY_HASH].to_list()

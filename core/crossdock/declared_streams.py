@@ -31,7 +31,7 @@ from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
-from crossdock.stream_facts import StreamFacts, no_removal
+from crossdock.stream_facts import MARKS_IN_SNAPSHOT, StreamFacts, no_removal
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
@@ -73,6 +73,8 @@ class StreamConfig(ConfigModel, StreamFacts):
     def _fits(self) -> Self:
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
+        if self.deleted is not None and self.mode == "snapshot":
+            raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
         if reason := no_removal(self.resource, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
             raise misplaced(("on_gone",), reason)
         members = list(_members_of(RESOURCES[self.resource].draft))

@@ -17,14 +17,14 @@ OnGone = Literal["nothing", "archive", "delete"]
 
 
 class GoneLimits(ConfigModel):
-    """Limits within which records that a snapshot no longer lists are removed without approval; all must hold."""
+    """Limits within which records that are gone are removed without approval; all must hold."""
 
     at_most: Annotated[int, Field(ge=0)] = 100
-    """Number of records of one snapshot."""
+    """Number of records of one run."""
     at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
-    """Share of the records that the stream had on the platform after the previous snapshot."""
+    """Share of the records that the stream has on the platform."""
     rows_within_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
-    """Where no trailer counts a snapshot's rows: how far their number may differ from each of the last three."""
+    """Where nothing states a snapshot's number of rows: how far it may differ from each of the last three."""
 
 
 class FailureLimits(ConfigModel):
@@ -52,6 +52,9 @@ class ChangeLimits(ConfigModel):
 
     def exceeded(self, updates: int, known: int) -> bool:
         return updates > self.at_most and updates * 100 > self.at_most_percent * known
+
+
+MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
 
 def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:

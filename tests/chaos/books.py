@@ -112,7 +112,7 @@ class Platform:
     Attributes:
         fates: What becomes of the next requests, in their order; what comes after them goes through.
         struck: How often each fate struck.
-        effects: Every create and update: operation, resource, body as stored, id.
+        effects: Every create, update and delete: operation, resource, body as stored, id.
         on_fate: Called with a fate that is none of the platform's own.
     """
 
@@ -169,7 +169,7 @@ class Platform:
                 return _json(200, {"data": [b for b in self._stored.values() if b.get("externalId") == name]})
             held = self._stored.get(last)
             return _json(200, held) if held else Said(404)
-        sent = json.loads(asked.body)
+        sent = json.loads(asked.body or b"{}")
         if asked.method == "POST":
             name = sent.get("externalId")
             if name and any(b.get("externalId") == name and b["path"] == parts.path for b in self._stored.values()):
@@ -178,9 +178,18 @@ class Platform:
             self._stored[platform_id] = sent | {"id": platform_id, "path": parts.path, "etag": 1}
             self.effects.append(("create", parts.path, dict(self._stored[platform_id])))
             return _json(201, self._stored[platform_id])
-        held = self._stored[last]
+        return self._change(asked, collection, last)
+
+    def _change(self, asked: Asked, collection: str, last: str) -> Said:
+        if asked.method == "DELETE" and last not in self._stored:
+            return Said(404)
+        held, sent = self._stored[last], json.loads(asked.body or b"{}")
         if asked.headers.get("if-match", f'"{held["etag"]}"') != f'"{held["etag"]}"':
             return Said(412)
+        if asked.method == "DELETE":
+            del self._stored[last]
+            self.effects.append(("delete", collection, dict(held)))
+            return Said(204)
         held |= sent
         for gone in [member for member, value in held.items() if value is None]:
             del held[gone]

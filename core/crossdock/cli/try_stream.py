@@ -48,7 +48,8 @@ def try_(stream: str, number: int, config: Path, *, raw: bool, as_json: bool) ->
     shown = [_shown(tried, personal, raw=raw) for tried in trial.records]
     if as_json:
         error = None if trial.error is None else str(trial.error)
-        document = {"stream": bound.name, "records": shown, "filtered": dict(trial.filtered), "error": error}
+        document = {"stream": bound.name, "records": shown, "filtered": dict(trial.filtered), "deleted": trial.deleted}
+        document["error"] = error
         terminal_output.print_json(document)
     else:
         _print(trial, shown)
@@ -135,7 +136,8 @@ def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
         console.print()
     filtered = "".join(f"; {counted(rows, 'row')} left out by {name}" for name, rows in trial.filtered.items())
     read = counted(len(shown), "record")
-    console.print(f"{trial.bound.name}: {read} read, {trial.rejected:,} rejected{filtered}")
+    deleted = f"; {counted(trial.deleted, 'deleted record')}" if trial.deleted else ""
+    console.print(f"{trial.bound.name}: {read} read, {trial.rejected:,} rejected{filtered}{deleted}")
 
 
 def _right(item: dict[str, Any]) -> list[str]:

@@ -14,13 +14,14 @@ from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
 from crossdock.resources import RESOURCES
-from crossdock.stream_facts import StreamFacts, no_removal
+from crossdock.stream_facts import MARKS_IN_SNAPSHOT, StreamFacts, no_removal
 
 _MESSAGES = {
     "missing": "is missing",
     "tuple_type": "must be a tuple or list of texts",
     "too_short": "must name at least one column",
     "string_type": "must be text",
+    "bool_type": "must be True or False",
 }
 
 
@@ -65,14 +66,22 @@ def _problems(stream: Stream[Any]) -> Iterator[str]:
         yield "group_by and key must name the same columns"
     if facts.cursor is not None and facts.mode != "incremental":
         yield "cursor needs mode incremental"
-    if facts.mode == "snapshot" and (facts.yields_deleted or stream.lists_existing):
-        yield "yields_deleted and existing are for other modes: a snapshot lists every record that exists"
+    yield from _conflicting_marks(stream, facts)
     if reason := no_removal(facts.resource, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
     members = [field.alias or name for name, field in RESOURCES[facts.resource].draft.model_fields.items()]
     for member in facts.personal:
         if member not in members:
             yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
+
+
+def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
+    ways = {"deleted": facts.deleted, "yields_deleted": facts.yields_deleted, "existing": stream.lists_existing}
+    used = [name for name, value in ways.items() if value]
+    if used and facts.mode == "snapshot":
+        yield f"{used[0]} {MARKS_IN_SNAPSHOT}"
+    if stream.lists_existing and len(used) > 1:
+        yield f"{used[0]} and existing exclude each other: choose one way to find deleted records"
 
 
 def _place(stream: type) -> str:

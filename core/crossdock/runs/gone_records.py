@@ -10,7 +10,7 @@ import polars as pl
 
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.latest_records import Scan
-from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, keys_only
+from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError
 from crossdock.planning.completeness import Completeness, SnapshotFacts
 from crossdock.planning.removals import Removals, decide, decide_deleted
@@ -25,7 +25,7 @@ class GoneRecords:
     """The known records of one stream that are gone, over all parts of one reading.
 
     Attributes:
-        listed_rows: Of the list of existing records; None unless it was read.
+        listed_rows: Of the list of existing records; None if it was not read or is empty.
         digest: Of that list, whatever its order.
     """
 
@@ -63,15 +63,20 @@ class GoneRecords:
         )
         return decide(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
 
-    def take(self, scan: Scan, found: Delta) -> None:
-        """Add the records that one part names as deleted, and leave out those that it shows to exist again."""
-        if self._deleted is not None and self.undecided:
-            existing = scan.latest.filter(~pl.col(DELETED))
-            self._deleted = absent(self._deleted.to_frame(KEY_HASH), existing)
+    def take(self, scan: Scan, found: Delta) -> int:
+        """Add the records that one part names as deleted.
+
+        Returns:
+            How many of those that earlier parts named this part shows to exist again, or names once more.
+        """
+        before = self.undecided
+        if before and self._deleted is not None:
+            self._deleted = absent(self._deleted.to_frame(KEY_HASH), scan.latest)
+        superseded = before - self.undecided
         if len(found.deleted):
             self._source = self._source or scan.sources[0]
-            known = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted]).unique()
-            self._deleted = known
+            self._deleted = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted])
+        return superseded
 
     def of_marks(self, unsettled: Sequence[Intent]) -> Removals:
         """Decide about the records that the source names as deleted, once everything is read."""
@@ -98,7 +103,7 @@ class GoneRecords:
         except CrossdockError as error:
             return Removals(refusal=error)
         keys = listed.keys()
-        self.listed_rows, self.digest = listed.rows, _digest(keys)
+        self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is no evidence
         known = self._state.known(bound.scope)
         gone = absent(known, pl.concat([keys, scan.latest.select(KEY_HASH)]))  # what this run read exists
         facts = SnapshotFacts(

@@ -125,7 +125,7 @@ class StreamInput:
         stream, gone = self._bound.stream, self._gone
         if self._is_snapshot:
             return gone.of_snapshot(self._scan, found, counted, self._completeness, self._waiting, unsettled)
-        gone.take(self._scan, found)
+        self._tally.count("ignored", gone.take(self._scan, found))
         if self.has_more:
             return Removals()
         if stream.lists_existing and stream.on_gone != "nothing":

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crossdock.clock import Clock
-from crossdock.delta.row_preparation import KEY, OURS, SKIP, prepare
+from crossdock.delta.row_preparation import DELETED, KEY, OURS, SKIP, prepare
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
@@ -47,12 +47,14 @@ class Trial:
 
     Attributes:
         filtered: Rows that filters left out, by the filter's name.
+        deleted: Rows and keys which say that a record was deleted.
         error: Why reading ended early; None if it did not.
     """
 
     bound: BoundStream
     records: list[TriedRecord] = field(default_factory=list)
     filtered: Counter[str] = field(default_factory=Counter)
+    deleted: int = 0
     error: CrossdockError | None = None
 
     @property
@@ -94,7 +96,7 @@ def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Tria
     try:
         with closing(pulled(bound, since)) as batches:
             rows = (batch for batch in batches if isinstance(batch, RawBatch))
-            for record, problem in _records(bound, rows, trial.filtered, most):
+            for record, problem in _records(trial, rows, most):
                 trial.records.append(_tried(bound, record, problem))
                 if len(trial.records) == most:
                     break
@@ -113,12 +115,11 @@ def _tried(bound: BoundStream, record: Record, problem: RecordError | None) -> T
         return TriedRecord(record, None, error)
 
 
-def _records(
-    bound: BoundStream, batches: Iterator[RawBatch], filtered: Counter[str], most: int
-) -> Iterator[tuple[Record, RecordError | None]]:
+def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[tuple[Record, RecordError | None]]:
     """The records of *batches*, and why those without a key are rejected."""
+    bound = trial.bound
     for source, unit in groupby(batches, key=lambda batch: batch.source):
-        rows = (row for batch in unit for row in _rows(bound, batch, filtered, most))
+        rows = (row for batch in unit for row in _rows(trial, batch, most))
         groups = _groups(rows, most) if bound.stream.group_by else ([row] for row in rows)
         for group in groups:
             cells = tuple({name: cell for name, cell in row.items() if name not in OURS} for row, _ in group)
@@ -126,13 +127,15 @@ def _records(
             yield Record(first[KEY] or "", cells, source, tuple(row[LINE] for row, _ in group)), problem
 
 
-def _rows(
-    bound: BoundStream, batch: RawBatch, filtered: Counter[str], most: int
-) -> Iterator[tuple[Row, RecordError | None]]:
+def _rows(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, RecordError | None]]:
     """The prepared rows of *batch* that pass the filters."""
+    bound, trial.deleted = trial.bound, trial.deleted + len(batch.deleted)
     frame = prepare(bound.stream, batch.source, batch.load())
-    filtered.update(dict(frame[SKIP].drop_nulls().value_counts().iter_rows()))
+    trial.filtered.update(dict(frame[SKIP].drop_nulls().value_counts().iter_rows()))
     frame = frame.filter(pl.col(SKIP).is_null())
+    if bound.stream.deleted is not None:
+        trial.deleted += int(frame[DELETED].sum())
+        frame = frame.filter(~pl.col(DELETED))
     if not bound.stream.group_by:
         frame = frame.head(most)
     without_key = RowsWithoutKey(bound.stream, bound.name)

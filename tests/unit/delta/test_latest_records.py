@@ -15,7 +15,7 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, records, rere
 from crossdock.delta import compare
 from crossdock.delta import latest_records as scan_module
 from crossdock.delta.latest_records import Scan
-from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME
 from crossdock.errors import InternalError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.planning.references import key_hashes
@@ -241,3 +241,65 @@ def test_a_source_that_returns_other_rows_is_a_defect(
     with pytest.raises(InternalError) as caught:
         records(scan)
     assert message in f"{caught.value}"
+
+
+MARK = Filter(field="D", equals="1")
+
+
+def named(*keys: str, rows: Rows = (), source: str = "page") -> RawBatch:
+    """Rows and keys that are named as deleted."""
+    frame = batch(rows or [{"K": "", "V": ""}], source)
+    return RawBatch(source, frame.load().head(len(rows)), deleted=tuple((key,) for key in keys))
+
+
+def existing(stream: Things, batches: Sequence[RawBatch], work: Path) -> dict[str, bool]:
+    """Whether each record exists, by its number of letters."""
+    scan, _ = scanned(stream, batches, work)
+    by_hash = {digest: key for key in "abc" for digest in _hashes(stream, key, work)}
+    return {by_hash[row[KEY_HASH]]: not row[DELETED] for row in scan.latest.iter_rows(named=True)}
+
+
+def _hashes(stream: Things, key: str, work: Path) -> list[int]:
+    return scanned(stream, [named(key)], work)[0].latest[KEY_HASH].to_list()
+
+
+@pytest.mark.parametrize("order_by", [None, ("V",)])
+@pytest.mark.parametrize("group_by", [None, ("K",)])
+def test_a_row_shows_that_a_record_exists_again(
+    tmp_path: Path, order_by: tuple[str, ...] | None, group_by: tuple[str, ...] | None
+) -> None:
+    """A row of the same batch or a later one; a key that a later batch names is deleted, whatever the order of rows."""
+    stream = Things(yields_deleted=True, order_by=order_by, group_by=group_by)
+    rows = [{"K": "a", "V": "9"}]
+    for source in ("page", "another"):
+        second = named("b", rows=rows, source=source)
+        assert existing(stream, [named("a", rows=[{"K": "b", "V": "9"}]), second], tmp_path) == {"a": True, "b": False}
+    assert existing(stream, [named("a", rows=rows)], tmp_path) == {"a": True}
+    assert existing(stream, [named(rows=rows), named("a", "a")], tmp_path) == {"a": False}
+    assert existing(stream, [named("a"), named(rows=rows), named("a", "c")], tmp_path) == {"a": False, "c": False}
+
+
+@pytest.mark.parametrize("group_by", [None, ("K",)])
+def test_the_last_mark_or_row_of_a_key_counts(tmp_path: Path, group_by: tuple[str, ...] | None) -> None:
+    """By line, or by ``order_by`` wherever the rows are; marked rows are no part of a group."""
+    stream = Things(deleted=MARK, group_by=group_by)
+    first, second = {"K": "a", "V": "1", "D": ""}, {"K": "a", "V": "2", "D": "1"}
+    assert [row[DELETED] for row in scanned(stream, [batch([first, second])], tmp_path)[0].latest.to_dicts()] == [True]
+    ordered = Things(deleted=MARK, order_by=("V",), group_by=group_by)
+    for files in (("1.csv", "2.csv"), ("2.csv", "1.csv")):
+        found = scanned(ordered, [batch([second], files[0]), batch([first], files[1])], tmp_path)[0]
+        assert found.latest[DELETED].to_list() == [True]
+    back = scanned(stream, [batch([second]), batch([first], "b.csv")], tmp_path)[0]
+    assert back.latest[DELETED].to_list() == [False]
+    assert [record.row["V"] for record in records(back)] == ["1"]
+
+
+def test_a_named_key_has_as_many_parts_as_the_stream(tmp_path: Path) -> None:
+    """Repairs of key columns apply to it; an empty one is a row without a key."""
+    stream = Things(yields_deleted=True, columns={"K": Repair(strip="both")})
+    assert existing(stream, [named(" a ")], tmp_path) == {"a": False}
+    scan, tally = scanned(stream, [named("", rows=[])], tmp_path)
+    assert (tally.rows_rejected, [each.message for each in scan.keyless]) == (1, ["the key is empty"])
+    wrong = RawBatch("page", named().load(), deleted=(("a", "b"),))
+    with pytest.raises(RefusedError, match="a deleted record has a key of 2 parts instead of 1"):
+        scanned(stream, [wrong], tmp_path)

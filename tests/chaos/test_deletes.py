@@ -1,0 +1,22 @@
+"""Streams that list changes: what the source deleted is removed, however it says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos import deletes
+from tests.chaos.deletes import Way
+
+from crossdock.state import parse_url
+from crossdock.stream_facts import OnGone
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("on_gone", ["delete", "archive"])
+@pytest.mark.parametrize("way", ["marked", "named", "listed"])
+def test_nothing_deleted_stays(tmp_path: Path, way: Way, on_gone: OnGone, seed: int) -> None:
+    """Records are deleted and created again between runs and within pages, and pages fail."""
+    url = parse_url("sqlite:///state.db", tmp_path)
+    happened = deletes.nothing_deleted_stays(tmp_path, url, way=way, on_gone=on_gone, seed=seed)
+    assert happened["create"]

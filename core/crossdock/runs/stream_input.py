@@ -97,15 +97,15 @@ class StreamInput:
         if not is_first:  # the others were planned with the first part
             read = set(self._scan.latest[KEY_HASH].to_list())
             self._waiting = [each for each in waiting if each.identity.key_hash in read]
+        found = self._delta = self._compared(unsettled)
+        self._removals = self._decided_removals(found, counted, unsettled)
+        self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self.accept()
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
             bound.context.run.note(name, f"the mapping has changed {mapping_changed}: all records are mapped again")
-        found = self._delta = self._compared(unsettled)
         self._state.read_ahead(found.changed.height)
         self._order = self._new_order(found)
-        self._removals = self._decided_removals(found, counted, unsettled)
-        self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self._scan.forget()
         self._rows = counted.rows_read
         if self._is_snapshot:

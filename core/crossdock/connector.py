@@ -16,6 +16,7 @@ from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import ConnectorError, RecordError
+from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import RawBatch, Record
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
+Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class GoneLimits(ConfigModel):
@@ -129,7 +131,7 @@ class StreamFacts:
     """Limits within which that is done without approval."""
     changes: ChangeLimits = ChangeLimits()
     """The number of known records that a run may update without approval."""
-    fewer_rows_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
+    fewer_rows_percent: Percent = 20.0
     """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
     mapping_failed: FailureLimits = FailureLimits()
     """The number of records at which the code of the mapping may fail before the stream stops."""
@@ -218,6 +220,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     uses: Sequence[str] | None = None
     mapping_version: str = "1"
     incomplete: Filter | None = None
+    member_overrides: MemberOverrides | None = None  # set by a config
 
     @abstractmethod
     def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:
@@ -272,10 +275,11 @@ class Stream(StreamFacts, ABC, Generic[S]):
         ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
         conditions = (*self.skip.values(), *([] if self.incomplete is None else [self.incomplete]))
         filters = chain.from_iterable(rule.columns() for rule in conditions)
-        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ())})
+        mapped = self.member_overrides.columns if self.member_overrides else ()
+        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ()), *mapped})
 
     def draft(self, record: Record) -> ResourceModel:
-        """The draft that `to_resource` makes, checked against the resource's rules.
+        """The draft that `to_resource` makes, with overrides of the config, checked against the resource's rules.
 
         Raises:
             RecordError: See `to_resource`; or if it returned anything else, or a cell of ``order_by`` does not convert.
@@ -292,6 +296,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)
+        if self.member_overrides is not None:
+            made = self.member_overrides.applied_to(made, record.with_paths(self.used_columns))
         return kind.model_validate(made)
 
 

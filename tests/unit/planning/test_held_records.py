@@ -18,7 +18,7 @@ BOUND = bound_accounts()
 def held(state: State, *pairs: tuple[str, str]) -> HeldRecords:
     """Held records for pairs of key and parent."""
     references = References("platform")
-    records = HeldRecords(BOUND, state, references)
+    records = HeldRecords(BOUND, state, references, {BOUND.scope})
     for key, parent in pairs:
         read = account(BOUND, key, parent)
         members, found = drafted(BOUND, read.record)
@@ -35,7 +35,7 @@ def bind(state: State, key: str) -> None:
 
 def test_a_record_that_waits_for_another_kind_is_not_held(state: State) -> None:
     """Only records of the same scope can be delivered by the same stream."""
-    records = HeldRecords(BOUND, state, References("platform"))
+    records = HeldRecords(BOUND, state, References("platform"), {BOUND.scope})
     elsewhere: ScopedKey = (Scope("platform", "ledger_account", "other"), "P")
     assert not records.add(account(BOUND, "A", "P"), {}, [elsewhere], is_bound=False)
     assert records.release() == 0
@@ -82,7 +82,7 @@ def test_an_opened_record_that_was_rejected_is_released(state: State) -> None:
 def test_a_bound_record_is_not_opened(state: State) -> None:
     """The target has it already, so creating it would be wrong."""
     references = References("platform")
-    records = HeldRecords(BOUND, state, references)
+    records = HeldRecords(BOUND, state, references, {BOUND.scope})
     read = account(BOUND, "A", "A")
     members, found = drafted(BOUND, read.record)
     records.add(read, members, references.scoped_keys(found, BOUND.namespace_of), is_bound=True)

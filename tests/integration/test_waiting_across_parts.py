@@ -108,6 +108,32 @@ def test_a_record_that_is_read_again_while_it_waits_is_delivered_as_it_was_read_
     assert {body["code"]: body["name"] for *_, body in bench.platform.effects} == {"p": "page 3", "a": "page 2"}
 
 
+def test_what_waits_when_the_source_fails_is_delivered_by_the_next_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure on a later page loses no record of an earlier part, and counts it once."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+
+    class Failing(Accounts):
+        fails = True
+
+        def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+            for item in super().pull(ctx, since):
+                if self.fails and isinstance(item, RawBatch) and item.source == "page 2":
+                    raise OSError
+                yield item
+
+    stream = Failing([("a", "p"), ("b", None)], [("p", None)])
+    bench.begin([stream])
+    report = bench.sync()
+    tally = report.tallies["b.accounts"].records
+    assert (report.balanced, tally["created"], tally["carried_on"]) == (True, 1, 1)
+    stream.fails = False
+    report = bench.sync()
+    tally = report.tallies["b.accounts"].records
+    assert (report.balanced, report.exit_code, tally["created"], tally["carried_over"]) == (True, 0, 2, 1)
+
+
 KEYS = "abcdefg"
 
 

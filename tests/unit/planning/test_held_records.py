@@ -87,3 +87,20 @@ def test_a_bound_record_is_not_opened(state: State) -> None:
     members, found = drafted(BOUND, read.record)
     records.add(read, members, references.scoped_keys(found, BOUND.namespace_of), is_bound=True)
     assert records.cycle_breakers() == []
+
+
+def test_a_record_that_is_read_again_is_forgotten(state: State) -> None:
+    """Its stream decides about the new version; keys that are not held do not count."""
+    records = held(state, ("A", "P"), ("B", "P"))
+    hashes = key_hashes(["A", "C"])
+    assert records.forget(hashes.values()) == 1
+    assert len(records) == 1
+    assert records.release() == 1
+
+
+def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> None:
+    """A later stream of the run may bring what it waits for."""
+    other = Scope("platform", "ledger_account", "other")
+    records = HeldRecords(BOUND, state, References("platform"), {other})
+    assert records.add(account(BOUND, "A", "P"), {}, [(other, "P")], is_bound=False)
+    assert not records.add(account(BOUND, "B", "P"), {}, [(BOUND.scope, "P")], is_bound=False)

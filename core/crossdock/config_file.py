@@ -213,14 +213,17 @@ class Document:
             place = place[:-1]
         return ":".join(map(str, self.content.places[place]))
 
-    def check(self, model: type[M], data: Any, place: Place = ()) -> M:
+    def check(self, model: type[M], data: Any, place: Place = (), **context: Any) -> M:
         """Make a *model* of the values at *place*.
+
+        Args:
+            context: For its validators, besides the ``folder`` of the file.
 
         Raises:
             FindingsError: With every finding, each with its place.
         """
         try:
-            return model.model_validate(data, context={"folder": self.folder})
+            return model.model_validate(data, context={"folder": self.folder, **context})
         except ValidationError as error:
             raise _findings(self._finding(place, item) for item in error.errors(include_url=False)) from None
 

@@ -14,6 +14,7 @@ from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import ConnectorError, RecordError
+from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.records import RawBatch, Record
@@ -111,6 +112,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     mapping_version: str = "1"
     yields_deleted: bool = False
     incomplete: Filter | None = None
+    member_overrides: MemberOverrides | None = None  # set by a config
 
     @abstractmethod
     def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:
@@ -186,10 +188,11 @@ class Stream(StreamFacts, ABC, Generic[S]):
         ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
         conditions = (*self.skip.values(), *(each for each in (self.incomplete, self.deleted) if each is not None))
         filters = chain.from_iterable(rule.columns() for rule in conditions)
-        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ())})
+        mapped = self.member_overrides.columns if self.member_overrides else ()
+        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ()), *mapped})
 
     def draft(self, record: Record) -> ResourceModel:
-        """The draft that `to_resource` makes, checked against the resource's rules.
+        """The draft that `to_resource` makes, with overrides of the config, checked against the resource's rules.
 
         Raises:
             RecordError: See `to_resource`; or if it returned anything else, or a cell of ``order_by`` does not convert.
@@ -206,6 +209,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
             place = f"; see line {code.co_firstlineno} of {code.co_filename}" if code else ""
             raise RecordError("mapping_failed", message + place)
+        if self.member_overrides is not None:
+            made = self.member_overrides.applied_to(made, record.with_paths(self.used_columns))
         return kind.model_validate(made)
 
 

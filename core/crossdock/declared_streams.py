@@ -77,37 +77,52 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
         if reason := no_removal(self.resource, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
             raise misplaced(("on_gone",), reason)
-        members = list(_members_of(RESOURCES[self.resource].draft))
+        members = list(members_of(RESOURCES[self.resource].draft))
         if not isinstance(self.map, PythonFunction):
-            self._check_members(RESOURCES[self.resource].draft, self.map, ("map",))
+            check_members(self, RESOURCES[self.resource].draft, self.map, ("map",))
             members = list(self.map)
         for number, name in enumerate(self.personal):
             if name not in members:
                 raise misplaced(("personal", number), unknown(name, members))
         return self
 
-    def _check_members(self, model: type[ResourceModel], forms: Mapping[str, Any], place: tuple[str, ...]) -> None:
-        known = _members_of(model)
-        for name, form in forms.items():
-            if name not in known:
-                raise misplaced((*place, name), unknown(name, list(known)))
-            inner, is_list = _models_of(known[name].annotation)
-            if isinstance(form, Each) is not is_list:
-                raise misplaced(
-                    (*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used"
-                )
-            if isinstance(form, Each) and form.of is None and self.group_by is None:
-                raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
-            _check_constants(model, name, form, (*place, name))
-            if isinstance(form, Each) and inner:
-                self._check_members(inner, form.each, (*place, name, "each"))
-            for nested, where in _nested(form, (*place, name)):
-                if inner is None:
-                    raise misplaced(where, "is not an object of members")
-                self._check_members(inner, nested.object, (*where, "object"))
-        missing = [name for name, field in known.items() if field.is_required() and name not in forms]
-        if missing:
-            raise misplaced(place, f"lacks {', '.join(missing)}, which every {self.resource} needs")
+
+def check_members(
+    stream: StreamFacts,
+    model: type[ResourceModel],
+    forms: Mapping[str, Any],
+    place: tuple[str, ...],
+    *,
+    whole: bool = True,
+) -> None:
+    """Check how members of *model* are made of the rows of *stream*.
+
+    Args:
+        place: Of *forms* in the section of the stream.
+        whole: No required member may be missing.
+
+    Raises:
+        PydanticCustomError: If a member is unknown, missing, or cannot be made in this form; with its place.
+    """
+    known = members_of(model)
+    for name, form in forms.items():
+        if name not in known:
+            raise misplaced((*place, name), unknown(name, list(known)))
+        inner, is_list = _models_of(known[name].annotation)
+        if isinstance(form, Each) is not is_list:
+            raise misplaced((*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used")
+        if isinstance(form, Each) and form.of is None and stream.group_by is None:
+            raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
+        _check_constants(model, name, form, (*place, name))
+        if isinstance(form, Each) and inner:
+            check_members(stream, inner, form.each, (*place, name, "each"))
+        for nested, where in _nested(form, (*place, name)):
+            if inner is None:
+                raise misplaced(where, "is not an object of members")
+            check_members(stream, inner, nested.object, (*where, "object"))
+    missing = [name for name, field in known.items() if field.is_required() and name not in forms]
+    if missing and whole:
+        raise misplaced(place, f"lacks {', '.join(missing)}, which every {stream.resource} needs")
 
 
 def _nested(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Nested, tuple[str, ...]]]:
@@ -143,7 +158,8 @@ def _constants(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Any, tuple[s
             yield from _constants(form.otherwise, (*place, "otherwise"))
 
 
-def _members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
+def members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
+    """The fields of *model* by their names on the wire."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 

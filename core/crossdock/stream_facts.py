@@ -14,6 +14,7 @@ from crossdock.resources import RESOURCES, ResourceName
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
+Percent = Annotated[float, Field(ge=0, le=100)]
 
 
 class GoneLimits(ConfigModel):
@@ -21,9 +22,9 @@ class GoneLimits(ConfigModel):
 
     at_most: Annotated[int, Field(ge=0)] = 100
     """Number of records of one run."""
-    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    at_most_percent: Percent = 5.0
     """Share of the records that the stream has on the platform."""
-    rows_within_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
+    rows_within_percent: Percent = 20.0
     """Where nothing states a snapshot's number of rows: how far it may differ from each of the last three."""
 
 
@@ -35,7 +36,7 @@ class FailureLimits(ConfigModel):
 
     at_most: Annotated[int, Field(ge=0)] = 20
     """Number of records of one run."""
-    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    at_most_percent: Percent = 5.0
     """Share of the records that are new, changed or waiting in the run."""
 
     def exceeded(self, failed: int, records: int) -> bool:
@@ -47,7 +48,7 @@ class ChangeLimits(ConfigModel):
 
     at_most: Annotated[int, Field(ge=0)] = 100
     """Number of records of one run."""
-    at_most_percent: Annotated[float, Field(ge=0, le=100)] = 30.0
+    at_most_percent: Percent = 30.0
     """Share of the records that crossdock knows of the stream."""
 
     def exceeded(self, updates: int, known: int) -> bool:
@@ -124,7 +125,7 @@ class StreamFacts:
     """Limits within which that is done without approval."""
     changes: ChangeLimits = ChangeLimits()
     """The number of known records that a run may update without approval."""
-    fewer_rows_percent: Annotated[float, Field(ge=0, le=100)] = 20.0
+    fewer_rows_percent: Percent = 20.0
     """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
     mapping_failed: FailureLimits = FailureLimits()
     """The number of records at which the code of the mapping may fail before the stream stops."""

@@ -66,8 +66,8 @@ class Bench:
     clock: ManualClock = field(default_factory=ManualClock)
     _project: Project | None = None
 
-    def begin(self, streams: Sequence[Stream[Any]]) -> None:
-        """Start anew with *streams*."""
+    def begin(self, streams: Sequence[Stream[Any]], overrides: str = "{}") -> None:
+        """Start anew with *streams*, and the *overrides* of a config."""
         empty(self.url)
         self.platform = Platform(keys=True)
         self.server.answer = self.platform.answer
@@ -76,7 +76,8 @@ class Bench:
         path = self.folder / "c.yaml"
         path.write_text(
             f"platform: {{base_url: {self.server.base_url}, tenant: acme, auth: {{kind: api_key, token: env:KEY}}}}\n"
-            f"state: {self.url.render_as_string(hide_password=False)}\nconnections: {{b: {{kind: bench}}}}\n"
+            f"state: {self.url.render_as_string(hide_password=False)}\n"
+            f"connections: {{b: {{kind: bench, streams: {overrides}}}}}\n"
         )
         self._project = project.load(path)
 

@@ -21,6 +21,7 @@ from crossdock.mapping.declarative import Form
 from crossdock.project import project
 from crossdock.project.config_schema import config_schema
 from crossdock.project.effective_config import effective
+from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.records import REASONS
 from crossdock.resources import RESOURCES, personal_members
 
@@ -179,6 +180,15 @@ def test_there_are_examples_to_load() -> None:
     """The pages have what the test above loads, the first of them as the text of a file."""
     assert {"platform", "state", "connections"} <= set(WHOLE)
     assert len(EXAMPLES) >= 8
+
+
+def test_both_pages_list_every_key_that_changes_a_stream_of_a_connector() -> None:
+    """The guide says what each of them does."""
+    guide = (DOCS / "configure.md").read_text(encoding="utf-8").partition("## Change the streams of a connector")[2]
+    rows = "".join(re.findall(r"^\| (`.*?`) \|", guide, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", rows)) == StreamOverrides.model_fields.keys()
+    listed = REFERENCE.partition("A stream of a [connector in Python]")[2].partition("all optional")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == StreamOverrides.model_fields.keys()
 
 
 def test_every_form_of_a_map_is_accepted() -> None:

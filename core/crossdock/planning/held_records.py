@@ -1,7 +1,9 @@
-"""Records of one stream that wait for records of their own kind, which the same run may deliver."""
+"""Records of one stream that wait for other records which the same run may deliver."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +12,12 @@ from crossdock.planning import cycles
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.project.connector_instances import BoundStream
 from crossdock.resources import RESOURCES
-from crossdock.state import State, Transaction
+from crossdock.state import Scope, State, Transaction
 
 
 @dataclass(slots=True)
 class HeldRecord:
-    """A record that waits for records of its own kind.
+    """A record that waits for others.
 
     Attributes:
         members: Of its draft, with references.
@@ -32,20 +34,28 @@ class HeldRecord:
 
 
 class HeldRecords:
-    """The held records of one stream, by key hash."""
+    """The held records of one stream, by key hash.
 
-    def __init__(self, bound: BoundStream, state: State, references: References) -> None:
-        self._bound, self._state, self._references = bound, state, references
+    Args:
+        coming: The scopes whose records the run may still deliver; the caller removes those of streams that end and
+            hold no record.
+    """
+
+    def __init__(self, bound: BoundStream, state: State, references: References, coming: AbstractSet[Scope]) -> None:
+        self._bound, self._state, self._references, self._coming = bound, state, references, coming
         self._held: dict[int, HeldRecord] = {}
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
-        """Hold a record until the next round; False if it waits for no record of its own kind.
+        """Hold a record until the next round; False if this run cannot deliver what it waits for.
 
         Args:
             is_bound: The target has it already, so it cannot be created to break a cycle.
         """
         scope = self._bound.scope
-        if all(other != scope for other, _ in missing):
+        if all(other not in self._coming for other, _ in missing):
             return False
         fields = RESOURCES[scope.resource].draft.model_fields.items()
         required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
@@ -85,6 +95,10 @@ class HeldRecords:
         held = self._held[key_hash]
         held.can_open, held.opened = False, True
         return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
+
+    def forget(self, key_hashes: Iterable[int]) -> int:
+        """Forget those of *key_hashes* that are held, because their stream has read them again; returns how many."""
+        return sum(self._held.pop(each, None) is not None for each in key_hashes)
 
     def release(self) -> int:
         """Forget all records; returns how many still wait."""

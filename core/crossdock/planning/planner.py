@@ -30,6 +30,7 @@ class Planner:
     """Decides what to do with the records of one stream.
 
     Args:
+        held: The stream's records that wait for others; those of earlier parts of its reading included.
         gone: The stream's removals; the last round plans them.
         failing: Stops the stream when its mapping fails too often.
         at_once: Records per chunk.
@@ -44,6 +45,7 @@ class Planner:
         state: State,
         references: References,
         tally: Tally,
+        held: HeldRecords,
         *,
         run_id: int,
         target: PlatformTarget,
@@ -55,7 +57,7 @@ class Planner:
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target, self._failing, self._at_once = run_id, target, failing, at_once
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
-        self._held = HeldRecords(bound, state, references)
+        self._held = held
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Decisions about *reads*, in their order; each chunk uses the state as it is when the chunk is requested."""
@@ -70,7 +72,7 @@ class Planner:
             self._tally.count("carried_on")
 
     def next_round(self) -> Iterator[PlannedChunk] | None:
-        """Decisions about records that waited for others of their own kind, once the previous ones are delivered.
+        """Decisions about records that waited for others of this run, once the previous ones are delivered.
 
         Where such records form a cycle, one of them is created without the reference that closes it, and completed in
         a later round. The last round plans removals, when no record of this run refers to the removed ones any more.
@@ -87,8 +89,8 @@ class Planner:
         return self._removals() if self._to_remove else None
 
     def finish(self) -> None:
-        """Count what still waits, and removals that were not planned, as carried on."""
-        self._tally.count("carried_on", len(self._to_remove) + self._held.release())
+        """Count removals that were not planned as carried on."""
+        self._tally.count("carried_on", len(self._to_remove))
 
     def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """*reads* until their source fails; the source has counted the records that it does not yield."""

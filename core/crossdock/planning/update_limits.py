@@ -16,6 +16,7 @@ from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError
+from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -111,11 +112,13 @@ def updates(
     """
     progress, known = bound.context.run.progress, set(planned)
     progress.begin(f"counting updates of {bound.name}", None)
+    references = References(target.name, known)
     planner = Planner(
         bound,
         state,
-        References(target.name, known),
+        references,
         Tally(),
+        HeldRecords(bound, state, references, {bound.scope}),
         run_id=0,
         target=target,
         gone=Removals(),

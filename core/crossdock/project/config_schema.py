@@ -14,6 +14,7 @@ from crossdock.connector import Settings
 from crossdock.declared_streams import StreamConfig
 from crossdock.docstring_schemas import DocumentedModel, field_docstrings
 from crossdock.project.config_model import ConfigFile
+from crossdock.project.stream_overrides import configurable
 from crossdock.resources import RESOURCES, ResourceType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -44,6 +45,7 @@ def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
     Args:
         kinds: The settings model of each connector, by its name.
     """
+    kinds = {name: configurable(settings) for name, settings in kinds.items()}
     models: Sequence[type[Any]] = [ConfigFile, *dict.fromkeys(kinds.values())]
     places, written = models_json_schema([(model, _MODE) for model in models], schema_generator=_ConfigSchema)
     parts = written["$defs"]

@@ -11,6 +11,7 @@ from crossdock.config_file import Document
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
 from crossdock.project.stream_declarations import check_declaration
+from crossdock.project.stream_overrides import configurable, overridden
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
 
@@ -75,10 +76,6 @@ def load_connections(document: Document, sections: Mapping[str, Mapping[str, Any
     for connection in connections:
         where = document.where(("connections", connection.name))
         for name, stream in connection.named_streams():
-            try:
-                check_declaration(name, stream)
-            except ConfigError as error:
-                raise ConfigError(error.message, where=where, hint=error.hint) from error
             written = (stream.resource, stream.namespace or connection.namespace)
             if (other := writers.setdefault(written, name)) != name:
                 raise ConfigError(
@@ -101,9 +98,12 @@ def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Conne
         connector = registry.load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint) from error
-    settings = document.check(connector.settings, data, section)
+    settings = document.check(configurable(connector.settings), data, section)
     try:
         streams = tuple(connector.streams(settings))
+        for stream in streams:
+            check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream)
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
+    settings, streams = overridden(document, section, data, settings, streams)
     return Connection(name, connector, settings, streams)

@@ -19,6 +19,7 @@ from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.project import load
+from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import StateUrl
 
@@ -60,7 +61,7 @@ def _plain(value: Any, personal: Collection[str]) -> Any:
             pass
         case Secret() | PythonFunction():
             shown = value.reference
-        case StreamConfig() if not isinstance(value.map, PythonFunction):
+        case StreamConfig() | StreamOverrides() if not isinstance(value.map, PythonFunction):
             members = _personal_members(value)
             forms = {name: _masked(form) if name in members else form for name, form in value.map.items()}
             shown = {**_members(value, personal), "map": _plain(forms, personal)}
@@ -98,8 +99,9 @@ def _members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:
     }
 
 
-def _personal_members(stream: StreamConfig) -> frozenset[str]:
-    return personal_members(RESOURCES[stream.resource].draft) | frozenset(stream.personal)
+def _personal_members(stream: StreamConfig | StreamOverrides) -> frozenset[str]:
+    ours = personal_members(RESOURCES[stream.resource].draft) if stream.resource else frozenset()
+    return ours | frozenset(stream.personal)
 
 
 def _masked(form: Any) -> Any:
@@ -121,7 +123,7 @@ def _masked(form: Any) -> Any:
 
 def _personal_columns(value: Any) -> Iterator[str]:
     """The columns that personal members are mapped from, of every stream in *value*."""
-    if isinstance(value, StreamConfig):
+    if isinstance(value, StreamConfig | StreamOverrides):
         forms = {} if isinstance(value.map, PythonFunction) else value.map
         for name in _personal_members(value) & forms.keys():
             form = forms[name]

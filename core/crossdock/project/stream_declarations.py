@@ -40,12 +40,16 @@ def check_declaration(name: str, stream: Stream[Any]) -> None:
     Raises:
         ConfigError: If one of them is missing or wrong; with the place of the class as a hint.
     """
-    if not is_name(stream.name):
-        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}")
+    if not is_name(getattr(stream, "name", "")):
+        raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(stream))
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
     if problem := next(_problems(stream), None):
-        raise ConfigError(f"{name}: {problem}", hint=f"fix class {type(stream).__name__}{_place(type(stream))}")
+        raise ConfigError(f"{name}: {problem}", hint=_hint(stream))
+
+
+def _hint(stream: Stream[Any]) -> str:
+    return f"fix class {type(stream).__name__}{_place(type(stream))}"
 
 
 def _problems(stream: Stream[Any]) -> Iterator[str]:

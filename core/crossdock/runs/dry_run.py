@@ -14,6 +14,7 @@ from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.planning import update_limits
+from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -79,6 +80,7 @@ def look_ahead(
         with state.expecting(preview.expected):
             for bound in streams:
                 preview.stream(bound, summed=summed)
+            preview.held()
         return preview.finished()
 
 
@@ -105,6 +107,8 @@ class _Preview:
             self._earlier = tx.buckets.get(self._target.name)
             self._restored = tx.runs.restored()
         self.result = Planned(self._forecast(0))
+        self._coming = {bound.scope for bound in streams}
+        self._waiting: list[tuple[BoundStream, HeldRecords, WaitingOnce]] = []
         names = {bound.name for bound in streams}
         self._left = LeftOperations.sorted_out(
             unsettled, project.platform, now, streams=names, state_restored=self._restored
@@ -149,6 +153,25 @@ class _Preview:
     # ---- streams
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
+        self._read_and_decide(bound, summed=summed)
+        if not any(held for other, held, _ in self._waiting if other is bound):
+            self._coming.discard(bound.scope)
+
+    def held(self) -> None:
+        """Decide about what waited for records that a later stream brings; the rest waits."""
+        is_done = False
+        while not is_done:
+            is_done = True
+            for bound, held, waiting in self._waiting:
+                planner = self._planner(bound, self._tally(bound.name), held, Removals(), FailureCount(bound, None))
+                chunks = None if bound.name in self.result.errors else planner.next_round()
+                is_done = is_done and chunks is None
+                self._pass_on_rounds(planner, chunks, waiting)
+        for bound, held, waiting in self._waiting:
+            waiting.finish()
+            self._tally(bound.name).count("carried_on", held.release())
+
+    def _read_and_decide(self, bound: BoundStream, *, summed: bool) -> None:
         if RESOURCES[bound.stream.resource].write_once:
             self._expect(self._held)
             self._held = []
@@ -183,18 +206,21 @@ class _Preview:
 
     def _decide(self, bound: BoundStream, tally: Tally, stream_input: StreamInput) -> CrossdockError | None:
         """Pass on what is decided about the records of one stream; returns why it stopped early."""
-        planner = self._planner(bound, tally, stream_input.removals, stream_input.failure_count())
-        reads, waiting = stream_input.records(), WaitingOnce(bound.scope, self._listener)
-        chunks: Iterator[PlannedChunk] | None = planner.decide(reads)
+        held = HeldRecords(bound, self._state, self._references, self._coming)
+        reads, waiting = stream_input.records(), WaitingOnce(self._coming, self._listener)
+        self._waiting.append((bound, held, waiting))
+        planner = self._planner(bound, tally, held, stream_input.removals, stream_input.failure_count())
+        self._pass_on_rounds(planner, planner.decide(reads), waiting)
+        planner.pass_over(reads)
+        planner.finish()
+        return planner.stopped
+
+    def _pass_on_rounds(self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingOnce) -> None:
         while chunks is not None:
             for decided in chunks:
                 self._pass_on(decided)
                 waiting.take(decided)
             chunks = planner.next_round()
-        waiting.finish()
-        planner.pass_over(reads)
-        planner.finish()
-        return planner.stopped
 
     def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
         """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
@@ -211,12 +237,15 @@ class _Preview:
         stream_input.refuse(None)
         return True
 
-    def _planner(self, bound: BoundStream, tally: Tally, gone: Removals, failing: FailureCount) -> Planner:
+    def _planner(
+        self, bound: BoundStream, tally: Tally, held: HeldRecords, gone: Removals, failing: FailureCount
+    ) -> Planner:
         return Planner(
             bound,
             self._state,
             self._references,
             tally,
+            held,
             run_id=0,
             target=self._target,
             gone=gone,
@@ -234,7 +263,8 @@ class _Preview:
         if held is None:
             return
         removed = replace(gone, removed=tuple(held.key_hashes))
-        planner = self._planner(bound, Tally(), removed, FailureCount(bound, None))
+        nothing = HeldRecords(bound, self._state, self._references, frozenset())
+        planner = self._planner(bound, Tally(), nothing, removed, FailureCount(bound, None))
         for decided in planner.next_round() or ():
             for operation in decided.operations:
                 self._listener.withheld(operation)

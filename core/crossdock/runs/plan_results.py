@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from crossdock.delivery.operations import Operation
@@ -21,7 +22,7 @@ class PlanListener:
     Attributes:
         operation: A create in two steps is given once, whole.
         refused: Also a row without a key.
-        waiting: A record that still waits at the end of its stream.
+        waiting: A record that still waits at the end.
         resend: An operation that an earlier run left, and that is sent first.
         in_doubt: A record with an operation that is not sent, because it may have been carried out.
         withheld: A removal that needs approval.
@@ -68,17 +69,20 @@ class Planned:
 class WaitingOnce:
     """Passes on the records of one stream that wait, each once.
 
-    A record that waits for one of its own kind may be decided about later, so it is kept until the stream ends.
+    A record that waits for one that a sync may still deliver is decided about later, so it is kept until the end.
+
+    Args:
+        coming: The scopes of those records, as for `crossdock.planning.held_records.HeldRecords`.
     """
 
-    def __init__(self, scope: Scope, listener: PlanListener) -> None:
-        self._own = scope.resource, scope.namespace
-        self._listener = listener
+    def __init__(self, coming: AbstractSet[Scope], listener: PlanListener) -> None:
+        self._coming, self._listener = coming, listener
         self._kept: dict[int, WaitingRecord] = {}
 
     def take(self, decided: PlannedChunk) -> None:
+        coming = {(scope.resource, scope.namespace) for scope in self._coming}
         for record in decided.waits:
-            if any((each["resource"], each["namespace"]) == self._own for each in record.waits_for):
+            if any((each["resource"], each["namespace"]) in coming for each in record.waits_for):
                 self._kept[record.identity.key_hash] = record
             else:
                 self._listener.waiting(record)
@@ -90,6 +94,6 @@ class WaitingOnce:
                 self._kept.pop(key_hash, None)
 
     def finish(self) -> None:
-        """The stream has ended: what was kept waits."""
+        """The plan has ended: what was kept waits."""
         for record in self._kept.values():
             self._listener.waiting(record)

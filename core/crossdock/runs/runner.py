@@ -143,7 +143,7 @@ class Run:
         try:
             with ExitStack() as stack:
                 streams = self._bind(stack, names, report)
-                runner = self._runner(stack, report, state_restored=state_restored)
+                runner = self._runner(stack, report, streams, state_restored=state_restored)
                 runner.run(streams, source or self._stream_input, whole=whole)
         except BaseException as error:
             report.errors[""] = _as_crossdock_error(error)
@@ -192,7 +192,9 @@ class Run:
         with self._session.state.look() as tx:
             return JobRun(self._due_run.due, tx.scheduled_runs.previous_end(self._due_run))
 
-    def _runner(self, stack: ExitStack, report: Report, *, state_restored: bool) -> _Streams:
+    def _runner(
+        self, stack: ExitStack, report: Report, streams: list[BoundStream], *, state_restored: bool
+    ) -> _Streams:
         session, project = self._session, self._session.project
         senders = stack.enter_context(Senders(self._target, session.in_flight, project.masks))
         allowance = Allowance(session.clock, session.bucket, ceiling=session.in_flight, priority=self._priority)
@@ -217,7 +219,8 @@ class Run:
             state_restored=state_restored,
         )
         report.counters = dispatcher.counters
-        runner = StreamRunner(session.state, self._target, dispatcher, report, self._timings, self._interrupt)
+        scopes = [bound.scope for bound in streams]
+        runner = StreamRunner(session.state, self._target, dispatcher, report, self._timings, self._interrupt, scopes)
         return _Streams(session, dispatcher, runner, counts, report, self._timings, self._interrupt)
 
     def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
@@ -279,7 +282,11 @@ class _Streams:
             if not self._resume(streams):
                 return
             self._session.resumed = True
-        if not (self._each(streams, source) and self._runner.deliver(self._dispatcher.release)):
+        try:
+            done = self._each(streams, source) and self._runner.deliver_held()
+        finally:
+            self._runner.release_held()
+        if not (done and self._runner.deliver(self._dispatcher.release)):
             self._dispatcher.put_back()
             return
         tallies = self._report.tallies.values()

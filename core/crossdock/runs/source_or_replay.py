@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 from crossdock.delta.keyed_records import KeyedRecord
@@ -19,6 +19,10 @@ class RecordSource(Protocol):
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read everything, or the next part; records with an operation in *unsettled* are left alone."""
+
+    @property
+    def waited(self) -> Collection[int]:
+        """The key hashes of the records that waited before `read`, and are decided about again."""
 
     @property
     def has_more(self) -> bool:

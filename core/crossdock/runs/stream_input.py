@@ -40,6 +40,7 @@ class StreamInput:
 
     Attributes:
         digest: A hash over the records that were read and the version of the mapping, whatever their order.
+        waited: The key hashes of the records that waited before the last `read`, and are decided about again.
     """
 
     def __init__(
@@ -89,8 +90,7 @@ class StreamInput:
             mapping_changed = mapping_changes.since(tx, bound)
         is_first = self._parts is None
         self._begin_part()
-        if is_first:
-            self._waiting = waiting
+        self._waiting = waiting if is_first else []
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         self._read_part(counted, advance)
@@ -114,10 +114,8 @@ class StreamInput:
         self._tally.take_rows(counted)
         if self._removals.warning is not None:
             bound.context.run.progress.warn(self._removals.warning)
-        self._left_alone = {w.identity.key_hash for w in self._waiting} & {
-            intent.identity.key_hash for intent in unsettled
-        }
-        self._left_alone -= set(found.replaced)
+        self.waited = {each.identity.key_hash for each in self._waiting}
+        self._left_alone = self.waited & {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._count(found)
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:

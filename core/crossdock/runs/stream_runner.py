@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning import update_limits
+from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
+from crossdock.planning.removals import Removals
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
+from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
-from crossdock.state import State
+from crossdock.state import Scope, State
 
 
 class StreamRunner:
-    """Runs the streams of one run, one at a time. Errors of a stream are in the report, under its name."""
+    """Runs the streams of one run, one at a time. Errors of a stream are in the report, under its name.
+
+    Args:
+        scopes: Of all streams of the run.
+    """
 
     def __init__(
         self,
@@ -33,10 +40,13 @@ class StreamRunner:
         report: Report,
         timings: Timings,
         interrupt: threading.Event,
+        scopes: Iterable[Scope],
     ) -> None:
         self._state, self._target, self._dispatcher = state, target, dispatcher
         self._report, self._timings, self._interrupt = report, timings, interrupt
         self._references = References(target.name)
+        self._coming = set(scopes)
+        self._held: dict[str, tuple[BoundStream, HeldRecords]] = {}
 
     def run(self, bound: BoundStream, source: RecordSource) -> bool:
         """Run one stream; False if the run must end.
@@ -45,17 +55,45 @@ class StreamRunner:
             LateError: If its file is late; nothing of the stream is read or counted then.
             StateError: If the state fails.
         """
+        held = HeldRecords(bound, self._state, self._references, self._coming)
+        self._held[bound.name] = bound, held
         try:
-            goes_on = self._run_part(bound, source)
+            goes_on = self._run_part(bound, source, held)
             while goes_on and source.has_more and bound.name not in self._report.errors:
-                goes_on = self._run_part(bound, source)
+                goes_on = self._run_part(bound, source, held)
         finally:
             source.close()
+        if not held:
+            self._coming.discard(bound.scope)
         if missing := bound.context.run.failures.get(bound.name):
             self._report.errors.setdefault(bound.name, missing)
         return goes_on
 
-    def _run_part(self, bound: BoundStream, source: RecordSource) -> bool:
+    def deliver_held(self) -> bool:
+        """Deliver what waited for records that a later stream has brought; False if the run must end.
+
+        Raises:
+            StateError: If the state fails.
+        """
+        is_done = False
+        while not is_done:
+            is_done = True
+            for bound, held in self._held.values():
+                planner = self._planner(bound, held, Removals(), FailureCount(bound, None))
+                chunks = None if bound.name in self._report.errors else planner.next_round()
+                while chunks is not None:
+                    is_done = False
+                    if not self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings))):
+                        return False
+                    chunks = planner.next_round()
+        return True
+
+    def release_held(self) -> None:
+        """Count what still waits as carried on."""
+        for bound, held in self._held.values():
+            self._report.tally(bound.name).count("carried_on", held.release())
+
+    def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> bool:
         """Read and deliver what `RecordSource.read` reads at once; False if the run must end."""
         with self._state.look() as tx:
             unsettled = tx.intents.unsettled(bound.scope)
@@ -67,7 +105,8 @@ class StreamRunner:
             self._report.errors[bound.name] = error
             source.abandon()
             return True
-        return True if self._refused(bound, source) else self._deliver_records(bound, source)
+        self._report.tally(bound.name).count("carried_on", held.forget(source.waited))
+        return True if self._refused(bound, source) else self._deliver_records(bound, source, held)
 
     def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
         """True if the stream would update too many records; the report and the state then have what to approve."""
@@ -103,17 +142,21 @@ class StreamRunner:
             return False
         return True
 
-    def _deliver_records(self, bound: BoundStream, source: RecordSource) -> bool:
-        planner = Planner(
+    def _planner(self, bound: BoundStream, held: HeldRecords, gone: Removals, failing: FailureCount) -> Planner:
+        return Planner(
             bound,
             self._state,
             self._references,
             self._report.tally(bound.name),
+            held,
             run_id=self._report.run,
             target=self._target,
-            gone=source.removals,
-            failing=source.failure_count(),
+            gone=gone,
+            failing=failing,
         )
+
+    def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> bool:
+        planner = self._planner(bound, held, source.removals, source.failure_count())
         records = source.records()
         self._timings.proceed(f"sending {bound.name}", source.expected)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)

@@ -18,7 +18,7 @@ BOUND = bound_accounts()
 def held(state: State, *pairs: tuple[str, str]) -> HeldRecords:
     """Held records for pairs of key and parent."""
     references = References("platform")
-    records = HeldRecords(BOUND, state, references)
+    records = HeldRecords(BOUND, state, references, {BOUND.scope})
     for key, parent in pairs:
         read = account(BOUND, key, parent)
         members, found = drafted(BOUND, read.record)
@@ -35,7 +35,7 @@ def bind(state: State, key: str) -> None:
 
 def test_a_record_that_waits_for_another_kind_is_not_held(state: State) -> None:
     """Only records of the same scope can be delivered by the same stream."""
-    records = HeldRecords(BOUND, state, References("platform"))
+    records = HeldRecords(BOUND, state, References("platform"), {BOUND.scope})
     elsewhere: ScopedKey = (Scope("platform", "ledger_account", "other"), "P")
     assert not records.add(account(BOUND, "A", "P"), {}, [elsewhere], is_bound=False)
     assert records.release() == 0
@@ -82,8 +82,25 @@ def test_an_opened_record_that_was_rejected_is_released(state: State) -> None:
 def test_a_bound_record_is_not_opened(state: State) -> None:
     """The target has it already, so creating it would be wrong."""
     references = References("platform")
-    records = HeldRecords(BOUND, state, references)
+    records = HeldRecords(BOUND, state, references, {BOUND.scope})
     read = account(BOUND, "A", "A")
     members, found = drafted(BOUND, read.record)
     records.add(read, members, references.scoped_keys(found, BOUND.namespace_of), is_bound=True)
     assert records.cycle_breakers() == []
+
+
+def test_a_record_that_is_read_again_is_forgotten(state: State) -> None:
+    """Its stream decides about the new version; keys that are not held do not count."""
+    records = held(state, ("A", "P"), ("B", "P"))
+    hashes = key_hashes(["A", "C"])
+    assert records.forget(hashes.values()) == 1
+    assert len(records) == 1
+    assert records.release() == 1
+
+
+def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> None:
+    """A later stream of the run may bring what it waits for."""
+    other = Scope("platform", "ledger_account", "other")
+    records = HeldRecords(BOUND, state, References("platform"), {other})
+    assert records.add(account(BOUND, "A", "P"), {}, [(other, "P")], is_bound=False)
+    assert not records.add(account(BOUND, "B", "P"), {}, [(BOUND.scope, "P")], is_bound=False)

@@ -17,6 +17,7 @@ from tests.unit.planning.accounts import account, bound_accounts, platform_targe
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
+from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References, key_hashes
@@ -84,11 +85,14 @@ class Run:
             self._id = tx.runs.start(business_date="2026-01-01", at=AT)
 
     def planner(self, gone: Removals, records: int | None = None) -> Planner:
+        references = References("platform", self.planned)
+        self.held = HeldRecords(self.bound, self.state, references, {self.bound.scope})
         return Planner(
             self.bound,
             self.state,
-            References("platform", self.planned),
+            references,
             self.tally,
+            self.held,
             run_id=self._id,
             target=TARGET,
             gone=gone,
@@ -110,6 +114,7 @@ class Run:
             chunks = planner.next_round()
         planner.pass_over(reads)
         planner.finish()
+        self.tally.count("carried_on", self.held.release())
 
     def _end(self, end: str, keys: Iterator[str]) -> None:
         for key in keys:

@@ -20,6 +20,7 @@ from tests.hashes import HASHES
 from crossdock.connector import Context, Settings, Stream
 from crossdock.delivery.operations import Operation
 from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
@@ -153,6 +154,7 @@ class Warehouse:
             self._state,
             references,
             tally,
+            HeldRecords(self._bound, self._state, references, {self._bound.scope}),
             run_id=run_id,
             target=self._target,
             gone=reading.removals,

@@ -73,6 +73,16 @@ def test_removals_of_streams_in_code_are_checked(
             load_with([stream], "w: {kind: made}")
 
 
+def test_a_stream_without_a_name_is_refused(load_with: Load) -> None:
+    """An author may forget it; the message has the place of the class."""
+
+    class Nameless(Stream[Any]):
+        resource, key, pull, to_resource = "product", ("K",), InCode.pull, InCode.to_resource
+
+    with pytest.raises(ConfigError, match=r"(?s)w\.: not a valid stream name.*fix class Nameless, line"):
+        load_with([Nameless()], "w: {kind: made}")
+
+
 def test_an_unknown_resource_is_refused(load_with: Load) -> None:
     """The message has the stream, its place and the nearest resource."""
     stream = InCode()

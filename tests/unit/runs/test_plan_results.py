@@ -32,7 +32,7 @@ def told(*chunks: PlannedChunk) -> tuple[list[str], list[str]]:
     keys: list[str] = []
     ignored: list[Any] = [lambda _: None] * 3
     waiting = WaitingOnce(
-        BOUND.scope, PlanListener(ignored[0], ignored[1], lambda record: keys.append(record.identity.key), *ignored)
+        {BOUND.scope}, PlanListener(ignored[0], ignored[1], lambda record: keys.append(record.identity.key), *ignored)
     )
     for each in chunks:
         waiting.take(each)

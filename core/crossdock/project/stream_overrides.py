@@ -1,0 +1,174 @@
+"""What a config file changes about the streams that a connector declares in code."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from copy import copy
+from typing import Any, Literal, Self, cast
+
+from pydantic import PrivateAttr, ValidationInfo, create_model, model_validator
+
+from crossdock import exact_json
+from crossdock.config_file import ConfigModel, Document, Name, misplaced, unknown
+from crossdock.connector import Settings, Stream
+from crossdock.declared_streams import check_members, members_of
+from crossdock.errors import ConfigError, FindingsError
+from crossdock.mapping.declarative import Each, Form
+from crossdock.mapping.member_overrides import MemberOverrides
+from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.resources import RESOURCES, ResourceName
+from crossdock.stream_facts import (
+    MARKS_IN_SNAPSHOT,
+    ChangeLimits,
+    FailureLimits,
+    GoneLimits,
+    OnGone,
+    Percent,
+    no_removal,
+)
+
+Streams = tuple[Stream[Any], ...]
+
+
+class StreamOverrides(ConfigModel):
+    """One stream of a connector in code: what is given here changes it, everything else stays as declared."""
+
+    columns: Mapping[str, Repair] = {}
+    """Repairs by column, besides the declared ones; one of the same column replaces the declared one."""
+    skip: Mapping[str, Filter] = {}
+    """Rows to leave out, after the declared filters; one of the same name replaces the declared one."""
+    deleted: Filter | None = None
+    """Rows which say that their record was deleted; replaces the declared condition."""
+    adopt: Literal["never", "external_id"] | None = None
+    """``external_id`` takes over a record that the platform has under our external id; else it is a conflict."""
+    personal: tuple[str, ...] = ()
+    """Members whose values are personal in this stream, besides the declared ones."""
+    on_gone: OnGone | None = None
+    """What to do with a record that is deleted, or missing in a snapshot; ``archive`` sets active to false."""
+    gone: GoneLimits | None = None
+    """Limits within which that is done without approval; those that are not given stay as declared."""
+    changes: ChangeLimits | None = None
+    """The number of known records that a run may update without approval; as ``gone``."""
+    fewer_rows_percent: Percent | None = None
+    """Warn about a snapshot that has this many percent fewer rows than each of the last three, and at least 10."""
+    mapping_failed: FailureLimits | None = None
+    """The number of records at which the code of the mapping may fail before the stream stops; as ``gone``."""
+    map: Mapping[str, Form] = {}
+    """How members of the resource are made; each replaces the member of the draft that the connector's code makes."""
+
+    _resource: ResourceName | None = PrivateAttr(None)
+
+    @property
+    def resource(self) -> ResourceName | None:
+        """What the records of the stream become; None before `completed`."""
+        return self._resource
+
+    @model_validator(mode="after")
+    def _fits(self, info: ValidationInfo) -> Self:
+        stream: Stream[Any] | None = (info.context or {}).get("stream")
+        if stream is None:
+            return self  # checked again when it is known
+        if self.deleted is not None and stream.mode == "snapshot":
+            raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
+        if self.deleted is not None and stream.lists_existing:
+            raise misplaced(("deleted",), "cannot be set: the stream lists the records that exist")
+        finds_deleted = stream.finds_deleted or self.deleted is not None
+        if reason := no_removal(stream.resource, stream.mode, self.on_gone or "nothing", finds_deleted=finds_deleted):
+            raise misplaced(("on_gone",), reason)
+        draft = RESOURCES[stream.resource].draft
+        for number, name in enumerate(self.personal):
+            if name not in members_of(draft):
+                raise misplaced(("personal", number), unknown(name, list(members_of(draft))))
+        for name, form in self.map.items():
+            if isinstance(form, Each) and form.of is not None:
+                raise misplaced(("map", name, "of"), "names a join, and a stream in code has none")
+        check_members(stream, draft, self.map, ("map",), whole=False)
+        return self
+
+    def completed(self, stream: Stream[Any]) -> StreamOverrides:
+        """These overrides with what *stream* declares where they add to it."""
+        added: dict[str, Any] = {
+            "columns": {**stream.columns, **self.columns},
+            "skip": {**stream.skip, **self.skip},
+            "personal": tuple(dict.fromkeys((*stream.personal, *self.personal))),
+        }
+        for name in ("gone", "changes", "mapping_failed"):
+            limits: ConfigModel | None = getattr(self, name)
+            if limits is not None:
+                given = {field: getattr(limits, field) for field in limits.model_fields_set}
+                added[name] = getattr(stream, name).model_copy(update=given)
+        completed = self.model_copy(update={name: added[name] for name in added if name in self.model_fields_set})
+        completed._resource = stream.resource  # noqa: SLF001  of the same class
+        return completed
+
+    def applied_to(self, stream: Stream[Any]) -> Stream[Any]:
+        """A copy of *stream* that these overrides change.
+
+        Raises:
+            ConfigError: If the class of *stream* computes one of these facts.
+        """
+        changed = copy(stream)
+        facts = {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
+        if forms := facts.pop("map", None):
+            facts["member_overrides"] = overrides = MemberOverrides(forms)
+            facts["mapping_version"] = self._mapping_version(stream)
+            facts["uses"] = None if stream.uses is None else (*stream.uses, *overrides.columns)
+        for name, value in facts.items():
+            try:
+                object.__setattr__(changed, name, value)  # the class may be a frozen dataclass
+            except AttributeError:
+                message = f"{stream.name}: the connector computes {name}, so a config cannot set it"
+                raise ConfigError(message) from None
+        return changed
+
+    def _mapping_version(self, stream: Stream[Any]) -> str:
+        forms = self.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
+        return hashlib.sha256(exact_json.dumps({"code": stream.mapping_version, **forms})).hexdigest()
+
+
+class _Overridable(ConfigModel):
+    """Settings of a connector whose streams a config may change."""
+
+    streams: Mapping[Name, StreamOverrides] = {}
+    """What the config changes about streams that the connector declares in code, by the name of the stream."""
+
+
+def configurable(settings: type[Settings]) -> type[Settings]:
+    """*settings* with the key ``streams`` for overrides; unchanged if they have a key of that name themselves."""
+    if "streams" in settings.model_fields:
+        return settings
+    bases: Any = (settings, _Overridable)
+    made = create_model(settings.__name__, __base__=bases, __module__=settings.__module__, __doc__=settings.__doc__)
+    return cast("type[Settings]", made)
+
+
+def overridden(
+    document: Document, section: tuple[str, ...], data: Mapping[str, Any], settings: Settings, streams: Streams
+) -> tuple[Settings, Streams]:
+    """*settings* with completed overrides, and *streams* as these change them.
+
+    Args:
+        section: The place of the connection in *document*; *data* is what is there.
+
+    Raises:
+        ConfigError: If an override names no stream, or does not fit its stream.
+    """
+    if not isinstance(settings, _Overridable):
+        return settings, streams
+    declared = {stream.name: stream for stream in streams}
+    completed: dict[str, StreamOverrides] = {}
+    changed: dict[str, Stream[Any]] = {}
+    for name in settings.streams:
+        place = (*section, "streams", name)
+        if name not in declared:
+            message = unknown(name, list(declared)).replace("key", "stream", 1)
+            raise FindingsError([f"{document.where(place)}: {'.'.join(place)}: {message}"])
+        checked = document.check(StreamOverrides, data["streams"][name], place, stream=declared[name])
+        completed[name] = checked.completed(declared[name])
+        try:
+            changed[name] = completed[name].applied_to(declared[name])
+        except ConfigError as error:
+            raise ConfigError(error.message, where=document.where(place)) from None
+    kept = tuple(changed.get(stream.name, stream) for stream in streams)
+    return settings.model_copy(update={"streams": completed}), kept

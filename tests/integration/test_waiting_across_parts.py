@@ -1,0 +1,165 @@
+"""Records that wait for another record which the same run reads later, in another part or from another stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.chaos.mappings import Bench, BenchSettings, open_bench
+
+from crossdock import Context, RawBatch, Record, Reference, Stream
+from crossdock.resources import ResourceName
+from crossdock.runs import read_parts
+from crossdock.runs.run_report import Report
+from crossdock.sources import Checkpoint
+from crossdock.state import parse_url
+
+Account = tuple[str, str | None]
+"""Key and parent; a parent in another namespace is ``NAMESPACE:KEY``."""
+
+
+class Accounts(Stream[BenchSettings]):
+    """Accounts in *pages*, with a checkpoint after each."""
+
+    key = ("id",)
+    resource: ResourceName = "ledger_account"
+
+    def __init__(self, *pages: Sequence[Account], name: str = "accounts") -> None:
+        self.pages, self.name, self.namespace = pages, name, name
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for number, page in enumerate(self.pages, 1):
+            items = [{"id": key, "parent": parent, "page": number} for key, parent in page]
+            yield RawBatch.json(items, source=f"page {number}")
+            yield Checkpoint(str(number))
+
+    def to_resource(self, record: Record) -> Mapping[str, Any]:
+        parent = record.at("/parent", str, default=None)
+        namespace, _, key = (parent or "").rpartition(":")
+        reference = Reference("ledger_account", key, namespace or None) if parent else None
+        return {"code": record.key, "name": f"page {record.at('/page', int)}", "type": "asset", "parentId": reference}
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    folder: Path = tmp_path_factory.mktemp("parts")
+    with open_bench(folder, parse_url("sqlite:///state.db", folder)) as opened:
+        yield opened
+
+
+def synced(bench: Bench, *streams: Accounts) -> Report:
+    """The report of a first load, whose tallies are those of its plan."""
+    bench.begin(streams)
+    planned, fates = bench.plan()
+    report = bench.sync()
+    assert report.balanced
+    assert not report.errors
+    for name, tally in report.tallies.items():
+        assert dict(+planned.tallies[name].records) == dict(+tally.records)
+    assert fates == bench.fates() or len(streams) > 1
+    return report
+
+
+def test_children_before_their_parents_are_delivered_in_the_same_run(bench: Bench) -> None:
+    """The parents are in the last of several parts; every account is created once, and none waits."""
+    children = [(f"c{number}", f"p{number % 7}") for number in range(2_500)]
+    pages = [children[start : start + 100] for start in range(0, 2_500, 100)]
+    report = synced(bench, Accounts(*pages, [(f"p{number}", None) for number in range(7)]))
+    tally = report.tallies["b.accounts"].records
+    assert (report.exit_code, tally["read"], tally["created"], tally["carried_on"]) == (0, 2_507, 2_507, 0)
+    assert set(bench.created().values()) == {1}
+
+
+def test_a_cycle_over_two_parts_is_delivered_in_the_same_run(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One account is created without its parent, and completed after the other one."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    report = synced(bench, Accounts([("a", "b")], [("c", "a")], [("b", "a")]))
+    assert (report.exit_code, report.tallies["b.accounts"].records["created"]) == (0, 3)
+
+
+def test_a_parent_of_a_later_stream_is_enough(bench: Bench) -> None:
+    """Two charts of accounts refer to each other; whichever runs first, nothing waits for the next run."""
+    one, two = Accounts([("a", "two:x"), ("b", "a")], name="one"), Accounts([("x", None), ("y", "one:b")], name="two")
+    for streams in ([one, two], [two, one]):
+        report = synced(bench, *streams)
+        assert (report.exit_code, set(bench.created().values())) == (0, {1})
+
+
+def test_what_is_not_there_is_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ends as usual, with the waiting records counted once."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    report = synced(bench, Accounts([("a", "nowhere"), ("b", "a")], [("c", None)]))
+    tally = report.tallies["b.accounts"].records
+    assert (report.exit_code, tally["carried_on"], tally["created"]) == (1, 2, 1)
+
+
+def test_a_record_that_is_read_again_while_it_waits_is_delivered_as_it_was_read_last(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first version is replaced, and never sent."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+    bench.begin([Accounts([("a", "p")], [("a", "p")], [("p", None)])])
+    report = bench.sync()
+    assert (report.balanced, report.exit_code) == (True, 0)
+    assert {body["code"]: body["name"] for *_, body in bench.platform.effects} == {"p": "page 3", "a": "page 2"}
+
+
+def test_what_waits_when_the_source_fails_is_delivered_by_the_next_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure on a later page loses no record of an earlier part, and counts it once."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", 1)
+
+    class Failing(Accounts):
+        fails = True
+
+        def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+            for item in super().pull(ctx, since):
+                if self.fails and isinstance(item, RawBatch) and item.source == "page 2":
+                    raise OSError
+                yield item
+
+    stream = Failing([("a", "p"), ("b", None)], [("p", None)])
+    bench.begin([stream])
+    report = bench.sync()
+    tally = report.tallies["b.accounts"].records
+    assert (report.balanced, tally["created"], tally["carried_on"]) == (True, 1, 1)
+    stream.fails = False
+    report = bench.sync()
+    tally = report.tallies["b.accounts"].records
+    assert (report.balanced, report.exit_code, tally["created"], tally["carried_over"]) == (True, 0, 2, 1)
+
+
+KEYS = "abcdefg"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    parents=st.dictionaries(st.sampled_from(KEYS), st.none() | st.sampled_from(f"{KEYS}z"), max_size=len(KEYS)),
+    sizes=st.lists(st.integers(1, 3), min_size=len(KEYS), max_size=len(KEYS)),
+    rows=st.integers(1, 4),
+)
+def test_any_order_over_any_parts_delivers_all_that_can_be(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, parents: dict[str, str | None], sizes: list[int], rows: int
+) -> None:
+    """Exactly the accounts that no missing one holds back; plan and sync count the same, and nothing is sent twice."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", rows)
+    accounts, pages = list(parents.items()), []
+    for size in sizes:
+        pages.append(accounts[:size])
+        accounts = accounts[size:]
+    report = synced(bench, Accounts(*[page for page in pages if page]))
+
+    def is_held_back(key: str | None, seen: frozenset[str] = frozenset()) -> bool:
+        if key is None or key in seen:
+            return False
+        return key not in parents or is_held_back(parents[key], seen | {key})
+
+    delivered = {key for key in parents if not is_held_back(key)}
+    assert {name.partition(":")[2] for name in bench.created()} == delivered
+    assert set(bench.created().values()) <= {1}
+    assert report.exit_code == int(delivered != set(parents))

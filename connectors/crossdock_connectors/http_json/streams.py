@@ -10,6 +10,7 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError, exact_json
 from crossdock.cursors import instant_cursor
+from crossdock.json_values import member_name
 from crossdock.records import JSON
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import ApiAnswer, Checkpoint, UnavailableError, windows
@@ -34,16 +35,28 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for values, checkpoint in self._requests(ctx, since):
+            window = f" from {values['start']}" if checkpoint else ""
+            for number, page in enumerate(self.pages(ctx, values), 1):
+                # windows and bodies are not part of an address, and two pages must not have one name
+                place = "" if self._is_get else f" page {number}"
+                yield self.batch(ctx, page, f"{page.address}{window}{place}")
+            if checkpoint is not None:
+                yield checkpoint
+
+    def _requests(
+        self, ctx: Context[HttpJsonSettings], since: str | None
+    ) -> Iterator[tuple[Mapping[str, str | None], Checkpoint | None]]:
+        """What the texts of each list's request stand for, and the checkpoint after the list."""
         config = self._config
         if config.windows is None:
-            yield from self._batches(ctx, {"since": since or config.first})
+            yield {"since": since or config.first}, None
             return
         size, overlap = span(config.windows.size), span(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
         for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
-            start, end = instant_cursor(window.start), instant_cursor(window.end)
-            yield from self._batches(ctx, {"start": start, "end": end}, f" from {start}")
-            yield window.checkpoint
+            values = {"start": instant_cursor(window.start), "end": instant_cursor(window.end)}
+            yield values, window.checkpoint
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
         """The pages of the list, with *values* in the request."""
@@ -56,14 +69,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             graphql=config.graphql,
             variables=request_templates.filled(config.variables, values),
         )
-
-    def _batches(
-        self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None], window: str = ""
-    ) -> Iterator[RawBatch]:
-        for number, page in enumerate(self.pages(ctx, values), 1):
-            # the body of a request is not part of the address; two pages must not have one name
-            place = "" if self._is_get else f" page {number}"
-            yield self.batch(ctx, page, f"{page.address}{window}{place}")
 
     @property
     def _is_get(self) -> bool:
@@ -84,13 +89,13 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first page as the first run does, and say what it has."""
-        first = self._config.first
-        page = next(self.pages(ctx, {"since": first, "start": first, "end": instant_cursor(ctx.run.clock.now())}))
+        values, _ = next(self._requests(ctx, None))
+        page = next(self.pages(ctx, values))
         rows = self.batch(ctx, page, page.address).load()
         for column in self.key:
             if rows.height and rows[column].null_count() == rows.height:
                 text = f"{self.name}: no record of {page.address} has the key {column!r}"
-                return Finding(ok=False, text=f"{text}; {_listed(_members_of(rows))}")
+                return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
         return Finding(ok=True, text=f"{self.name}: {page.address} responds, with {rows.height:,} records")
 
 
@@ -111,13 +116,17 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
 
 
 def _what_is_there(page: ApiAnswer, pointer: str) -> str:
-    """The members of the last object on the way to *pointer*, without their values."""
-    while pointer and not isinstance(page.at(pointer), dict):
-        pointer = pointer.rpartition("/")[0]
-    found = page.at(pointer)
-    if isinstance(found, dict):
-        return f"{pointer or 'the answer'} {_listed(found)}"
-    return "the answer is a list: use an empty text" if isinstance(found, list) else "the answer is no object"
+    """Where the way to *pointer* ends, and the members that are there, without their values."""
+    place = pointer
+    while place and not isinstance(page.at(place), dict | list):
+        place = place.rpartition("/")[0]
+    found, missing = page.at(place), pointer[len(place) + 1 :].partition("/")[0]
+    shown = place or "the answer"
+    if not isinstance(found, dict):
+        return f"{shown} is {'a list' if isinstance(found, list) else 'no object'}"
+    if member_name(missing) not in found:
+        return f"{shown} has {_listed(found)}"
+    return f"{place}/{missing} is {'null' if page.at(f'{place}/{missing}') is None else 'no object'}"
 
 
 def _members_of(rows: pl.DataFrame) -> Sequence[str]:
@@ -128,12 +137,6 @@ def _members_of(rows: pl.DataFrame) -> Sequence[str]:
 
 def _listed(names: Collection[str]) -> str:
     shown = [name for name in names if _MEMBER.fullmatch(name)][:_LISTED]
-    hidden = len(names) - len(shown)
-    more = (
-        f" and {hidden:,} more"
-        if hidden and shown
-        else f"{hidden:,} members, not shown: they may be data"
-        if hidden
-        else ""
-    )
-    return f"has {', '.join(shown)}{more}" if names else "has no members"
+    if hidden := len(names) - len(shown):
+        shown.append(f"{hidden:,} whose names may be data")
+    return ", ".join(shown) or "no members"

@@ -39,7 +39,7 @@ Handler = Callable[[httpx.Request], httpx.Response]
 
 def settings(stream: Mapping[str, Any] | None = None, **connection: Any) -> dict[str, Any]:
     made = {"base_url": "https://shop.example/api", "pagination": {"kind": "single_page"}, **connection}
-    return made | {"streams": {"items": STREAM | (stream or {})}}
+    return made | {"streams": {"items": STREAM | dict(stream or {})}}
 
 
 class Api:

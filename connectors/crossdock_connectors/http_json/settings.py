@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock import ConfigModel, Settings, StreamConfig
+from crossdock import ConfigModel, StreamConfig
 from crossdock.config_file import misplaced
 from crossdock.scheduling.times_and_durations import duration_schema, is_duration
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
@@ -120,7 +120,7 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
 
-class HttpJsonSettings(HttpSettings, Settings):  # the address comes first
+class HttpJsonSettings(HttpSettings):
     """An API that lists records as JSON."""
 
     kind: Literal["http_json"]

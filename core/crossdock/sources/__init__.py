@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
-    from crossdock.sources.http_settings import HttpSettings
     from crossdock.sources.http_source import HttpSource
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
     from crossdock.sources.joined_rows import Rule
@@ -71,7 +70,6 @@ _NAMES = {
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
-    "sources.http_settings": "HttpSettings",
     "sources.http_source": "HttpSource",
     "sources.joined_files": "Joined JoinedFiles Part",
     "sources.joined_rows": "Rule",
@@ -89,7 +87,7 @@ __all__ = [
     "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BasicAuth", "BearerAuth", "Checkpoint",
     "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader", "DelimitedFormat", "Expect",
     "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection", "HeaderAuth", "HostName",
-    "HttpSettings", "HttpSource", "Join", "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest",
+    "HttpSource", "Join", "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest",
     "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset", "PageNumber", "Paginator", "Part", "Proof",
     "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
     "Window", "connect", "split_pattern", "windows",

@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.addresses import HostName
+    from crossdock.addresses import BaseUrl, HostName
     from crossdock.config_file import ConfigPath, Name
     from crossdock.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
+    from crossdock.http_settings import HttpSettings
     from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.records import Proof
@@ -50,14 +51,16 @@ if TYPE_CHECKING:
         LoginAuth,
         RefreshTokenAuth,
     )
+    from crossdock.transport.http_connection import HttpConnection
     from crossdock.transport.sftp_store import SftpLogin, connect
 
 _NAMES = {
-    "addresses": "HostName",
+    "addresses": "BaseUrl HostName",
     "config_file": "ConfigPath Name",
     "cursors": "Checkpoint Cursor Window windows",
     "errors": "UnavailableError",
     "formats.delimited_files": "DelimitedFormat",
+    "http_settings": "HttpSettings",
     "mapping.joined_records": "Join Lookup",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
@@ -67,6 +70,7 @@ _NAMES = {
     "sources.pagination": "CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset PageNumber"
     " Paginator",
     "transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth RefreshTokenAuth",
+    "transport.http_connection": "HttpConnection",
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
@@ -84,13 +88,13 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BasicAuth", "BearerAuth", "Checkpoint",
-    "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader", "DelimitedFormat", "Expect",
-    "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection", "HeaderAuth", "HostName",
-    "HttpSource", "Join", "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest",
-    "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset", "PageNumber", "Paginator", "Part", "Proof",
-    "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
-    "Window", "connect", "split_pattern", "windows",
+    "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
+    "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
+    "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection",
+    "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "HttpSource", "Join", "Joined", "JoinedFiles",
+    "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset",
+    "PageNumber", "Paginator", "Part", "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext",
+    "StreamId", "UnavailableError", "Wait", "Window", "connect", "split_pattern", "windows",
 ]  # fmt: skip
 
 

@@ -132,8 +132,8 @@ class HttpJsonSettings(HttpSettings):
     """The rate limit, as far as it is known."""
     throttled: tuple[ThrottledAnswer, ...] = ()
     """Answers by which the API limits the rate other than by 429."""
-    max_answer_bytes: Annotated[int, Field(gt=0)] = 64 * 1024 * 1024
-    """Largest accepted answer, decompressed."""
+    max_answer_bytes: Annotated[int, Field(gt=0)] = 8 * 1024 * 1024
+    """Largest accepted answer, decompressed. Default: 8 MiB."""
     pagination: Pagination | None = None
     """How the API splits its lists into pages, for all streams."""
     streams: Annotated[Mapping[Name, HttpJsonStreamConfig], Field(min_length=1)]

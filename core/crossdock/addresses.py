@@ -19,6 +19,8 @@ _NO_PLAIN_HTTP = "must be https; http is for this machine only"
 _MEMBER = re.compile(r"([\w.-]{1,64})\s*=")
 _SECRET = re.compile("pass(?!file)|pwd|secret|token|credential|scram_|api_?key|access_?key|signature")
 _SECRET_IN_QUERY = frozenset({"key", "sig", "code"})
+_NAMES_ADDRESS = re.compile("(^|_)(url|uri|address|endpoint)$", re.IGNORECASE)
+_WITH_USER = re.compile(r"https?://[^/?#\s]*@", re.IGNORECASE)
 _MOST_ENCODED = 5  # levels of percent-encoding that are undone
 
 
@@ -124,6 +126,24 @@ def without_user(url: str) -> SplitResult:
     if "@" in _decoded(parts.netloc):
         raise ValueError(_NO_USER)
     return parts
+
+
+def address_fault(name: str | None, text: str) -> str | None:
+    """Why *text* must not be the value of a setting; None if it may.
+
+    Args:
+        name: Of the setting. The value of one that is named like an address, such as ``login_url``, is an address.
+            Without a name, only a user and a password in an address are faults.
+    """
+    if _WITH_USER.search(_decoded(text)):
+        return _NO_USER
+    if name is None or not _NAMES_ADDRESS.search(name) or not text.lower().startswith(("http:", "https:")):
+        return None
+    try:
+        web_address(text)
+    except ValueError as error:
+        return str(error)
+    return "must not contain a secret: refer to it by env:NAME or file:PATH" if asks_with_secret(text) else None
 
 
 def names_secret(address: str) -> bool:

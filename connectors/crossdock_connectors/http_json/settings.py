@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from crossdock import ConfigModel, StreamConfig
+from crossdock import ConfigModel, StreamConfig, exact_json
 from crossdock.config_file import misplaced
 from crossdock.scheduling.times_and_durations import duration_schema, is_duration
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
@@ -29,8 +30,20 @@ def _duration(value: str) -> str:
 
 
 Duration = Annotated[str, AfterValidator(_duration), duration_schema(_UNITS)]
-Scalar = str | int
-Param = Scalar | tuple[Scalar, ...]
+
+
+def _param(value: Any) -> Any:
+    """A parameter as text: ``true`` and ``false`` as JSON has them, other values as they are written."""
+    if isinstance(value, list | tuple):
+        return tuple(_param(each) for each in value)
+    return exact_json.dumps(value).decode() if isinstance(value, bool | int | Decimal) else value
+
+
+_Param = Annotated[
+    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, tuple) else "one"),
+]
+Param = Annotated[_Param, BeforeValidator(_param), WithJsonSchema({"type": ["string", "number", "boolean", "array"]})]
 
 
 def _below_base_url(path: str) -> str:

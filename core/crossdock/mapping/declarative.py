@@ -14,10 +14,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
 from pydantic_core import PydanticCustomError
 
-from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
-from crossdock.json_values import at_path, text_of
+from crossdock.json_values import MISSING, at_path, text_of
 from crossdock.mapping import convert, joined_records
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
@@ -202,8 +201,8 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
 
 def _elements(record: Record, path: str, columns: Sequence[str], build: Callable[[Row], dict[str, Any]]) -> Any:
     """The members made of each element of the list at *path*; None without a list."""
-    found = exact_json.loads(record.row[path] or "null")
-    if found is None:
+    found = at_path(record.json(), path)
+    if found is None or found is MISSING:
         return None
     if not isinstance(found, list):
         raise RecordError("bad_value", "is not a list", pointer=path)

@@ -19,6 +19,7 @@ from crossdock_connectors.http_json.credentials import Credential, HeaderName, T
 from crossdock_connectors.http_json.pagination import GraphQLPages, Pagination, Place
 from crossdock_connectors.http_json.throttling import ThrottledAnswer, is_throttled
 
+UNIX = "unix"
 _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"
 
@@ -50,6 +51,12 @@ def _below_base_url(path: str) -> str:
     if not path or "://" in path or path.startswith("//") or re.search(r"[?#\s]", path):
         raise ValueError("must be a path below base_url, such as /orders, without a query: use params")
     return path
+
+
+def _time_format(layout: str) -> str:
+    if layout != UNIX and "%" not in layout:
+        raise ValueError("must be unix, or a format such as %Y-%m-%d")
+    return layout
 
 
 class Windows(ConfigModel):
@@ -87,6 +94,10 @@ class HttpJsonStreamConfig(StreamConfig):
     first: str | None = None
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
 
+    time_format: Annotated[str, AfterValidator(_time_format)] | None = None
+    """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times, in UTC: a strftime format, or
+    ``unix`` for whole seconds since 1970. Default: ISO 8601."""
+
     @model_validator(mode="after")
     def _request_fits(self) -> Self:
         if self.graphql is not None and self.body is not None:
@@ -114,6 +125,8 @@ class HttpJsonStreamConfig(StreamConfig):
         if unknown := sorted(used - wanted):
             owner = "cursor" if unknown[0] == "since" else "windows"
             raise misplaced(("params",), f"{{{unknown[0]}}} needs {owner}")
+        if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
+            raise misplaced(("time_format",), "needs windows, or a cursor with as: instant")
         return self._first_fits()
 
     def _first_fits(self) -> Self:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -16,7 +17,7 @@ from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import ApiAnswer, Checkpoint, UnavailableError, windows
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.pagination import Pagination
-from crossdock_connectors.http_json.settings import HttpJsonSettings, HttpJsonStreamConfig
+from crossdock_connectors.http_json.settings import UNIX, HttpJsonSettings, HttpJsonStreamConfig
 
 _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
@@ -36,7 +37,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         for values, checkpoint in self._requests(ctx, since):
-            window = f" from {values['start']}" if checkpoint else ""
+            window = f" until {checkpoint.cursor}" if checkpoint else ""
             for number, page in enumerate(self.pages(ctx, values), 1):
                 # windows and bodies are not part of an address, and two pages must not have one name
                 place = "" if self._is_get else f" page {number}"
@@ -50,13 +51,21 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         """What the texts of each list's request stand for, and the checkpoint after the list."""
         config = self._config
         if config.windows is None:
-            yield {"since": since or config.first}, None
+            yield {"since": self._written(since or config.first)}, None
             return
         size, overlap = span(config.windows.size), span(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
         for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
-            values = {"start": instant_cursor(window.start), "end": instant_cursor(window.end)}
+            values = {name: self._written(instant_cursor(getattr(window, name))) for name in ("start", "end")}
             yield values, window.checkpoint
+
+    def _written(self, value: str | None) -> str | None:
+        """*value* as the API wants times: never later than it is, so that nothing between two requests is missed."""
+        layout = self._config.time_format
+        if value is None or layout is None:
+            return value
+        moment = datetime.fromisoformat(value).astimezone(UTC)
+        return str(math.floor(moment.timestamp())) if layout == UNIX else moment.strftime(layout)
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
         """The pages of the list, with *values* in the request."""

@@ -202,6 +202,28 @@ def test_windows_are_read_one_after_the_other() -> None:
     assert _first_start(api, bound, asked[1][1]) < asked[1][1], "the overlap is not read again"
 
 
+@pytest.mark.parametrize(
+    ("layout", "sent"), [("unix", "1772364600"), ("%Y-%m-%d", "2026-03-01"), ("%d.%m.%Y %H:%M", "01.03.2026 11:30")]
+)
+def test_a_time_is_written_as_the_api_wants_it(layout: str, sent: str) -> None:
+    """A time is sent in UTC and never rounded up."""
+    api = Api(lambda _: {"items": ITEMS})
+    stream = {"mode": "incremental", "params": {"min": "{since}"}, "cursor": {"column": "at", "as": "instant"}}
+    api.read(stream | {"time_format": layout}, since="2026-03-01T12:30:00.9+01:00")
+    assert api.queries()[0]["min"] == sent
+
+
+@pytest.mark.parametrize("layout", ["unix", "%Y-%m-%d"])
+def test_windows_that_are_written_less_exactly_leave_no_gap(layout: str) -> None:
+    """Each window begins where the one before it ended."""
+    api = Api(lambda _: {"items": ITEMS})
+    first = (ManualClock().now() - timedelta(days=3, seconds=0.7)).isoformat()
+    stream = {"mode": "incremental", "windows": {"size": "31h"}, "first": first, "time_format": layout}
+    api.read(stream | {"params": {"from": "{start}", "to": "{end}"}})
+    assert len(api.seen) == 3
+    assert all(before["to"] == after["from"] for before, after in pairwise(api.queries()))
+
+
 def _first_start(api: Api, bound: BoundStream, since: str) -> str:
     api.seen.clear()
     list(pulled(bound, since))

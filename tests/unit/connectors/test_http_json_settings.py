@@ -47,6 +47,8 @@ WRONG = """
 - {change: {params: {a: "{since}"}}, says: "params: {since} needs cursor"}
 - {change: {params: {a: "{end}"}}, says: "params: {end} needs windows"}
 - {change: {params: {api_key: abc}}, says: "params: api_key: a secret is never written here"}
+- {change: {time_format: unix}, says: "time_format: needs windows, or a cursor with as: instant"}
+- {change: {time_format: iso}, says: "time_format: must be unix, or a format such as"}
 - {change: {first: "1"}, says: "first: needs cursor or windows"}
 - {change: {mode: incremental, windows: {size: 1d}, params: {a: "{start}", b: "{end}"}}, says: "windows: needs first"}
 - change: {mode: incremental, windows: {size: 1d}, first: "2024-01-01", params: {a: "{start}", b: "{end}"}}

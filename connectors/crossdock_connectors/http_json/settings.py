@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -54,9 +54,23 @@ def _below_base_url(path: str) -> str:
 
 
 def _time_format(layout: str) -> str:
-    if layout != UNIX and "%" not in layout:
+    try:
+        is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
+    except ValueError:
+        is_fixed = True
+    if layout != UNIX and is_fixed:
         raise ValueError("must be unix, or a format such as %Y-%m-%d")
     return layout
+
+
+def _is_instant(text: str) -> bool:
+    """Whether *text* is a time in ISO 8601 with an offset, in the years 1 to 9999 in UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return False
+    return moment.tzinfo is not None
 
 
 class Windows(ConfigModel):
@@ -93,7 +107,6 @@ class HttpJsonStreamConfig(StreamConfig):
     """Read windows of time instead: ``{start}`` and ``{end}`` in the request."""
     first: str | None = None
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
-
     time_format: Annotated[str, AfterValidator(_time_format)] | None = None
     """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times, in UTC: a strftime format, or
     ``unix`` for whole seconds since 1970. Default: ISO 8601."""
@@ -136,13 +149,9 @@ class HttpJsonStreamConfig(StreamConfig):
             raise misplaced(
                 ("windows",), 'needs first: the time at which the first window begins, such as "2024-01-01T00:00:00Z"'
             )
-        if self.first is not None and (self.windows or (self.cursor and self.cursor.as_ == "instant")):
-            try:
-                has_offset = datetime.fromisoformat(self.first).tzinfo is not None
-            except ValueError:
-                has_offset = False
-            if not has_offset:
-                raise misplaced(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
+        is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
+        if self.first is not None and is_time and not _is_instant(self.first):
+            raise misplaced(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
         return self
 
 

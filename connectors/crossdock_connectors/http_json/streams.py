@@ -98,8 +98,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first page as the first run does, and say what it has."""
-        values, _ = next(self._requests(ctx, None))
-        page = next(self.pages(ctx, values))
+        request = next(self._requests(ctx, None), None)
+        if request is None:
+            return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
+        page = next(self.pages(ctx, request[0]))
         rows = self.batch(ctx, page, page.address).load()
         for column in self.key:
             if rows.height and rows[column].null_count() == rows.height:

@@ -426,6 +426,9 @@ def test_check_requests_one_page_of_each_stream() -> None:
         False,
         "items: no record of https://shop.example/api/items has the key 'number'; the first has id, price, sku, title",
     )
+    future = {"mode": "incremental", "windows": {"size": "1d"}, "first": "9999-12-31T00:00:00Z"}
+    future |= {"params": {"from": "{start}", "to": "{end}"}}
+    assert findings(Api(by_url), future) == [(True, "items: nothing to read before 9999-12-31T00:00:00Z")]
     ((ok, text),) = findings(Api(lambda _: httpx.Response(404, json={"error": "no such list"})))
     assert not ok
     assert "no such list" in text

@@ -53,6 +53,9 @@ WRONG = """
 - {change: {mode: incremental, windows: {size: 1d}, params: {a: "{start}", b: "{end}"}}, says: "windows: needs first"}
 - change: {mode: incremental, windows: {size: 1d}, first: "2024-01-01", params: {a: "{start}", b: "{end}"}}
   says: "first: must be a time with an offset"
+- change:
+    {mode: incremental, windows: {size: 1d}, first: "0001-01-01T00:00:00+14:00", params: {a: "{start}", b: "{end}"}}
+  says: "first: must be a time with an offset, such as"
 - change: {mode: incremental, windows: {size: 1 day}, first: "2024-01-01T00:00:00Z", params: {a: "{start}", b: "{end}"}}
   says: "windows.size: must be a duration"
 """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import AfterValidator
@@ -144,6 +145,21 @@ def address_fault(name: str | None, text: str) -> str | None:
     except ValueError as error:
         return str(error)
     return "must not contain a secret: refer to it by env:NAME or file:PATH" if asks_with_secret(text) else None
+
+
+def address_faults(settings: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where the settings of a connection hold an address that they must not, and why.
+
+    In streams, names are those of records' members, so that only users and passwords are looked for.
+    """
+    if isinstance(settings, str):
+        name = next((part for part in reversed(place) if isinstance(part, str)), None)
+        fault = address_fault(None if place[:1] == ("streams",) else name, settings)
+        if fault:
+            yield place, fault
+    elif isinstance(settings, Mapping | list | tuple):
+        for key, item in settings.items() if isinstance(settings, Mapping) else enumerate(settings):
+            yield from address_faults(item, (*place, key))
 
 
 def names_secret(address: str) -> bool:

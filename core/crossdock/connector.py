@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Ty
 from pydantic import Discriminator, Field, GetPydanticSchema, Tag, model_validator
 
 from crossdock import exact_json
-from crossdock.addresses import address_fault
+from crossdock.addresses import address_faults
 from crossdock.config_file import ConfigModel, Name, misplaced
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import ConnectorError, RecordError
@@ -147,21 +147,9 @@ class Settings(ConfigModel):
     @classmethod
     def _check_addresses(cls, data: Any) -> Any:
         """Refuse credentials in addresses, and plain http to another host, whatever the connector declares."""
-        for place, text in _texts(data):
-            name = next((part for part in reversed(place) if isinstance(part, str)), None)
-            fault = address_fault(None if place[:1] == ("streams",) else name, text)
-            if fault:
-                raise misplaced(place, fault)
+        for place, fault in address_faults(data):
+            raise misplaced(place, fault)
         return data
-
-
-def _texts(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """All texts in the settings of a connection, with their places."""
-    if isinstance(value, str):
-        yield place, value
-    elif isinstance(value, Mapping | list | tuple):
-        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from _texts(item, (*place, key))
 
 
 S = TypeVar("S", bound=Settings)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
-    from crossdock.sources.http_source import HttpSource
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
     from crossdock.sources.joined_rows import Rule
     from crossdock.sources.late_files import Wait
     from crossdock.sources.manifests import Manifest
     from crossdock.sources.markers import Markers, MarkerTemplate
     from crossdock.sources.pagination import (
+        AfterId,
         CursorInBody,
         CursorInHeader,
         GraphQLConnection,
@@ -67,14 +67,13 @@ _NAMES = {
     "sources.api": "Api",
     "sources.api_client": "ApiClient",
     "sources.api_request": "ApiAnswer ApiRequest",
-    "sources.pagination": "CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset PageNumber"
+    "sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset PageNumber"
     " Paginator",
     "transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth RefreshTokenAuth",
     "transport.http_connection": "HttpConnection",
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
-    "sources.http_source": "HttpSource",
     "sources.joined_files": "Joined JoinedFiles Part",
     "sources.joined_rows": "Rule",
     "sources.late_files": "Wait",
@@ -88,13 +87,13 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
+    "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
     "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
     "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection",
-    "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "HttpSource", "Join", "Joined", "JoinedFiles",
-    "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset",
-    "PageNumber", "Paginator", "Part", "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext",
-    "StreamId", "UnavailableError", "Wait", "Window", "connect", "split_pattern", "windows",
+    "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles", "LinkHeader",
+    "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset", "PageNumber",
+    "Paginator", "Part", "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId",
+    "UnavailableError", "Wait", "Window", "connect", "split_pattern", "windows",
 ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from crossdock.errors import ConfigError
 from crossdock.project import project
 from crossdock.project.effective_config import effective
 from crossdock.transport.file_store import matches, split_pattern
+from crossdock_connectors.http_json.streams import HttpJsonStream
 from crossdock_connectors.warehouse.streams import WarehouseStream
 
 ROOT = Path(__file__).parents[1]
@@ -228,9 +229,11 @@ def _used(loaded: project.Project) -> None:
     for connection in loaded.connections:
         for stream in connection.streams:
             assert stream.version
-            assert isinstance(stream, WarehouseStream)
-            _, pattern = split_pattern(stream.files)
-            matches("A_1.txt", pattern)
+            if isinstance(stream, WarehouseStream):
+                _, pattern = split_pattern(stream.files)
+                matches("A_1.txt", pattern)
+            else:
+                assert isinstance(stream, HttpJsonStream)
 
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import AfterValidator
@@ -15,9 +16,12 @@ _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _MAILBOX = re.compile(rf"(?=.{{3,254}}$){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
 _AN_ADDRESS = "must be an address such as https://api.example.com"
 _NO_USER = f"{_AN_ADDRESS}, and must not hold a user or a password: refer to a secret by env:NAME or file:PATH"
+_NO_PLAIN_HTTP = "must be https; http is for this machine only"
 _MEMBER = re.compile(r"([\w.-]{1,64})\s*=")
 _SECRET = re.compile("pass(?!file)|pwd|secret|token|credential|scram_|api_?key|access_?key|signature")
 _SECRET_IN_QUERY = frozenset({"key", "sig", "code"})
+_NAMES_ADDRESS = re.compile("(^|_)(url|uri|address|endpoint)$", re.IGNORECASE)
+_WITH_USER = re.compile(r"https?://[^/?#\s]*@", re.IGNORECASE)
 _MOST_ENCODED = 5  # levels of percent-encoding that are undone
 
 
@@ -52,18 +56,24 @@ def web_address(url: str) -> str:
     Raises:
         ValueError: If it is neither https nor http on this machine, or is malformed.
     """
+    parts = _web_parts(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError(_NO_PLAIN_HTTP)
+    return url
+
+
+def _web_parts(url: str) -> SplitResult:
     parts = without_user(url)
     try:
-        host, _ = host_name(parts.hostname or ""), parts.port
+        host_name(parts.hostname or "")
+        _ = parts.port
     except ValueError:
         raise ValueError(_AN_ADDRESS) from None
     if parts.scheme not in {"http", "https"} or "#" in url or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError(_AN_ADDRESS)
     if parts.netloc.endswith(":"):
         raise ValueError(f"{_AN_ADDRESS}; the port is empty")
-    if parts.scheme == "http" and not is_loopback(host):
-        raise ValueError("must be https; http is for this machine only")
-    return url
+    return parts
 
 
 def endpoint(url: str) -> str:
@@ -74,6 +84,33 @@ def endpoint(url: str) -> str:
     """
     if "?" in web_address(url):
         raise ValueError(f"{_AN_ADDRESS}, without a query")
+    return url
+
+
+def base_url(url: str) -> str:
+    """*url* without a slash at its end.
+
+    Raises:
+        ValueError: If it is not an `endpoint`, or contains a credential.
+    """
+    if names_secret(endpoint(url)):
+        raise ValueError("must not contain a credential, since addresses are shown")
+    return url.rstrip("/")
+
+
+BaseUrl = Annotated[str, AfterValidator(base_url)]
+"""The base URL of an API: https, or http on this machine, without a user, a password or a query."""
+
+
+def proxy_address(url: str) -> str:
+    """*url*, to which connections are made through a proxy.
+
+    Raises:
+        ValueError: If it is neither http nor https, or has a user, a path or a query.
+    """
+    parts = _web_parts(url)
+    if parts.path not in {"", "/"} or parts.query:
+        raise ValueError("must be an address such as http://proxy.example.com:3128")
     return url
 
 
@@ -90,6 +127,39 @@ def without_user(url: str) -> SplitResult:
     if "@" in _decoded(parts.netloc):
         raise ValueError(_NO_USER)
     return parts
+
+
+def address_fault(name: str | None, text: str) -> str | None:
+    """Why *text* must not be the value of a setting; None if it may.
+
+    Args:
+        name: Of the setting. The value of one that is named like an address, such as ``login_url``, is an address.
+            Without a name, only a user and a password in an address are faults.
+    """
+    if _WITH_USER.search(_decoded(text)):
+        return _NO_USER
+    if name is None or not _NAMES_ADDRESS.search(name) or not text.lower().startswith(("http:", "https:")):
+        return None
+    try:
+        web_address(text)
+    except ValueError as error:
+        return str(error)
+    return "must not contain a secret: refer to it by env:NAME or file:PATH" if asks_with_secret(text) else None
+
+
+def address_faults(settings: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Where the settings of a connection hold an address that they must not, and why.
+
+    In streams, names are those of records' members, so that only users and passwords are looked for.
+    """
+    if isinstance(settings, str):
+        name = next((part for part in reversed(place) if isinstance(part, str)), None)
+        fault = address_fault(None if place[:1] == ("streams",) else name, settings)
+        if fault:
+            yield place, fault
+    elif isinstance(settings, Mapping | list | tuple):
+        for key, item in settings.items() if isinstance(settings, Mapping) else enumerate(settings):
+            yield from address_faults(item, (*place, key))
 
 
 def names_secret(address: str) -> bool:

@@ -10,8 +10,11 @@ from itertools import chain
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from pydantic import model_validator
+
 from crossdock import exact_json
-from crossdock.config_file import ConfigModel, Name
+from crossdock.addresses import address_faults
+from crossdock.config_file import ConfigModel, Name, misplaced
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.member_overrides import MemberOverrides
@@ -33,6 +36,14 @@ class Settings(ConfigModel):
     kind: str
     namespace: Name | None = None
     """The scope in which this connection's record keys are unique; default: its name. Connections may share one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_addresses(cls, data: Any) -> Any:
+        """Refuse credentials in addresses, and plain http to another host, whatever the connector declares."""
+        for place, fault in address_faults(data):
+            raise misplaced(place, fault)
+        return data
 
 
 S = TypeVar("S", bound=Settings)

@@ -112,7 +112,7 @@ def check_members(
         if isinstance(form, Each) is not is_list:
             raise misplaced((*place, name), "is a list: use each" if is_list else "is not a list: each cannot be used")
         if isinstance(form, Each) and form.of is None and stream.group_by is None:
-            raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: JOIN")
+            raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: a join or a list")
         _check_constants(model, name, form, (*place, name))
         if isinstance(form, Each) and inner:
             check_members(stream, inner, form.each, (*place, name, "each"))
@@ -214,7 +214,8 @@ class DeclaredStream(Stream[S]):
         else:
             record_map = RecordMap(config.map)
             self._map, self.joined_columns = record_map, record_map.joined_columns
-            found = [*lookups, *(f"{join}.{part}" for join in joins for part in ("content", "problem"))]
+            lists = [name for name in record_map.joined_columns if name not in joins]
+            found = [*lookups, *(f"{join}.{part}" for join in joins for part in ("content", "problem")), *lists]
             self.uses = (*record_map.columns, *found)
             forms = config.model_dump(mode="python", include={"map"}, by_alias=True, exclude_none=True)
         self.mapping_version = hashlib.sha256(exact_json.dumps({"layout": layout, **forms})).hexdigest()

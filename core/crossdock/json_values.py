@@ -43,6 +43,11 @@ _PYDANTIC_ERRORS = frozenset(get_args(ErrorType))
 # ---- by pointer, with a type
 
 
+def is_pointer(text: str) -> bool:
+    """Whether *text* is a JSON pointer (RFC 6901)."""
+    return _POINTER.fullmatch(text) is not None
+
+
 def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str) -> Any:
     """The value at *pointer* (RFC 6901); `MISSING` if it is missing, or what contains it is missing or null.
 
@@ -53,7 +58,7 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
         ValueError: If *pointer* is not a JSON pointer.
         RecordError: If a value around it has no members, or is a list and the pointer names a member of it.
     """
-    if not _POINTER.fullmatch(pointer):
+    if not is_pointer(pointer):
         raise ValueError(f"{pointer!r} is not a JSON pointer (RFC 6901), such as '/customer/id'")
     value, place = document, ""
     for part in pointer.split("/")[1:]:

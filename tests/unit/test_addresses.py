@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.addresses import asks_with_secret, endpoint, names_secret, web_address
+from crossdock.addresses import address_fault, asks_with_secret, endpoint, names_secret, web_address
 
 CANARY = "hunter2"
 
@@ -86,3 +86,32 @@ def test_secrets_are_looked_for_in_linear_time() -> None:
     assert not names_secret("pwd" * 100_000)
     assert not names_secret("a " * 100_000)
     assert not names_secret("%25" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("note", "https://u:canary@shop.example", "must not hold a user or a password"),
+        ("note", "see HTTPS://u:canary@shop.example/x", "must not hold a user or a password"),
+        ("note", "https://u%3Acanary%40shop.example", "must not hold a user or a password"),
+        (None, "http://canary@127.0.0.1", "must not hold a user or a password"),
+        ("login_url", "http://shop.example", "must be https; http is for this machine only"),
+        ("callback_uri", "https://shop.example/x?api_key=canary", "must not contain a secret"),
+        ("API_ENDPOINT", "https://[canary", "must be an address"),
+        ("address", "https://shop.example:", "the port is empty"),
+        ("login_url", "http://localhost:8080/login?tenant=a", None),
+        ("login_url", "/login", None),
+        ("address", "1 Main Street", None),
+        ("xmlns", "http://schemas.example/order", None),
+        (None, "http://schemas.example/order", None),
+        ("login_url", "env:SHOP_URL", None),
+        ("mail", "sync@example.com", None),
+        ("note", "https://shop.example/@sync?to=a@b.example", None),
+    ],
+)
+def test_settings_must_not_be_unsafe_addresses(name: str | None, text: str, fault: str | None) -> None:
+    """Credentials are found in every setting, plain http in those that are named like addresses."""
+    found = address_fault(name, text)
+    assert (fault is None) == (found is None)
+    assert (fault or "") in (found or "")
+    assert "canary" not in (found or "")

@@ -19,7 +19,15 @@ def test_every_config_loads(path: Path) -> None:
 
 def test_there_is_an_example_of_each_kind() -> None:
     """The README promises examples for these."""
-    assert {path.stem for path in CONFIGS} >= {"folder", "sftp", "schedule", "postgresql", "oauth", "retail"}
+    assert {path.stem for path in CONFIGS} >= {
+        "folder",
+        "sftp",
+        "http_json",
+        "schedule",
+        "postgresql",
+        "oauth",
+        "retail",
+    }
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)

@@ -94,6 +94,20 @@ def test_a_declared_stream_uses_the_columns_that_its_map_names() -> None:
     assert set(declared(FULL).uses or ()) == {"CUST", "SKU", "QTY", "P"}
 
 
+def test_a_declared_stream_uses_the_lists_that_its_map_names() -> None:
+    """A change in an element of the list changes the record."""
+    items = (
+        """{of: cart.lines, each: {productId: {ref: product, key: sku}, quantity: {from: n}, unitPrice: {from: p}}}"""
+    )
+    made = f"""
+resource: order
+mode: append
+key: [id]
+map: {{customerId: {{ref: customer, key: c}}, currency: {{const: EUR}}, placedAt: at, items: {items}}}
+"""
+    assert set(declared(made).uses or ()) == {"c", "at", "cart.lines"}
+
+
 def test_a_declared_stream_maps() -> None:
     """The draft has the members of the map."""
     record = Record("1", ({"SKU": "0017", "NAME": "Lamp"},), "f.csv", (2,))

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,12 @@ import httpx
 import pytest
 
 import crossdock
-from crossdock.connector import Connector, Context
-from crossdock.progress import Silent
+from crossdock.connector import Connector
 from crossdock.project import project
 from crossdock.records import Record
 from crossdock.registry import available, load
 from crossdock.resources import RESOURCES
-from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources import HttpSource
-from crossdock.sources.source_context import SourceContext
-from crossdock.testing.manual_clock import ManualClock
+from crossdock.testing.connector_context import context
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "connectors").rglob("*.py")])
@@ -98,16 +93,14 @@ def test_the_connector_of_the_readme_maps(price: str, tmp_path: Path, monkeypatc
     assert len(code.splitlines()) <= 40
     namespace: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec", dont_inherit=True), namespace)
-    (stream,) = namespace["CONNECTOR"].streams(None)
-    page = f'{{"items": [{{"id": 1, "sku": "0017", "title": "Lamp", "price": {price}, "updated_at": "x"}}]}}'
+    connector = namespace["CONNECTOR"]
+    (stream,) = connector.streams(None)
+    page = f'{{"products": [{{"id": 1, "sku": "0017", "title": "Lamp", "price": {price}, "updated_at": "x"}}]}}'
+    pages = iter([page, '{"products": []}'])
     monkeypatch.setenv("SHOP_TOKEN", "t0ken")
-    answers = httpx.MockTransport(lambda _: httpx.Response(200, text=page))
-    namespace["HttpSource"] = partial(HttpSource, transport=answers)
-    settings = {"kind": "shop", "base_url": "https://shop.example", "token": "env:SHOP_TOKEN"}
-    run = SourceContext(ManualClock(), Silent(), NoIntake(), tmp_path, tmp_path, tmp_path)
-    context = Context(namespace["ShopSettings"].model_validate(settings), "shop", run)
-    (batch,) = stream.pull(context, None)
-    assert batch.cursor == "x"
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, text=next(pages)))
+    settings = {"base_url": "https://shop.example", "token": "env:SHOP_TOKEN"}
+    batch, _ = stream.pull(context(connector, settings, transport=answers, folder=tmp_path), None)
     rows = batch.load().drop("_line").to_dicts()
     draft = stream.draft(Record("1", tuple(rows), "page", (1,)))
     assert isinstance(draft, RESOURCES["product"].draft)

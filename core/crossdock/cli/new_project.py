@@ -30,15 +30,17 @@ _IN_PYTHON = {  # path in the project -> template, and what the README says of i
     "crossdock.yaml": ("$kind/crossdock.yaml.txt", "a config with one connection"),
 }
 _SAMPLE = {"exports/ITEMS_20261119.txt": ("ITEMS_20261119.txt", "a sample export")}
+_CONFIG_ONLY = {
+    "pyproject.toml": ("declarative/pyproject.toml.txt", "what the tests need"),
+    "crossdock.yaml": ("$kind/crossdock.yaml.txt", "a config with one connection and its mapping"),
+    "tests/test_config.py": ("$kind/test_config.py.txt", "tests of the mapping"),
+}
+_READS_API = {"http", "declarative"}
 _LAYOUTS: Mapping[str, Mapping[str, tuple[str | None, str]]] = {
     "http": _IN_PYTHON,
     "files": _IN_PYTHON | _SAMPLE,
-    "declarative": {
-        "pyproject.toml": ("declarative/pyproject.toml.txt", "what the tests need"),
-        "crossdock.yaml": ("declarative/crossdock.yaml.txt", "a config with one connection and its mapping"),
-        "tests/test_config.py": ("declarative/test_config.py.txt", "tests of the mapping"),
-        **_SAMPLE,
-    },
+    "declarative": _CONFIG_ONLY,
+    "declarative-files": _CONFIG_ONLY | _SAMPLE,
 }
 
 _SET_UP = (
@@ -53,20 +55,21 @@ _SET_UP = (
     type=click.Choice(list(_LAYOUTS)),
     default="http",
     show_default=True,
-    help="http: a paged JSON API, in Python. files: exports in a folder, in Python. declarative: exports, config only.",
+    help="http: a paged JSON API, in Python. files: exports in a folder, in Python. declarative, declarative-files: the"
+    " same by a config alone.",
 )
 @as_json
 def new(name: str, *, kind: str, as_json: bool) -> None:
     """Write a project with a connector, its tests and a config into the new folder NAME.
 
-    The project works as it is: its tests pass, and 'crossdock try' reads its example. Nothing is overwritten.
+    The project works as it is: its tests pass. Nothing is overwritten.
     """
     package = name.replace("-", "_")
     _check(name, package)
     folder = Path(name)
     values = {"name": name, "package": package, "upper": package.upper(), "kind": kind, "stream": f"{package}.products"}
     layout = {Template(path).substitute(values): content for path, content in _LAYOUTS[kind].items()}
-    values["before"] = _SET_UP.format(**values) if kind == "http" else ""
+    values["before"] = _SET_UP.format(**values) if kind in _READS_API else ""
     values["files"] = "\n".join(f"| `{path}` | {purpose} |" for path, (_, purpose) in layout.items())
     try:
         folder.mkdir()

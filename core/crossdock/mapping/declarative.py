@@ -6,21 +6,22 @@ They use the same functions as mapping code (`crossdock.mapping.convert`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Discriminator, StrictBool, Tag
+from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
 from pydantic_core import PydanticCustomError
 
 from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
+from crossdock.json_values import MISSING, at_path, text_of
 from crossdock.mapping import convert, joined_records
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.records import Record
+from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceName
 
 _HOLE = re.compile(r"\{([^{}]+)\}")
@@ -155,11 +156,11 @@ class When(ConfigModel):
 
 
 class Each(ConfigModel):
-    """One object for each row of a grouped record or of a join, in the order of the rows."""
+    """One object for each row of a grouped record or of a join, or each element of a list, in their order."""
 
     each: Mapping[str, Simple]
-    of: Name | None = None
-    """A join of the stream; default: the rows of the record itself."""
+    of: Annotated[str, Field(min_length=1)] | None = None
+    """A join of the stream, or the dotted path of a list in JSON; default: the rows of the record itself."""
 
 
 Form = Annotated[
@@ -196,6 +197,22 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
             yield from _columns(form.each) if form.of is None else ()
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
+
+
+def _elements(record: Record, path: str, columns: Sequence[str], build: Callable[[Row], dict[str, Any]]) -> Any:
+    """The members made of each element of the list at *path*; None without a list."""
+    found = at_path(record.json(), path)
+    if found is None or found is MISSING:
+        return None
+    if not isinstance(found, list):
+        raise RecordError("bad_value", "is not a list", pointer=path)
+    members = []
+    for number, element in enumerate(found):
+        try:
+            members.append(build({column: text_of(at_path(element, column)) for column in columns}))
+        except RecordError as error:
+            raise RecordError(error.code, error.message, pointer=f"{path}.{number}.{error.pointer}") from None
+    return members
 
 
 def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -248,6 +265,9 @@ class RecordMap:
         for name, join, build in self._each:
             if join is None:
                 members[name] = [self._located(record, number, build) for number in range(len(record.rows))]
+            elif JSON in record.row:
+                elements = _elements(record, join, self.joined_columns[join], build)
+                members |= {} if elements is None else {name: elements}
             else:
                 members[name] = _of_join(record, join, build)
         return members

@@ -23,7 +23,7 @@ from crossdock.config_file import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
 from crossdock.transport.failure_sentences import network_reason
-from crossdock.transport.httpcore_client import trust
+from crossdock.transport.tls_context import tls_context
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -94,7 +94,7 @@ class MailChannel:
             RemoteError: A permanent failure, also if only some recipients were accepted.
         """
         email, password = self._email, self._password()
-        with _translated_errors(), closing(_BoundedSmtp(email, self._tls or trust(), within_s)) as smtp:
+        with _translated_errors(), closing(_BoundedSmtp(email, self._tls or tls_context(), within_s)) as smtp:
             smtp.open()
             if email.user is not None and password is not None:
                 smtp.login(email.user, password)

@@ -44,7 +44,7 @@ class Notifier:
     """Sends the notifications that a `NotifyConfig` selects. Secrets are read for each message, so they can be rotated.
 
     Args:
-        tls: Verifies the receivers; None for the system's certificates.
+        tls: Verifies the mail server; None for the system's certificates.
         attempt_s: Time limit of one attempt. There are at most two per channel.
 
     Raises:
@@ -58,7 +58,7 @@ class Notifier:
         self._when = frozenset(config.when)
         self._channels: list[Channel] = []
         if config.webhook is not None:
-            self._channels.append(WebhookChannel(config.webhook, tls))
+            self._channels.append(WebhookChannel(config.webhook))
         if config.email is not None:
             self._channels.append(MailChannel(config.email, tls))
         for channel in self._channels:

@@ -6,7 +6,6 @@ import base64
 import binascii
 import hashlib
 import hmac
-import ssl
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -17,9 +16,10 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 from crossdock import exact_json
 from crossdock.addresses import asks_with_secret, web_address
-from crossdock.config_file import ConfigModel, Secret, SecretRef
+from crossdock.config_file import Secret, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
+from crossdock.transport.http_connection import HttpConnection
 from crossdock.transport.httpcore_client import HttpClient
 
 _TEMPORARY = {408, 425, 429}
@@ -43,8 +43,8 @@ Url = Annotated[
 ]
 
 
-class Webhook(ConfigModel):
-    """A webhook to post to."""
+class Webhook(HttpConnection):
+    """A webhook to post to, and how connections to it are made."""
 
     url: Url
     """The address: https, or http on this machine. Refer to an address that is itself a secret, as those of chat
@@ -54,14 +54,10 @@ class Webhook(ConfigModel):
 
 
 class WebhookChannel:
-    """Posts messages to a `Webhook`.
+    """Posts messages to a `Webhook`."""
 
-    Args:
-        tls: Verifies the receiver; None for the system's certificates.
-    """
-
-    def __init__(self, webhook: Webhook, tls: ssl.SSLContext | None = None) -> None:
-        self._webhook, self._tls = webhook, tls
+    def __init__(self, webhook: Webhook) -> None:
+        self._webhook = webhook
         url = webhook.url
         self.name = f"the webhook {url.reference}" if isinstance(url, Secret) else f"the webhook {urlsplit(url).netloc}"
 
@@ -92,9 +88,8 @@ class WebhookChannel:
             headers["webhook-signature"] = signature(key, message.id, timestamp, body)
         origin = f"{address.scheme}://{address.netloc}"
         path = (address.path or "/") + (f"?{address.query}" if address.query else "")
-        client = HttpClient(
-            origin, headers=headers, connect_timeout_s=within_s, total_timeout_s=within_s, tls=self._tls
-        )
+        limits: dict[str, Any] = {"connect_timeout_s": within_s, "total_timeout_s": within_s}
+        client = HttpClient(origin, headers=headers, connection=self._webhook, **limits)
         with closing(client):
             status = client.send("POST", path, body=body).status
         if status >= 500 or status in _TEMPORARY:

@@ -12,11 +12,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.addresses import endpoint
-from crossdock.config_file import MAX_S, ConfigModel, ConfigPath, SecretRef
+from crossdock.addresses import BaseUrl, endpoint
+from crossdock.config_file import MAX_S, ConfigModel, SecretRef
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.resources import RESOURCES, ResourceName
 from crossdock.times_in_text import duration_text
+from crossdock.transport.http_connection import HttpConnection
 
 PATHS: Mapping[ResourceName, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification
@@ -31,10 +32,6 @@ PATHS: Mapping[ResourceName, str] = {
 Header = Annotated[str, Field(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=100)]
 """The name of a header field: a token (RFC 9110 section 5.1)."""
 DOCUMENTED_PER_S = 10_000 / 60  # section 8 of the specification
-
-
-def _base_url(url: str) -> str:
-    return endpoint(url).rstrip("/")
 
 
 class ApiKey(ConfigModel):
@@ -126,8 +123,8 @@ class Retry(ConfigModel):
     """Upper bound of every pause, in seconds."""
 
 
-class Http(ConfigModel):
-    """Limits of a single request."""
+class Http(HttpConnection):
+    """Limits of a single request, and how connections are made."""
 
     connect_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 5.0
     """Seconds to establish a connection."""
@@ -137,8 +134,6 @@ class Http(ConfigModel):
     """Seconds for the whole request, from connecting to the last byte of the answer."""
     max_response_bytes: Annotated[int, Field(gt=0)] = 8 * 1024 * 1024
     """Largest accepted answer, decompressed. Default: 8 MiB."""
-    ca_file: ConfigPath | None = None
-    """PEM file of CA certificates to trust instead of the system's; verification cannot be disabled."""
 
     def timeouts(self) -> dict[str, Any]:
         """The time-outs as arguments of `crossdock.transport.httpcore_client.HttpClient`."""
@@ -148,7 +143,7 @@ class Http(ConfigModel):
 class Profile(ConfigModel):
     """The platform: its address, our credential, and what we assume about it."""
 
-    base_url: Annotated[str, AfterValidator(_base_url)]
+    base_url: BaseUrl
     tenant: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
     auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
     paths: Mapping[ResourceName, Annotated[str, Field(pattern=r"^/[^?#\s]*$")]] = {}

@@ -116,7 +116,6 @@ class PlatformTarget:
             ConfigError: If the credential cannot be read.
         """
         from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
-        from crossdock.transport.httpcore_client import trust  # noqa: PLC0415
 
         profile = self.profile
         self.credential.prepare()
@@ -129,7 +128,7 @@ class PlatformTarget:
                 "accept": "application/json, application/problem+json",
             },
             max_response_bytes=profile.http.max_response_bytes,
-            tls=trust(profile.http.ca_file),
+            connection=profile.http,
             **profile.http.timeouts(),
         )
 

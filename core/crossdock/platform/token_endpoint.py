@@ -9,6 +9,7 @@ import random
 import re
 from contextlib import closing
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 from crossdock.clock import Clock
@@ -71,12 +72,12 @@ class TokenEndpoint:
             UnauthorizedError: If the server refuses; asking again is pointless.
             UnavailableError: If there is no token for another reason.
         """
-        from crossdock.transport.httpcore_client import HttpClient, trust  # noqa: PLC0415  most commands need no token
+        from crossdock.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands need no token
 
         body, headers = self._form()
         http, reason = self._profile.http, ""
-        tls = trust(http.ca_file)
-        client = HttpClient(self._url, headers=headers, max_response_bytes=MAX_ANSWER_BYTES, tls=tls, **http.timeouts())
+        limits: dict[str, Any] = {"max_response_bytes": MAX_ANSWER_BYTES, **http.timeouts()}
+        client = HttpClient(self._url, headers=headers, connection=http, **limits)
         with closing(client):
             for attempt in range(ATTEMPTS):
                 if attempt:

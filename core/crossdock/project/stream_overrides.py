@@ -14,7 +14,7 @@ from crossdock.config_file import ConfigModel, Document, Name, misplaced, unknow
 from crossdock.connector import Settings, Stream
 from crossdock.declared_streams import check_members, members_of
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.mapping.declarative import Each, Form
+from crossdock.mapping.declarative import Form
 from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.resources import RESOURCES, ResourceName
@@ -80,9 +80,6 @@ class StreamOverrides(ConfigModel):
         for number, name in enumerate(self.personal):
             if name not in members_of(draft):
                 raise misplaced(("personal", number), unknown(name, list(members_of(draft))))
-        for name, form in self.map.items():
-            if isinstance(form, Each) and form.of is not None:
-                raise misplaced(("map", name, "of"), "names a join, and a stream in code has none")
         check_members(stream, draft, self.map, ("map",), whole=False)
         return self
 

@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.addresses import HostName
+    from crossdock.addresses import BaseUrl, HostName
     from crossdock.config_file import ConfigPath, Name
     from crossdock.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
+    from crossdock.http_settings import HttpSettings
     from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.records import Proof
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
-    from crossdock.sources.http_source import HttpSource
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
     from crossdock.sources.joined_rows import Rule
     from crossdock.sources.late_files import Wait
     from crossdock.sources.manifests import Manifest
     from crossdock.sources.markers import Markers, MarkerTemplate
     from crossdock.sources.pagination import (
+        AfterId,
         CursorInBody,
         CursorInHeader,
         GraphQLConnection,
@@ -50,27 +51,29 @@ if TYPE_CHECKING:
         LoginAuth,
         RefreshTokenAuth,
     )
+    from crossdock.transport.http_connection import HttpConnection
     from crossdock.transport.sftp_store import SftpLogin, connect
 
 _NAMES = {
-    "addresses": "HostName",
+    "addresses": "BaseUrl HostName",
     "config_file": "ConfigPath Name",
     "cursors": "Checkpoint Cursor Window windows",
     "errors": "UnavailableError",
     "formats.delimited_files": "DelimitedFormat",
+    "http_settings": "HttpSettings",
     "mapping.joined_records": "Join Lookup",
     "records": "Proof",
     "pacing.rate_limit": "RateLimit",
     "sources.api": "Api",
     "sources.api_client": "ApiClient",
     "sources.api_request": "ApiAnswer ApiRequest",
-    "sources.pagination": "CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset PageNumber"
+    "sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset PageNumber"
     " Paginator",
     "transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth RefreshTokenAuth",
+    "transport.http_connection": "HttpConnection",
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
     "sources.file_source": "FileSource StreamId",
-    "sources.http_source": "HttpSource",
     "sources.joined_files": "Joined JoinedFiles Part",
     "sources.joined_rows": "Rule",
     "sources.late_files": "Wait",
@@ -84,13 +87,13 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BasicAuth", "BearerAuth", "Checkpoint",
-    "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader", "DelimitedFormat", "Expect",
-    "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection", "HeaderAuth", "HostName",
-    "HttpSource", "Join", "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest",
-    "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset", "PageNumber", "Paginator", "Part", "Proof",
-    "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "UnavailableError", "Wait",
-    "Window", "connect", "split_pattern", "windows",
+    "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
+    "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
+    "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection",
+    "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles", "LinkHeader",
+    "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset", "PageNumber",
+    "Paginator", "Part", "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId",
+    "UnavailableError", "Wait", "Window", "connect", "split_pattern", "windows",
 ]  # fmt: skip
 
 

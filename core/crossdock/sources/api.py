@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crossdock.addresses import endpoint, names_secret
+from crossdock.addresses import base_url
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import RateLimit
+from crossdock.transport.http_connection import DIRECT, HttpConnection
 from crossdock.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ class Api:
         max_file_bytes: Limit for a file of `ApiClient.download`.
         total_download_s: Limit for the time of a download.
         download_hosts: Other hosts from which files may be downloaded, without credentials.
-        ca_file: Trusted certificates instead of the system's.
+        connection: Proxy, trusted certificates and client certificate, such as `HttpSettings`; also for token requests
+            and, without the client certificate, for files of other hosts.
         transport: Replaces the network in tests, such as an `httpx.MockTransport`.
 
     Raises:
@@ -57,13 +58,11 @@ class Api:
     max_file_bytes: int = 10 * 1024**3
     total_download_s: float = 3600.0
     download_hosts: tuple[str, ...] = ()
-    ca_file: Path | None = None
+    connection: HttpConnection = DIRECT
     transport: httpx.BaseTransport | None = None
 
     def __post_init__(self) -> None:
         try:
-            endpoint(self.base_url)
+            base_url(self.base_url)
         except ValueError as error:
             raise ConfigError(f"the base URL {error}") from None
-        if names_secret(self.base_url):
-            raise ConfigError("the base URL must not contain a credential, since addresses are shown")

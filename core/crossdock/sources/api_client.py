@@ -90,6 +90,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         params: Params | None = None,
         *,
         paginator: Paginator | None = None,
+        json: Any = None,
         graphql: str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> Iterator[ApiAnswer]:
@@ -97,14 +98,15 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
         Args:
             paginator: Of `crossdock.sources`; by default `LinkHeader`.
+            json: A JSON body, posted with each request.
             graphql: A query, posted with *variables*.
 
         Raises:
             RefusedError: If the next page's address is invalid, on another host or a loop; or as *paginator*.
             CrossdockError: As `request`.
         """
-        paginator, method = paginator or LinkHeader(), "GET" if graphql is None else "POST"
-        request = ApiRequest(method, path, params or {}, graphql=graphql, variables=variables or {})
+        paginator, method = paginator or LinkHeader(), "GET" if json is None and graphql is None else "POST"
+        request = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
         request, sent = paginator.first(request), frozenset(pairs(params or {}))
         seen, last = {hash(request.position)}, None  # hashes, since the addresses could take a gigabyte
         for _ in range(MAX_PAGES):

@@ -48,7 +48,7 @@ class HttpExchange:
             timeout_s=api.timeout_s,
             total_timeout_s=total_timeout_s,
             max_response_bytes=most_bytes,
-            ca_file=api.ca_file,
+            connection=api.connection if authorized else api.connection.anonymous(),
             on_request=self._note_auth,
             transport=self._transport,
         )

@@ -105,6 +105,30 @@ class CursorInBody(SizedPages):
 
 
 @dataclass(frozen=True)
+class AfterId(SizedPages):
+    """Records in the order of their ids: the last id of a page is a parameter of the next; an empty page is the last.
+
+    Args:
+        records: A JSON pointer to the list of records; ``""`` if the body is the list.
+        param: The parameter, such as ``since_id`` or ``starting_after``.
+        id: The member of a record with its id.
+    """
+
+    records: str
+    param: str
+    id: str = "id"
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        found = answer.items(self.records)
+        if not found:
+            return None
+        last = _text(answer, f"{self.records}/{len(found) - 1}/{self.id}")
+        if last is None:
+            raise RefusedError(f"the last record of the page has no member {self.id}", where=answer.address)
+        return request.with_page(**{self.param: last})
+
+
+@dataclass(frozen=True)
 class CursorInHeader(SizedPages):
     """A cursor in a header of the answer, sent back as a parameter.
 

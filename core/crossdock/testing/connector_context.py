@@ -91,14 +91,17 @@ def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | 
     return trial_of(bound_stream(connector, ctx, stream), most, since=since)
 
 
-def read_config(config: Path | str, stream: str, *, most: int = 1000) -> Trial:
+def read_config(
+    config: Path | str, stream: str, *, most: int = 1000, transport: httpx.BaseTransport | None = None
+) -> Trial:
     """Read the first *most* records of a stream of a config file, and map them; see `read`.
 
     Args:
         stream: ``CONNECTION.STREAM``.
+        transport: Replaces the network, such as an `httpx.MockTransport`.
 
     Raises:
         ConfigError: If the config is wrong.
     """
     tomorrow = ManualClock(datetime.now(UTC) + timedelta(days=1))  # no file is so young that it may still grow
-    return try_stream(project.load(Path(config)), stream, most, clock=tomorrow, progress=Silent())
+    return try_stream(project.load(Path(config)), stream, most, clock=tomorrow, progress=Silent(), transport=transport)

@@ -6,7 +6,6 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpcore
@@ -15,13 +14,13 @@ import httpx
 from crossdock.errors import UnavailableError
 from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
 from crossdock.transport.http_answers import AmbiguousError, TimedOutError
+from crossdock.transport.http_connection import DIRECT, HttpConnection
 from crossdock.transport.httpcore_client import (
     CONNECT_TIMEOUT_S,
     DEFAULT_HEADERS,
     MAX_RESPONSE_BYTES,
     TOTAL_TIMEOUT_S,
     HttpClient,
-    trust,
 )
 
 _DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true of the body
@@ -35,22 +34,22 @@ def httpx_client(
     timeout_s: float = 30.0,
     total_timeout_s: float = TOTAL_TIMEOUT_S,
     max_response_bytes: int = MAX_RESPONSE_BYTES,
-    ca_file: Path | None = None,
+    connection: HttpConnection = DIRECT,
     on_request: Callable[[httpx.Request], None] | None = None,
     transport: httpx.BaseTransport | None = None,
 ) -> httpx.Client:
-    """A client that follows no redirects and ignores proxies and credentials of the environment.
+    """A client that follows no redirects, with the proxy and certificates of *connection*.
 
     Args:
         timeout_s: Longest silence of the server.
         total_timeout_s: Limit from the start of a request to the last byte of its response.
         max_response_bytes: Limit for a response's body, before and after decompression.
-        ca_file: Trusted certificates instead of the system's.
+        connection: Proxy and certificates.
         on_request: Called with each request right before it is sent, after *auth*.
         transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
 
     Raises:
-        ConfigError: If *ca_file* cannot be used.
+        ConfigError: If a certificate or the credentials of the proxy cannot be used.
     """
     limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
     return httpx.Client(
@@ -59,7 +58,7 @@ def httpx_client(
         auth=auth,
         timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
         event_hooks={"request": [on_request] if on_request else []},
-        transport=transport or BoundedTransport(HttpClient("", headers={}, tls=trust(ca_file), **limits)),
+        transport=transport or BoundedTransport(HttpClient("", headers={}, connection=connection, **limits)),
         follow_redirects=False,
         trust_env=False,
     )

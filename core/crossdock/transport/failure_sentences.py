@@ -5,6 +5,7 @@ The libraries' own texts may quote what the server sent, such as a token or pers
 
 from __future__ import annotations
 
+import re
 import ssl
 import zlib
 from collections.abc import Mapping
@@ -42,6 +43,18 @@ _OTHERS: Mapping[type[Exception], str] = {
     httpcore.UnsupportedProtocol: "the address is neither http nor https",
     zlib.error: "the compressed response is damaged",
 }
+_REFUSED = "; the server does not accept the client certificate, see client_certificate"
+_CERTIFICATE_ALERTS: Mapping[str, str] = {
+    "ALERT_CERTIFICATE_REQUIRED": "; the server requires a client certificate, see client_certificate",
+    "ALERT_HANDSHAKE_FAILURE": "; the server may require a client certificate, see client_certificate",
+    "ALERT_UNKNOWN_CA": _REFUSED,
+    "ALERT_BAD_CERTIFICATE": _REFUSED,
+    "ALERT_UNSUPPORTED_CERTIFICATE": _REFUSED,
+    "ALERT_CERTIFICATE_REVOKED": _REFUSED,
+    "ALERT_CERTIFICATE_EXPIRED": _REFUSED,
+    "ALERT_CERTIFICATE_UNKNOWN": _REFUSED,
+}
+_STATUS = re.compile("[1-5][0-9]{2}(?= |$)")
 
 
 def http_reason(error: Exception) -> str:
@@ -51,11 +64,37 @@ def http_reason(error: Exception) -> str:
         found = (reason for beginning, reason in _BROKEN_RULES.items() if text.startswith(beginning))
         return next(found, "the response is not valid HTTP")
     cause = error.args[0] if error.args else None  # where httpcore keeps the original error
+    if isinstance(error, httpcore.ProxyError):
+        return _proxy_reason(cause)
     if isinstance(cause, OSError) and not isinstance(error, httpcore.TimeoutException):
-        return network_reason(cause)
+        return network_reason(cause) + _certificate_hint(cause)
     if isinstance(cause, ValueError):
         return "the address has no valid host"
     return next((reason for kind, reason in _OTHERS.items() if isinstance(error, kind)), "the connection failed")
+
+
+def _proxy_reason(cause: object) -> str:
+    if isinstance(cause, OSError):
+        return f"the proxy cannot be reached: {network_reason(cause)}"
+    status = _STATUS.match(str(cause))
+    if status is None:
+        return "the proxy did not connect to the server"
+    hint = "; see proxy_user and proxy_password" if status[0] == "407" else ""
+    return f"the proxy refused to connect to the server: HTTP {status[0]}{hint}"
+
+
+def refuses_certificate(error: Exception) -> bool:
+    """Whether *error* is the server's refusal of the client certificate, which with TLS 1.3 follows the handshake.
+
+    No request is processed before that (RFC 8446 section 4.4.2.4).
+    """
+    cause = error.args[0] if error.args else None
+    return isinstance(cause, ssl.SSLError) and bool(_certificate_hint(cause))
+
+
+def _certificate_hint(error: OSError) -> str:
+    reason = str(getattr(error, "reason", ""))
+    return next((hint for alert, hint in _CERTIFICATE_ALERTS.items() if alert in reason), "")
 
 
 def network_reason(error: OSError) -> str:

@@ -1,6 +1,6 @@
 """An HTTP client over httpcore that knows for each failure whether the request was not sent or is ambiguous.
 
-There are no redirects, no HTTP/2 and no proxies from the environment: a followed redirect sends a write twice, and
+There are no redirects and no HTTP/2: a followed redirect sends a write twice, and
 after a graceful GOAWAY a processed POST looks like an unprocessed one.
 """
 
@@ -11,17 +11,23 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
 import httpcore
 
-from crossdock.errors import ConfigError
-from crossdock.local_files import open_regular
-from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
+from crossdock.transport.failure_sentences import (
+    AMBIGUOUS,
+    CANNOT_BE_REACHED,
+    NOT_SENT,
+    REQUEST_FAILED,
+    http_reason,
+    refuses_certificate,
+)
 from crossdock.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.transport.http_connection import DIRECT, HttpConnection
+from crossdock.transport.proxies import ChosenProxy, chosen_proxy
+from crossdock.transport.tls_context import tls_context
 
 UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)
 _GZIP = 16 + zlib.MAX_WBITS
@@ -31,24 +37,6 @@ CONNECT_TIMEOUT_S = 5.0
 DEFAULT_HEADERS = {"accept-encoding": "gzip", "user-agent": "crossdock"}
 
 
-@cache
-def trust(ca_file: Path | None = None) -> ssl.SSLContext:
-    """A TLS context that verifies servers; cached, since reading all certificates is slow.
-
-    Args:
-        ca_file: Trusted certificates instead of the system's.
-
-    Raises:
-        ConfigError: If *ca_file* cannot be read or contains no certificate.
-    """
-    try:
-        if ca_file:
-            open_regular(ca_file).close()  # opening a pipe would block
-        return ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"contains no certificates: {error}", where=str(ca_file)) from error
-
-
 class SupportsWrite(Protocol):
     """A file, for example."""
 
@@ -56,14 +44,17 @@ class SupportsWrite(Protocol):
 
 
 class HttpClient:
-    """A client with one connection, for one thread.
+    """A client with one connection to each server, for one thread.
 
     Args:
         headers: Sent with every request.
         total_timeout_s: Limit from the start of a request to the last byte of its response.
         max_response_bytes: Limit for a response's body, before and after decompression.
-        tls: Verifies servers; None for the system's certificates.
+        connection: Proxy and certificates.
         network: Replaces sockets in tests.
+
+    Raises:
+        ConfigError: If a certificate or the credentials of the proxy cannot be used.
     """
 
     def __init__(
@@ -75,7 +66,7 @@ class HttpClient:
         read_timeout_s: float = 30.0,
         total_timeout_s: float = TOTAL_TIMEOUT_S,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
-        tls: ssl.SSLContext | None = None,
+        connection: HttpConnection = DIRECT,
         network: httpcore.NetworkBackend | None = None,
     ) -> None:
         self._base_url = base_url
@@ -84,14 +75,10 @@ class HttpClient:
         self._extensions = {
             "timeout": {"connect": connect_timeout_s, "read": read_timeout_s, "write": read_timeout_s, "pool": 0.0}
         }
-        self._network = _Bounded(network or httpcore.SyncBackend())
-        self._pool = httpcore.ConnectionPool(
-            ssl_context=tls or (trust() if base_url.startswith("https:") else None),
-            max_connections=1,
-            keepalive_expiry=KEEPALIVE_S,
-            http2=False,
-            network_backend=self._network,
-        )
+        tls, network = tls_context(connection), network or httpcore.SyncBackend()
+        self._direct = _Route(network, tls)
+        self._proxy = chosen_proxy(connection)
+        self._proxied = _Route(network, tls, self._proxy) if self._proxy else self._direct
 
     def send(
         self,
@@ -136,13 +123,19 @@ class HttpClient:
             ExpiredError: As `send`.
             AmbiguousError: As `send`; for other failures, the exceptions of `NOT_SENT` and `AMBIGUOUS` are raised.
         """
-        self._network.begin(time.monotonic() + self._total_timeout_s, may_leave)
-        with closing(self._pool.handle_request(request)) as response:
+        route = self._route(request.url)
+        route.network.begin(time.monotonic() + self._total_timeout_s, may_leave)
+        with route.checked(), closing(route.pool.handle_request(request)) as response:
             encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
             body = bytearray()
             write = body.extend if sink is None or response.status != 200 else sink.write
             self._read(response, b", ".join(encodings).decode("latin-1"), write)
             return response.status, response.headers, bytes(body)
+
+    def _route(self, url: httpcore.URL) -> _Route:
+        """Plain http is for this machine only, and never leaves it."""
+        is_direct = url.scheme != b"https" or self._proxy is None or self._proxy.is_bypassed(url.host.decode("ascii"))
+        return self._direct if is_direct else self._proxied
 
     def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
@@ -187,24 +180,64 @@ class HttpClient:
             raise AmbiguousError(f"{REQUEST_FAILED}{http_reason(error)}", where=self._base_url) from None
 
     def close(self) -> None:
-        self._pool.close()
+        self._direct.pool.close()
+        self._proxied.pool.close()
+
+
+class _Route:
+    """Connections to servers, direct or through a proxy."""
+
+    def __init__(self, network: httpcore.NetworkBackend, tls: ssl.SSLContext, proxy: ChosenProxy | None = None) -> None:
+        layers = 0 if proxy is None else 1 + proxy.has_tls
+        self.network = _Bounded(network, layers)
+        self.pool = httpcore.ConnectionPool(
+            ssl_context=tls,
+            proxy=proxy.server if proxy else None,
+            max_connections=1,
+            keepalive_expiry=KEEPALIVE_S,
+            http2=False,
+            network_backend=self.network,
+        )
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Raise exceptions of `NOT_SENT` where a failure shows that no request was sent."""
+        try:
+            yield
+        except AMBIGUOUS as error:
+            if refuses_certificate(error):
+                raise httpcore.ConnectError(*error.args) from error
+            if self.network.is_tunnel and not self.network.has_left:
+                raise httpcore.ProxyError from error
+            raise
 
 
 class _Bounded(httpcore.NetworkBackend):
-    """A network whose waits all end at one deadline, however slowly a server sends."""
+    """A network whose waits all end at one deadline, however slowly a server sends.
 
-    def __init__(self, network: httpcore.NetworkBackend) -> None:
-        self._network = network
+    Args:
+        layers: Handshakes of TLS, after which a connection through a proxy carries requests; 0 without a proxy.
+
+    Attributes:
+        has_left: Whether a part of the current request was written.
+    """
+
+    def __init__(self, network: httpcore.NetworkBackend, layers: int = 0) -> None:
+        self._network, self._layers = network, layers
         self._deadline = 0.0
         self._may_leave: Callable[[], bool] = lambda: True
-        self._has_left = False
+        self.has_left = False
+
+    @property
+    def is_tunnel(self) -> bool:
+        return self._layers > 0
 
     def begin(self, deadline: float, may_leave: Callable[[], bool]) -> None:
         """Start a request that must end by *deadline* of the monotonic clock."""
-        self._deadline, self._may_leave, self._has_left = deadline, may_leave, False
+        self._deadline, self._may_leave, self.has_left = deadline, may_leave, False
 
-    def leave(self) -> None:
-        """Check that the request may still be sent, before each write.
+    def leave(self, *, is_request: bool) -> None:
+        """Check that the request may still be sent, before each write of it or of a request to the proxy.
 
         A process that was suspended may have been replaced meanwhile, so it must not finish its old requests.
 
@@ -213,10 +246,10 @@ class _Bounded(httpcore.NetworkBackend):
             AmbiguousError: If it may not, and a part was written.
         """
         if not self._may_leave():
-            if self._has_left:
+            if self.has_left:
                 raise AmbiguousError("the time limit for sending the request expired before all of it was sent")
             raise ExpiredError("the time limit for sending the request expired before it was sent")
-        self._has_left = True
+        self.has_left |= is_request
 
     def seconds_left(self, timeout: float | None, late: type[Exception]) -> float:
         left = self._deadline - time.monotonic()
@@ -234,18 +267,27 @@ class _Bounded(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         left = self.seconds_left(timeout, httpcore.ConnectTimeout)
         with _checked_host():
-            return _Stream(self._network.connect_tcp(host, port, left, local_address, socket_options), self)
+            stream = self._connected(host, port, left, local_address, socket_options)
+        return _Stream(stream, self, self._layers)
+
+    def _connected(self, *arguments: Any) -> httpcore.NetworkStream:
+        try:
+            return self._network.connect_tcp(*arguments)
+        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            if self.is_tunnel:
+                raise httpcore.ProxyError(*error.args) from error
+            raise
 
 
 class _Stream(httpcore.NetworkStream):
-    def __init__(self, stream: httpcore.NetworkStream, bound: _Bounded) -> None:
-        self._stream, self._bound = stream, bound
+    def __init__(self, stream: httpcore.NetworkStream, bound: _Bounded, layers: int) -> None:
+        self._stream, self._bound, self._layers = stream, bound, layers
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return self._stream.read(max_bytes, self._bound.seconds_left(timeout, httpcore.ReadTimeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._bound.leave()
+        self._bound.leave(is_request=not self._layers)
         self._stream.write(buffer, self._bound.seconds_left(timeout, httpcore.WriteTimeout))
 
     def close(self) -> None:
@@ -256,7 +298,8 @@ class _Stream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         left = self._bound.seconds_left(timeout, httpcore.ConnectTimeout)
         with _checked_host():
-            return _Stream(self._stream.start_tls(ssl_context, server_hostname, left), self._bound)
+            stream = self._stream.start_tls(ssl_context, server_hostname, left)
+        return _Stream(stream, self._bound, max(0, self._layers - 1))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)

@@ -6,8 +6,10 @@ import base64
 import hashlib
 import hmac
 import ssl
+from pathlib import Path
 
 import pytest
+import trustme
 from tests.integration.notifications.receivers import (
     AT,
     FAILED,
@@ -85,13 +87,17 @@ def test_a_refusal_is_reported(status: int, posts: int) -> None:
 
 
 @pytest.mark.parametrize("trusted", [True, False])
-def test_https_verifies_the_receiver(certified: ssl.SSLContext, trusting: ssl.SSLContext, trusted: bool) -> None:
+def test_https_verifies_the_receiver(
+    certified: ssl.SSLContext, authority: trustme.CA, tmp_path: Path, trusted: bool
+) -> None:
     """Nothing is sent to a receiver with an untrusted certificate."""
     receiver = Receiver()
     receiver.socket = certified.wrap_socket(receiver.socket, server_side=True)
+    ca_file = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca_file))
     with served(receiver):
         url = receiver.url.replace("http:", "https:")
-        reported = notifier({"webhook": {"url": url}}, tls=trusting if trusted else None).notify(FAILED)
+        reported = notifier({"webhook": {"url": url} | ({"ca_file": ca_file} if trusted else {})}).notify(FAILED)
     if trusted:
         assert (reported, len(receiver.posts)) == ([], 1)
     else:

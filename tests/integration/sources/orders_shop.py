@@ -14,27 +14,23 @@ from crossdock import (
     Record,
     Reference,
     SecretRef,
-    Settings,
     Stream,
 )
-from crossdock.sources import Api, BearerAuth, HttpSource
+from crossdock.sources import BearerAuth, HttpSettings
 
 
-class ShopSettings(Settings):
+class ShopSettings(HttpSettings):
     """One shop."""
 
     kind: Literal["orders_shop"]
-    base_url: str
     token: SecretRef
 
 
 def _pages(ctx: Context[ShopSettings], path: str, since: str | None) -> Iterator[RawBatch]:
-    headers = {"authorization": f"Bearer {ctx.settings.token.reveal()}"}
-    with HttpSource(ctx.settings.base_url, headers, ctx.run) as shop:
-        for page in shop.pages(path, {"limit": "2", "updated_since": since or ""}):
-            items = page.body["items"]
-            cursor = max((item["updated_at"] for item in items), default=None)
-            yield RawBatch.json(items, source=page.address, key=["id"], cursor=cursor)
+    for page in ctx.api.pages(path, {"limit": 2, "updated_since": since or ""}):
+        items = page.items("/items")
+        cursor = max((item["updated_at"] for item in items), default=None)
+        yield RawBatch.json(items, source=page.address, key=["id"], cursor=cursor)
 
 
 class Products(Stream[ShopSettings]):
@@ -60,10 +56,7 @@ class Orders(Stream[ShopSettings]):
     key = ("id",)
 
     def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
-        for page in ctx.api.pages("/orders", {"limit": 2, "updated_since": since or ""}):
-            items = page.items("/items")
-            cursor = max((item["updated_at"] for item in items), default=None)
-            yield RawBatch.json(items, source=page.address, key=["id"], cursor=cursor)
+        return _pages(ctx, "/orders", since)
 
     def to_resource(self, record: Record) -> OrderDraft:
         shop = record.json()
@@ -81,5 +74,5 @@ CONNECTOR = Connector(
     title="A small shop",
     settings=ShopSettings,
     streams=lambda _settings: (Products(), Orders()),
-    api=lambda settings: Api(settings.base_url, BearerAuth(settings.token)),
+    api=lambda settings: settings.api(auth=BearerAuth(settings.token)),
 )

@@ -22,6 +22,7 @@ from tests.servers import served
 from crossdock.errors import UnavailableError
 from crossdock.transport.connector_http_client import httpx_client, unavailable_errors
 from crossdock.transport.failure_sentences import AMBIGUOUS, NOT_SENT
+from crossdock.transport.http_connection import HttpConnection
 from crossdock.transport.httpcore_client import HttpClient
 
 CANARY = "canary-0123456789"
@@ -205,7 +206,7 @@ def test_https_verifies_the_certificate(tmp_path: Path) -> None:
         url = server.url.replace("http:", "https:")
         with httpx_client(url) as client, pytest.raises(httpx.ConnectError, match="certificate is not trusted"):
             client.get("/")
-        with httpx_client(url, ca_file=ca_file) as client:
+        with httpx_client(url, connection=HttpConnection(ca_file=ca_file)) as client:
             assert client.get("/").text == "ok"
     assert len(server.requests) == 1
 

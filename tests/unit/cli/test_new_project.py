@@ -71,7 +71,7 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return CommandLine(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["http", "files", "declarative"])
+@pytest.mark.parametrize("kind", ["http", "files", "declarative", "declarative-files"])
 def test_a_new_project_works_as_it_is(line: CommandLine, kind: str) -> None:
     """Its tests pass, and ``crossdock try`` reads its first product."""
     made = line.run("new", "acme-shop", "--kind", kind, "--json")
@@ -80,7 +80,7 @@ def test_a_new_project_works_as_it_is(line: CommandLine, kind: str) -> None:
     written = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     assert sorted(written) == made.json["files"]
     assert len((folder / "README.md").read_text(encoding="utf-8").splitlines()) <= 32
-    register(folder) if kind != "declarative" else None
+    register(folder) if not kind.startswith("declarative") else None
     tests = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert tests.returncode == 0, tests.stdout
     config = folder / "crossdock.yaml"

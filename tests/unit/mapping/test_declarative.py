@@ -19,7 +19,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.declarative import Form, RecordMap
 from crossdock.mapping.repairs_and_filters import Filter, Repair, first_match
-from crossdock.records import Record, key_text
+from crossdock.records import RawBatch, Record, key_text, with_paths
 from crossdock.resources import Reference
 
 FORMS: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Form])
@@ -304,3 +304,49 @@ def test_a_reference_with_half_a_key_is_a_dead_letter() -> None:
         mapped(forms, {"WH": "A", "BIN": ""})
     assert (refused.value.code, refused.value.pointer) == ("bad_value", "BIN")
     assert mapped(forms, {"WH": "", "BIN": None}) == {}
+
+
+LINES = {"items": {"of": "cart.lines", "each": {"sku": "product.sku", "price": {"from": "price", "as": "decimal"}}}}
+
+
+def json_record(item: Any) -> Record:
+    (row,) = with_paths(RawBatch.json([item], source="/orders").load().drop("_line"), ["cart.lines"]).to_dicts()
+    return Record("K", (row,), "/orders", (1,))
+
+
+def items_of(item: Any) -> Any:
+    return RecordMap(FORMS.validate_python(LINES))(json_record(item)).get("items")
+
+
+def test_each_element_of_a_json_list_is_an_item() -> None:
+    """Paths begin at the element; numbers are exact; what an element lacks is left out, and its order is kept."""
+    lines = [{"product": {"sku": "0017"}, "price": Decimal("0.10")}, {"price": "19.90"}, {"product": None}, None]
+    assert items_of({"cart": {"lines": lines}}) == [
+        {"sku": "0017", "price": Decimal("0.1")},
+        {"price": Decimal("19.9")},
+        {},
+        {},
+    ]
+    assert items_of({"cart": {"lines": []}}) == []
+
+
+@pytest.mark.parametrize("item", [{}, {"cart": None}, {"cart": {"lines": None}}])
+def test_a_record_without_the_list_lacks_the_member(item: Any) -> None:
+    """The rules of the resource decide whether it may."""
+    assert items_of(item) is None
+
+
+@pytest.mark.parametrize("lines", [{"a": 1}, "text", "[]", 5, True])
+def test_a_list_that_is_none_is_a_dead_letter(lines: Any) -> None:
+    """Another value in place of the list is never taken for an empty one."""
+    with pytest.raises(RecordError) as refused:
+        items_of({"cart": {"lines": lines}})
+    assert (refused.value.code, refused.value.pointer) == ("bad_value", "cart.lines")
+
+
+def test_a_bad_element_of_a_json_list_is_named() -> None:
+    """The place has the number of the element, from 0, and the value is not shown."""
+    with pytest.raises(RecordError) as refused:
+        items_of({"cart": {"lines": [{"price": 1}, {"price": "Kanari"}]}})
+    assert refused.value.pointer == "cart.lines.1.price"
+    assert "Kanari" not in str(refused.value)

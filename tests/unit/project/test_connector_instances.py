@@ -127,3 +127,36 @@ def test_kind_is_required(load_with: Load) -> None:
     """The message lists the installed connectors."""
     with pytest.raises(ConfigError, match=r"c.yaml:2:15: connections.w: kind is missing; installed: .*sftp_warehouse"):
         load_with([InCode()], "w: {namespace: n}")
+
+
+class PlainSettings(Settings):
+    """Settings of a connector whose author checks no address."""
+
+    login_url: str = ""
+    note: str = ""
+    extra: dict[str, list[str]] = {}
+
+
+@pytest.mark.parametrize(
+    ("members", "place", "message"),
+    [
+        ("login_url: 'https://u:canary@shop.example'", "connections.w.login_url", "a user or a password"),
+        ("note: 'https://canary@shop.example/'", "connections.w.note", "a user or a password"),
+        ("extra: {a: [b, 'http://u:canary@127.0.0.1']}", "connections.w.extra.a.1", "a user or a password"),
+        ("login_url: 'http://canary.example'", "connections.w.login_url", "must be https"),
+        ("login_url: 'https://shop.example?token=canary'", "connections.w.login_url", "must not contain a secret"),
+    ],
+)
+def test_unsafe_addresses_are_refused_in_all_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: str, place: str, message: str
+) -> None:
+    """The error has the place in the config, and never the value, whatever the connector's author declared."""
+    connector: Connector[Any] = Connector("made", "Made", PlainSettings, lambda _settings: ())
+    monkeypatch.setattr(registry, "load", lambda _kind: connector)
+    config = tmp_path / "c.yaml"
+    platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
+    config.write_text(f"platform: {platform}\nconnections: {{w: {{kind: made, {members}}}}}\n")
+    with pytest.raises(ConfigError, match=message) as refused:
+        load(config)
+    assert place in str(refused.value)
+    assert "canary" not in str(refused.value)

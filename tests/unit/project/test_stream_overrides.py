@@ -191,7 +191,6 @@ def test_columns_of_mapped_members_count_as_used(load_with: Load) -> None:
         ("{products: {map: {barcod: a}}}", "products.map.barcod: unknown key; did you mean 'barcode'?"),
         ("{products: {map: {name: {each: {}}}}}", "products.map.name: is not a list"),
         ("{products: {map: {active: {const: 3}}}}", "products.map.active.const: must be true or false"),
-        ("{orders: {map: {items: {each: {}, of: lines}}}}", "orders.map.items.of: names a join"),
         ("{orders: {map: {items: {each: {}}}}}", "orders.map.items: makes one item of each row, which needs group_by"),
         ("{orders: {map: {shippingAddress: {object: {city: a}}}}}", "orders.map.shippingAddress.object: lacks "),
         ("{orders: {on_gone: delete}}", "orders.on_gone: needs mode: snapshot"),

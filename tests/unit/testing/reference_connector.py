@@ -19,10 +19,9 @@ from crossdock import (
     RecordError,
     Reference,
     SecretRef,
-    Settings,
     Stream,
 )
-from crossdock.sources import HttpSource
+from crossdock.sources import BearerAuth, HttpSettings
 from crossdock.testing.http_contract import HttpStreamContract
 
 TOKEN = "canary-of-the-contract"
@@ -55,18 +54,13 @@ PAGES = [
 PAGES[1]["orders"][1]["lines"] = [{"sku": "0017", "quantity": 1, "price": "2.25"}]
 
 
-class ShopSettings(Settings):
+class ShopSettings(HttpSettings):
     kind: Literal["shop"]
-    base_url: str
     token: SecretRef
 
 
 class Orders(Stream[ShopSettings]):
     name, resource, key = "orders", "order", ("id",)
-
-    def api(self, ctx: Context[ShopSettings]) -> HttpSource:
-        headers = {"authorization": f"Bearer {ctx.settings.token.reveal()}"}
-        return HttpSource(ctx.settings.base_url, headers, ctx.run)
 
     def params(self, since: str | None) -> dict[str, str]:
         return {"updated_since": since or "", "sort": "updated_at"}
@@ -79,12 +73,9 @@ class Orders(Stream[ShopSettings]):
         return orders
 
     def pull(self, ctx: Context[ShopSettings], since: str | None) -> Iterator[RawBatch]:
-        with self.api(ctx) as shop:
-            for page in shop.pages("/orders", self.params(since)):
-                orders = page.body["orders"]
-                yield RawBatch.json(
-                    self.items(orders, since), source=page.address, key=["id"], cursor=self.newest(orders)
-                )
+        for page in ctx.api.pages("/orders", self.params(since)):
+            orders = page.body["orders"]
+            yield RawBatch.json(self.items(orders, since), source=page.address, key=["id"], cursor=self.newest(orders))
 
     def price(self, value: object) -> Any:
         try:
@@ -122,7 +113,13 @@ class Orders(Stream[ShopSettings]):
 
 
 def connector(stream: type[Orders]) -> Connector[ShopSettings]:
-    return Connector(name="shop", title="A shop", settings=ShopSettings, streams=lambda _: (stream(),))
+    return Connector(
+        name="shop",
+        title="A shop",
+        settings=ShopSettings,
+        streams=lambda _: (stream(),),
+        api=lambda settings: settings.api(auth=BearerAuth(settings.token)),
+    )
 
 
 class OrdersContract(HttpStreamContract):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 from contextlib import closing
-from pathlib import Path
 
 import httpcore
 import pytest
 
-from crossdock.errors import ConfigError
 from crossdock.transport.http_answers import AmbiguousError, ExpiredError
-from crossdock.transport.httpcore_client import HttpClient, trust
+from crossdock.transport.httpcore_client import HttpClient
 
 OK = [b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\ncontent-length: 2\r\n\r\nok"]
 
@@ -47,19 +43,3 @@ def test_a_request_that_was_sent_in_part_is_ambiguous() -> None:
     allowed = iter([True, False])
     with closing(client(*OK)) as http, pytest.raises(AmbiguousError, match="before all of it was sent"):
         http.send("POST", "/", body=b"x", may_leave=lambda: next(allowed))
-
-
-def test_certificates_are_verified() -> None:
-    """The context is shared by all clients."""
-    assert (trust().verify_mode, trust().check_hostname) == (ssl.CERT_REQUIRED, True)
-    assert trust() is trust()
-
-
-def test_certificates_come_from_a_regular_file(tmp_path: Path) -> None:
-    """A pipe instead of `ca_file` is refused at once, and so is a file without certificates."""
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match="contains no certificates: .*not a regular file"):
-        trust(tmp_path / "pipe")
-    (tmp_path / "text").write_text("no certificate")
-    with pytest.raises(ConfigError, match="contains no certificates: "):
-        trust(tmp_path / "text")

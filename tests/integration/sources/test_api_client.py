@@ -1,4 +1,4 @@
-"""Paged HTTP sources, alone and in whole runs."""
+"""Lists of an HTTP API, read from servers on loopback, alone and in whole runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sandbox import SandboxServer
-from crossdock.sources import HttpSource
+from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import StateUrl
 from crossdock.testing.manual_clock import ManualClock
@@ -82,10 +82,10 @@ def shop() -> Iterator[Shop]:
 
 
 @contextmanager
-def source(base_url: str, **options: Any) -> Iterator[tuple[HttpSource, ManualClock]]:
+def source(base_url: str, **options: Any) -> Iterator[tuple[ApiClient, ManualClock]]:
     clock = ManualClock()
     place = SourceContext(clock, Silent(), NoIntake(), Path(), Path(), Path())
-    with HttpSource(base_url, {}, place, **options) as opened:
+    with ApiClient(Api(base_url, **options), place) as opened:
         yield opened, clock
 
 
@@ -289,9 +289,10 @@ def test_each_failure_has_its_error(
     [("http://[::1", "not a URL"), ("//[canary]/", "not a URL"), ("?" + "c" * 8_000, "8,000 characters")],
 )
 def test_addresses_from_bodies_are_checked(shop: Shop, following: str, message: str) -> None:
-    """A custom `next_page` returns what the server sent."""
+    """They are what the server sent."""
+    shop.answers = [(200, {}, json.dumps({"next": following}).encode())]
     with source(shop.base_url) as (opened, _), pytest.raises(RefusedError, match=message) as failed:
-        list(opened.pages("/products", {}, lambda _: following))
+        list(opened.pages("/products", {}, paginator=NextUrl("/next")))
     assert "canary" not in str(failed.value)
 
 
@@ -321,9 +322,7 @@ def test_a_credential_in_a_link_is_not_shown(shop: Shop) -> None:
     """A server that repeats header values in its links does not bring them into origins or errors."""
     link = '</products?token=canary-token&start=2>; rel="next"'
     shop.answers = [(200, {"link": link}, b"{}"), (404, {}, b"")]
-    clock = ManualClock()
-    place = SourceContext(clock, Silent(), NoIntake(), Path(), Path(), Path())
-    with HttpSource(shop.base_url, {"authorization": "Bearer canary-token"}, place) as opened:
+    with source(shop.base_url, headers={"authorization": "Bearer canary-token"}) as (opened, _):
         pages = opened.pages("/products", {})
         next(pages)
         with pytest.raises(RemoteError) as failed:

@@ -1,0 +1,14 @@
+"""Paged JSON APIs, read by a config alone."""
+
+from crossdock import Connector
+from crossdock_connectors.http_json.settings import HttpJsonSettings
+from crossdock_connectors.http_json.streams import check, streams
+
+CONNECTOR = Connector(
+    name="http_json",
+    title="Paged JSON API",
+    settings=HttpJsonSettings,
+    streams=streams,
+    check=check,
+    api=HttpJsonSettings.declared_api,
+)

@@ -1,0 +1,248 @@
+"""Settings of a paged JSON API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+
+from crossdock import ConfigModel, StreamConfig, exact_json
+from crossdock.config_file import misplaced
+from crossdock.scheduling.times_and_durations import duration_schema, is_duration
+from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
+from crossdock.stream_facts import MARKS_IN_SNAPSHOT
+from crossdock_connectors.http_json import request_templates
+from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
+from crossdock_connectors.http_json.pagination import GraphQLPages, Pagination, Place
+from crossdock_connectors.http_json.throttling import ThrottledAnswer, is_throttled
+
+UNIX = "unix"
+_UNITS = "smhd"
+_NOT_SPLIT = "{kind: single_page} for an API that does not"
+
+
+def _duration(value: str) -> str:
+    if not is_duration(value, _UNITS):
+        raise ValueError("must be a duration such as 10m, 12h or 7d")
+    return value
+
+
+Duration = Annotated[str, AfterValidator(_duration), duration_schema(_UNITS)]
+
+
+def _param(value: Any) -> Any:
+    """A parameter as text: ``true`` and ``false`` as JSON has them, other values as they are written."""
+    if isinstance(value, list | tuple):
+        return tuple(_param(each) for each in value)
+    return exact_json.dumps(value).decode() if isinstance(value, bool | int | Decimal) else value
+
+
+_Param = Annotated[
+    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, tuple) else "one"),
+]
+Param = Annotated[_Param, BeforeValidator(_param), WithJsonSchema({"type": ["string", "number", "boolean", "array"]})]
+
+
+def _below_base_url(path: str) -> str:
+    if not path or "://" in path or path.startswith("//") or re.search(r"[?#\s]", path):
+        raise ValueError("must be a path below base_url, such as /orders, without a query: use params")
+    return path
+
+
+def _time_format(layout: str) -> str:
+    try:
+        is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
+    except ValueError:
+        is_fixed = True
+    if layout != UNIX and is_fixed:
+        raise ValueError("must be unix, or a format such as %Y-%m-%d")
+    return layout
+
+
+def _is_instant(text: str) -> bool:
+    """Whether *text* is a time in ISO 8601 with an offset, in the years 1 to 9999 in UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+        moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return False
+    return moment.tzinfo is not None
+
+
+class Windows(ConfigModel):
+    """Windows of time in which a stream is read, one after the other; the end of each is excluded."""
+
+    size: Duration
+    """The length of each window."""
+    overlap: Duration = "10m"
+    """How long before the end of the last run the first window begins: more than the difference of the clocks and the
+    delay with which the API shows changes."""
+
+
+Path = Annotated[str, AfterValidator(_below_base_url)]
+Params = Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)]
+
+
+class ExistingRecords(ConfigModel):
+    """A list of all records that exist, by their keys; a known record that it lacks is gone."""
+
+    path: Path
+    """Below the base URL, without a query."""
+    params: Params = {}
+    """The query; a list is a repeated parameter."""
+    records: Place
+    """Where the list is in an answer: of objects with the members of the key, or of the keys themselves."""
+    pagination: Pagination | None = None
+    """How the API splits the list into pages; default: that of the stream."""
+
+
+class HttpJsonStreamConfig(StreamConfig):
+    """A list of an API, and what its records become."""
+
+    path: Path
+    """Below the base URL, without a query."""
+    params: Params = {}
+    """The query; a list is a repeated parameter. See ``first`` for ``{since}``."""
+    body: Any = None
+    """A JSON body; the request is then a POST, which must only read."""
+    graphql: str | None = None
+    """A GraphQL query, posted with ``variables``."""
+    variables: Mapping[str, Any] = {}
+    records: Place
+    """Where the list of records is in an answer; an empty text if the answer is the list."""
+    pagination: Pagination | None = None
+    """How the API splits the list into pages; default: that of the connection."""
+    explode: Annotated[str, Field(min_length=1)] | None = None
+    """A list in each record: each of its elements becomes a row, with the element in place of the list."""
+    cursor: Cursor | None = None
+    """The member that tells how far the stream has read: ``{since}`` in the request is its value."""
+    windows: Windows | None = None
+    """Read windows of time instead: ``{start}`` and ``{end}`` in the request."""
+    first: str | None = None
+    """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
+    time_format: Annotated[str, AfterValidator(_time_format)] | None = None
+    """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times, in UTC: a strftime format, or
+    ``unix`` for whole seconds since 1970. Default: ISO 8601."""
+
+    existing: ExistingRecords | None = None
+    """A list of all records that exist, read after the changes in each run with ``on_gone``."""
+
+    @property
+    def finds_deleted(self) -> bool:
+        return super().finds_deleted or self.existing is not None
+
+    @model_validator(mode="after")
+    def _existing_fits(self) -> Self:
+        if self.existing is None:
+            return self
+        if self.mode == "snapshot":
+            raise misplaced(("existing",), MARKS_IN_SNAPSHOT)
+        if self.deleted is not None:
+            raise misplaced(("existing",), "cannot be used with deleted: choose one way to find deleted records")
+        if self.on_gone == "nothing":
+            raise misplaced(("existing",), "needs on_gone: archive or delete; the list is not read without it")
+        return self
+
+    @model_validator(mode="after")
+    def _request_fits(self) -> Self:
+        if self.graphql is not None and self.body is not None:
+            raise misplaced(("body",), "cannot be used with graphql")
+        if self.variables and self.graphql is None:
+            raise misplaced(("variables",), "needs graphql")
+        if isinstance(self.pagination, GraphQLPages) and self.graphql is None:
+            raise misplaced(("pagination", "kind"), "needs graphql")
+        return self
+
+    @model_validator(mode="after")
+    def _continues(self) -> Self:
+        if self.mode != "incremental":
+            for key in ("cursor", "windows"):
+                if getattr(self, key) is not None:
+                    raise misplaced((key,), "needs mode: incremental")
+        if self.cursor is not None and self.windows is not None:
+            raise misplaced(("cursor",), "cannot be used with windows: the stream continues at the end of the last one")
+        used = set(request_templates.names_in([self.params, self.body, self.variables]))
+        wanted = {"since"} if self.cursor else {"start", "end"} if self.windows else set()
+        key = "cursor" if self.cursor else "windows"
+        if missing := sorted(wanted - used):
+            hint = "everything would be read in each run" if self.cursor else "each window would be read as a whole"
+            raise misplaced((key,), f"the request does not use {{{missing[0]}}}: {hint}")
+        if unknown := sorted(used - wanted):
+            owner = "cursor" if unknown[0] == "since" else "windows"
+            raise misplaced(("params",), f"{{{unknown[0]}}} needs {owner}")
+        if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
+            raise misplaced(("time_format",), "needs windows, or a cursor with as: instant")
+        return self._first_fits()
+
+    def _first_fits(self) -> Self:
+        if self.first is not None and not (self.cursor or self.windows):
+            raise misplaced(("first",), "needs cursor or windows")
+        if self.windows and self.first is None:
+            raise misplaced(
+                ("windows",), 'needs first: the time at which the first window begins, such as "2024-01-01T00:00:00Z"'
+            )
+        is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
+        if self.first is not None and is_time and not _is_instant(self.first):
+            raise misplaced(("first",), "must be a time with an offset, such as 2024-01-01T00:00:00Z")
+        return self
+
+
+class HttpJsonSettings(HttpSettings):
+    """An API that lists records as JSON."""
+
+    kind: Literal["http_json"]
+    auth: Credential | None = None
+    """The credentials; default: none."""
+    headers: Annotated[Mapping[HeaderName, TextOrSecret], AfterValidator(without_literal_secrets)] = {}
+    """Sent with every request; credentials as references."""
+    rate: RateLimit = RateLimit()
+    """The rate limit, as far as it is known."""
+    throttled: tuple[ThrottledAnswer, ...] = ()
+    """Answers by which the API limits the rate other than by 429."""
+    max_answer_bytes: Annotated[int, Field(gt=0)] = 8 * 1024 * 1024
+    """Largest accepted answer, decompressed. Default: 8 MiB."""
+    pagination: Pagination | None = None
+    """How the API splits its lists into pages, for all streams."""
+    streams: Annotated[Mapping[Name, HttpJsonStreamConfig], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _every_list_is_paged(self) -> Self:
+        for name, stream in self.streams.items():
+            paging = stream.pagination or self.pagination
+            place = ("streams", name, "pagination")
+            if paging is None:
+                message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
+                raise misplaced(place, message)
+            if isinstance(paging, GraphQLPages) and stream.graphql is None:
+                raise misplaced(place, "the connection's graphql_connection needs graphql")
+            listed = stream.existing and (stream.existing.pagination or paging)
+            if isinstance(listed, GraphQLPages):
+                raise misplaced(("streams", name, "existing", "pagination"), "must be set; this list uses no graphql")
+        return self
+
+    def pagination_of(self, stream: HttpJsonStreamConfig) -> Pagination:
+        found = stream.pagination or self.pagination
+        assert found is not None
+        return found
+
+    def declared_api(self) -> Api:
+        """The API, with its credentials."""
+        return self.api(
+            auth=self.auth.auth() if self.auth else None,
+            headers={name: _revealed(value) for name, value in self.headers.items()},
+            rate=self.rate,
+            throttled=self._is_throttled,
+            max_answer_bytes=self.max_answer_bytes,
+        )
+
+    def _is_throttled(self, answer: ApiAnswer) -> bool:
+        return any(is_throttled(answer, rule) for rule in self.throttled)
+
+
+def _revealed(value: TextOrSecret) -> str:
+    return value if isinstance(value, str) else value.reveal_token()

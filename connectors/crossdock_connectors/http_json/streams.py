@@ -1,0 +1,165 @@
+"""Streams over the lists of an API; the config declares their requests and their mapping."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import polars as pl
+
+from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError, exact_json
+from crossdock.cursors import instant_cursor
+from crossdock.json_values import member_name
+from crossdock.records import JSON
+from crossdock.scheduling.times_and_durations import span
+from crossdock.sources import ApiAnswer, Checkpoint, UnavailableError, windows
+from crossdock_connectors.http_json import request_templates
+from crossdock_connectors.http_json.pagination import Pagination
+from crossdock_connectors.http_json.settings import UNIX, HttpJsonSettings, HttpJsonStreamConfig
+
+_REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
+_MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
+_LISTED = 20
+
+
+class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
+    """A list of an API."""
+
+    def __init__(self, name: str, config: HttpJsonStreamConfig, pagination: Pagination) -> None:
+        layout = config.model_dump(include=_REQUEST, exclude_defaults=True)
+        if config.cursor is not None:
+            facts = {"column", "as_", "format", "timezone"}
+            layout["cursor"] = config.cursor.model_dump(include=facts, exclude_none=True)
+        super().__init__(name, config, layout)
+        self.cursor, self._config, self._pagination = config.cursor, config, pagination
+
+    def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for values, checkpoint in self._requests(ctx, since):
+            window = f" until {checkpoint.cursor}" if checkpoint else ""
+            for number, page in enumerate(self.pages(ctx, values), 1):
+                # windows and bodies are not part of an address, and two pages must not have one name
+                place = "" if self._is_get else f" page {number}"
+                yield self.batch(ctx, page, f"{page.address}{window}{place}")
+            if checkpoint is not None:
+                yield checkpoint
+
+    def _requests(
+        self, ctx: Context[HttpJsonSettings], since: str | None
+    ) -> Iterator[tuple[Mapping[str, str | None], Checkpoint | None]]:
+        """What the texts of each list's request stand for, and the checkpoint after the list."""
+        config = self._config
+        if config.windows is None:
+            yield {"since": self._written(since or config.first)}, None
+            return
+        size, overlap = span(config.windows.size), span(config.windows.overlap)
+        first = datetime.fromisoformat(config.first or "")
+        for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
+            values = {name: self._written(instant_cursor(getattr(window, name))) for name in ("start", "end")}
+            yield values, window.checkpoint
+
+    def _written(self, value: str | None) -> str | None:
+        """*value* as the API wants times: never later than it is, so that nothing between two requests is missed."""
+        layout = self._config.time_format
+        if value is None or layout is None:
+            return value
+        moment = datetime.fromisoformat(value).astimezone(UTC)
+        return str(math.floor(moment.timestamp())) if layout == UNIX else moment.strftime(layout)
+
+    def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
+        """The pages of the list, with *values* in the request."""
+        config = self._config
+        return ctx.api.pages(
+            config.path,
+            request_templates.filled(config.params, values),
+            paginator=self._pagination.paginator(config.records),
+            json=request_templates.filled(config.body, values),
+            graphql=config.graphql,
+            variables=request_templates.filled(config.variables, values),
+        )
+
+    @property
+    def _is_get(self) -> bool:
+        return self._config.graphql is None and self._config.body is None
+
+    def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
+        """The rows of *page*.
+
+        Raises:
+            RefusedError: If it has no list where the config says.
+        """
+        items = page.at(self._config.records)
+        if not isinstance(items, list):
+            key = f"connections.{ctx.connection}.streams.{self.name}.records"
+            message = f"has no list at {self._config.records or 'the top'}, as {key} says"
+            raise RefusedError(message, where=page.address, hint=_what_is_there(page, self._config.records))
+        return RawBatch.json(items, source=source, key=self.key, explode=self._config.explode)
+
+    @property
+    def lists_existing(self) -> bool:
+        return self._config.existing is not None
+
+    def existing(self, ctx: Context[HttpJsonSettings]) -> Iterator[RawBatch]:
+        existing = self._config.existing
+        assert existing is not None
+        paginator = (existing.pagination or self._pagination).paginator(existing.records)
+        for page in ctx.api.pages(existing.path, existing.params, paginator=paginator):
+            items = (item if isinstance(item, dict) else {self.key[0]: item} for item in page.items(existing.records))
+            yield RawBatch.json(items, source=page.address, key=self.key)
+
+    def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
+        """Request the first page as the first run does, and say what it has."""
+        request = next(self._requests(ctx, None), None)
+        if request is None:
+            return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
+        page = next(self.pages(ctx, request[0]))
+        rows = self.batch(ctx, page, page.address).load()
+        for column in self.key:
+            if rows.height and rows[column].null_count() == rows.height:
+                text = f"{self.name}: no record of {page.address} has the key {column!r}"
+                return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
+        return Finding(ok=True, text=f"{self.name}: {page.address} responds, with {rows.height:,} records")
+
+
+def streams(settings: HttpJsonSettings) -> Sequence[HttpJsonStream]:
+    """The configured streams."""
+    return [HttpJsonStream(name, config, settings.pagination_of(config)) for name, config in settings.streams.items()]
+
+
+def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
+    """Request one page of each stream; an API that does not respond is not asked for the others."""
+    for stream in streams(ctx.settings):
+        try:
+            yield stream.check(ctx)
+        except CrossdockError as error:
+            yield Finding(ok=False, text=f"{stream.name}: {error}")
+            if isinstance(error, UnavailableError):
+                return
+
+
+def _what_is_there(page: ApiAnswer, pointer: str) -> str:
+    """Where the way to *pointer* ends, and the members that are there, without their values."""
+    place = pointer
+    while place and not isinstance(page.at(place), dict | list):
+        place = place.rpartition("/")[0]
+    found, missing = page.at(place), pointer[len(place) + 1 :].partition("/")[0]
+    shown = place or "the answer"
+    if not isinstance(found, dict):
+        return f"{shown} is {'a list' if isinstance(found, list) else 'no object'}"
+    if member_name(missing) not in found:
+        return f"{shown} has {_listed(found)}"
+    return f"{place}/{missing} is {'null' if page.at(f'{place}/{missing}') is None else 'no object'}"
+
+
+def _members_of(rows: pl.DataFrame) -> Sequence[str]:
+    """The members of the first object."""
+    found = exact_json.loads(rows[JSON][0])
+    return list(found) if isinstance(found, dict) else ()
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = [name for name in names if _MEMBER.fullmatch(name)][:_LISTED]
+    if hidden := len(names) - len(shown):
+        shown.append(f"{hidden:,} whose names may be data")
+    return ", ".join(shown) or "no members"

@@ -1,0 +1,43 @@
+"""Settings of connectors that read an HTTP API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field
+
+from crossdock.addresses import BaseUrl
+from crossdock.config_file import MAX_S
+from crossdock.connector import Settings
+from crossdock.transport.http_connection import HttpConnection
+
+if TYPE_CHECKING:
+    from crossdock.sources.api import Api
+
+
+class HttpSettings(HttpConnection, Settings):
+    """What a connection to an HTTP API is configured with; a connector adds its own fields, such as a token.
+
+    `api` makes the `Api` of the connection: ``Connector(..., api=lambda settings: settings.api(auth=...))``.
+    """
+
+    base_url: BaseUrl
+    """The base URL of the API: https, or http on this machine, without a user, a password or a query."""
+    timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 30.0
+    """Seconds that the server may be silent."""
+    total_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
+    """Seconds for a whole request, from connecting to the last byte of the answer."""
+
+    def api(self, **more: Any) -> Api:
+        """The API with these settings.
+
+        Args:
+            more: Other members of `Api`, such as ``auth``.
+
+        Raises:
+            ConfigError: As `Api`.
+        """
+        from crossdock.sources.api import Api  # noqa: PLC0415  most commands read no API
+
+        own: dict[str, Any] = {"timeout_s": self.timeout_s, "total_timeout_s": self.total_timeout_s}
+        return Api(self.base_url, **{**own, "connection": self, **more})

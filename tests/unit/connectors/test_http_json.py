@@ -1,0 +1,434 @@
+"""The kind ``http_json``: what it requests, how it pages, where it continues, and what it says of a wrong config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock import RawBatch
+from crossdock.connector import Context
+from crossdock.cursors import Checkpoint
+from crossdock.project.connector_instances import BoundStream
+from crossdock.runs.pull_checks import pulled
+from crossdock.runs.stream_trial import Trial
+from crossdock.sources import ApiAnswer
+from crossdock.testing import ManualClock, context, read
+from crossdock.testing.connector_context import bound_stream
+from crossdock.testing.http_contract import HttpStreamContract
+from crossdock_connectors.http_json import CONNECTOR, request_templates
+from crossdock_connectors.http_json.pagination import pointer
+from crossdock_connectors.http_json.settings import HttpJsonSettings
+
+TOKEN = "token-of-the-shop"
+ITEMS = [{"id": number, "sku": f"00{number}", "title": f"Item {number}", "price": "19.90"} for number in range(1, 6)]
+ITEM_MAP = {"sku": "sku", "name": "title", "unitPrice": {"from": "price", "as": "decimal"}}
+STREAM: dict[str, Any] = {"path": "/items", "records": "items", "mode": "snapshot", "key": ["id"]}
+STREAM |= {"resource": "product", "map": ITEM_MAP}
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def settings(stream: Mapping[str, Any] | None = None, **connection: Any) -> dict[str, Any]:
+    made = {"base_url": "https://shop.example/api", "pagination": {"kind": "single_page"}, **connection}
+    return made | {"streams": {"items": STREAM | dict(stream or {})}}
+
+
+class Api:
+    """Answers with what *answer* returns: a document, or a response.
+
+    Attributes:
+        seen: The requests.
+    """
+
+    def __init__(self, answer: Callable[[httpx.Request], Any]) -> None:
+        self._answer, self.seen = answer, list[httpx.Request]()
+
+    def context(self, stream: Mapping[str, Any] | None = None, **connection: Any) -> Context[HttpJsonSettings]:
+        return context(CONNECTOR, settings(stream, **connection), transport=httpx.MockTransport(self._respond))
+
+    def read(self, stream: Mapping[str, Any] | None = None, since: str | None = None, **connection: Any) -> Trial:
+        return read(CONNECTOR, self.context(stream, **connection), "items", since=since)
+
+    def queries(self) -> list[dict[str, str]]:
+        return [dict(parse_qsl(request.url.query.decode())) for request in self.seen]
+
+    def bodies(self) -> list[Any]:
+        return [json.loads(request.content) for request in self.seen]
+
+    def _respond(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append(request)
+        found = self._answer(request)
+        return found if isinstance(found, httpx.Response) else httpx.Response(200, json=found)
+
+
+def skus(trial: Trial) -> list[Any]:
+    assert trial.error is None, trial.error
+    return [tried.members and tried.members["sku"] for tried in trial.records]
+
+
+ALL = ["001", "002", "003", "004", "005"]
+
+
+# ---- pages
+
+
+def by_page(request: httpx.Request) -> Any:
+    number = int(request.url.params["page"])
+    return {"items": ITEMS[2 * number - 2 : 2 * number], "pages": 3}
+
+
+def by_offset(request: httpx.Request) -> Any:
+    start = int(request.url.params["skip"])
+    return {"items": ITEMS[start : start + 2], "total": 5}
+
+
+def by_cursor(request: httpx.Request) -> Any:
+    start = int(request.url.params.get("after", "0"))
+    return {"items": ITEMS[start : start + 2], "meta": {"next": str(start + 2) if start < 4 else None}}
+
+
+def by_header(request: httpx.Request) -> Any:
+    start = int(request.url.params.get("cursor", "0"))
+    headers = {"x-next": str(start + 2)} if start < 4 else {}
+    return httpx.Response(200, json={"items": ITEMS[start : start + 2]}, headers=headers)
+
+
+def by_url(request: httpx.Request) -> Any:
+    start = int(request.url.params.get("from", "0"))
+    following = f"/api/items?from={start + 2}" if start < 4 else None
+    return {"items": ITEMS[start : start + 2], "links": {"next": following}}
+
+
+def by_link(request: httpx.Request) -> Any:
+    start = int(request.url.params.get("from", "0"))
+    headers = {"link": f'</api/items?from={start + 2}>; rel="next"'} if start < 4 else {}
+    return httpx.Response(200, json={"items": ITEMS[start : start + 2]}, headers=headers)
+
+
+PAGED: Sequence[tuple[dict[str, Any], Callable[[httpx.Request], Any]]] = [
+    ({"kind": "single_page"}, lambda _: {"items": ITEMS}),
+    ({"kind": "page_number", "pages": "pages"}, by_page),
+    ({"kind": "page_number", "size": 2, "size_param": "per_page"}, by_page),
+    ({"kind": "offset", "param": "skip", "total": "/total"}, by_offset),
+    ({"kind": "cursor_in_body", "path": "meta.next", "param": "after"}, by_cursor),
+    ({"kind": "cursor_in_header", "header": "X-Next"}, by_header),
+    ({"kind": "next_url", "path": "links.next"}, by_url),
+    ({"kind": "link_header"}, by_link),
+]
+
+
+@pytest.mark.parametrize("place", ["connection", "stream"])
+@pytest.mark.parametrize(("pagination", "answer"), PAGED, ids=range(len(PAGED)))
+def test_every_page_is_read(pagination: dict[str, Any], answer: Handler, place: str) -> None:
+    """Each kind of pagination reads all records once, whether the connection or the stream names it."""
+    api = Api(answer)
+    trial = api.read({}, pagination=pagination) if place == "connection" else api.read({"pagination": pagination})
+    assert skus(trial) == ALL
+
+
+def test_a_graphql_connection_is_read() -> None:
+    """The query is posted with its variables, and the cursor as one of them; each page has a place of its own."""
+
+    def answer(request: httpx.Request) -> Any:
+        start = int(json.loads(request.content)["variables"].get("after", "0"))
+        info = {"hasNextPage": start < 4, "endCursor": str(start + 2)}
+        return {"data": {"products": {"nodes": ITEMS[start : start + 2], "pageInfo": info}}}
+
+    api = Api(answer)
+    stream = {
+        "path": "graphql.json",
+        "graphql": "query($first: Int, $after: String, $q: String) { products { nodes { id } } }",
+        "variables": {"q": "updated_at:>='{since}'"},
+        "mode": "incremental",
+        "cursor": {"column": "id"},
+        "records": "data.products.nodes",
+        "pagination": {"kind": "graphql_connection", "path": "data.products", "size": 2},
+    }
+    trial = api.read(stream, since="3")
+    assert skus(trial) == ALL
+    assert len({tried.record.source for tried in trial.records}) == 3
+    assert [body["variables"].get("after") for body in api.bodies()] == [None, "2", "4"]
+    assert {body["variables"]["q"] for body in api.bodies()} == {"updated_at:>='3'"}
+    assert str(api.seen[0].url) == "https://shop.example/api/graphql.json"
+
+
+def test_a_search_is_posted() -> None:
+    """A body is sent with POST and with its texts filled in; what needs a missing cursor is left out."""
+    api = Api(lambda _: {"items": ITEMS})
+    stream = {"mode": "incremental", "cursor": {"column": "id"}, "body": {"filter": {"from": "{since}", "n": 5}}}
+    assert skus(api.read(stream)) == ALL
+    assert skus(api.read(stream, since="17")) == ALL
+    assert [request.method for request in api.seen] == ["POST", "POST"]
+    assert api.bodies() == [{"filter": {"n": 5}}, {"filter": {"from": "17", "n": 5}}]
+
+
+# ---- where a stream continues
+
+
+def test_a_cursor_is_a_parameter() -> None:
+    """Without a cursor, its parameter is left out, or has the value ``first``; others are always sent."""
+    api = Api(lambda _: {"items": ITEMS})
+    stream = {"mode": "incremental", "cursor": {"column": "id"}, "params": {"status": ["a", "b"], "min": "{since}"}}
+    api.read(stream)
+    api.read(stream | {"first": "1"})
+    api.read(stream, since="4")
+    assert [query.get("min") for query in api.queries()] == [None, "1", "4"]
+    assert [request.url.params.get_list("status") for request in api.seen] == [["a", "b"]] * 3
+
+
+def test_windows_are_read_one_after_the_other() -> None:
+    """Each window is one list with its start and end in the request, and ends with a checkpoint at its end."""
+    api = Api(lambda _: {"items": ITEMS})
+    now = ManualClock().now()
+    first = (now - timedelta(days=10)).isoformat()
+    stream = {"mode": "incremental", "windows": {"size": "4d"}, "first": first}
+    stream |= {"params": {"from": "{start}", "to": "{end}"}}
+    bound = bound_stream(CONNECTOR, api.context(stream), "items")
+    found = list(pulled(bound, None))
+    asked = [(query["from"], query["to"]) for query in api.queries()]
+    assert len(asked) == 3
+    assert all(end == start for (_, end), (start, _) in pairwise(asked))
+    assert [item.cursor for item in found if isinstance(item, Checkpoint)] == [end for _, end in asked]
+    assert len({item.source for item in found if isinstance(item, RawBatch)}) == 3
+    assert _first_start(api, bound, asked[1][1]) < asked[1][1], "the overlap is not read again"
+
+
+@pytest.mark.parametrize(
+    ("layout", "sent"), [("unix", "1772364600"), ("%Y-%m-%d", "2026-03-01"), ("%d.%m.%Y %H:%M", "01.03.2026 11:30")]
+)
+def test_a_time_is_written_as_the_api_wants_it(layout: str, sent: str) -> None:
+    """A time is sent in UTC and never rounded up."""
+    api = Api(lambda _: {"items": ITEMS})
+    stream = {"mode": "incremental", "params": {"min": "{since}"}, "cursor": {"column": "at", "as": "instant"}}
+    api.read(stream | {"time_format": layout}, since="2026-03-01T12:30:00.9+01:00")
+    assert api.queries()[0]["min"] == sent
+
+
+@pytest.mark.parametrize("layout", ["unix", "%Y-%m-%d"])
+def test_windows_that_are_written_less_exactly_leave_no_gap(layout: str) -> None:
+    """Each window begins where the one before it ended."""
+    api = Api(lambda _: {"items": ITEMS})
+    first = (ManualClock().now() - timedelta(days=3, seconds=0.7)).isoformat()
+    stream = {"mode": "incremental", "windows": {"size": "31h"}, "first": first, "time_format": layout}
+    api.read(stream | {"params": {"from": "{start}", "to": "{end}"}})
+    assert len(api.seen) == 3
+    assert all(before["to"] == after["from"] for before, after in pairwise(api.queries()))
+
+
+def _first_start(api: Api, bound: BoundStream, since: str) -> str:
+    api.seen.clear()
+    list(pulled(bound, since))
+    return api.queries()[0]["from"]
+
+
+@given(
+    st.recursive(
+        st.text() | st.integers() | st.none() | st.booleans(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_a_request_without_templates_is_sent_as_it_is(value: Any) -> None:
+    """Only texts with {since}, {start} or {end} change."""
+    if not list(request_templates.names_in(value)):
+        assert request_templates.filled(value, {}) == value
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda name: "." not in name and not name.startswith("/")), min_size=1))
+def test_a_dotted_path_and_a_json_pointer_are_the_same_place(names: list[str]) -> None:
+    """A dotted path names the members that its pointer names."""
+    document: Any = "found"
+    for name in reversed(names):
+        document = {name: document}
+    assert ApiAnswer("", document).at(pointer(".".join(names))) == "found"
+    assert pointer(pointer(".".join(names))) == pointer(".".join(names))
+
+
+# ---- credentials and throttling
+
+
+@pytest.mark.parametrize(
+    ("auth", "header", "value"),
+    [
+        ({"kind": "header", "name": "X-Key", "value": "env:T"}, "x-key", TOKEN),
+        ({"kind": "bearer", "token": "env:T"}, "authorization", f"Bearer {TOKEN}"),
+        ({"kind": "basic", "user": "env:T"}, "authorization", "Basic dG9rZW4tb2YtdGhlLXNob3A6"),
+        ({"kind": "basic", "user": "me", "password": "env:T"}, "authorization", "Basic bWU6dG9rZW4tb2YtdGhlLXNob3A="),
+    ],
+)
+def test_a_credential_is_sent(monkeypatch: pytest.MonkeyPatch, auth: Any, header: str, value: str) -> None:
+    """Each kind of credential is read from its reference and sent as its standard says."""
+    monkeypatch.setenv("T", TOKEN)
+    api = Api(lambda _: {"items": ITEMS})
+    assert skus(api.read(auth=auth, headers={"Accept-Language": "en", "X-Second-Token": "env:T"})) == ALL
+    assert api.seen[0].headers[header] == value
+    assert api.seen[0].headers["accept-language"] == "en"
+    assert api.seen[0].headers["x-second-token"] == TOKEN
+
+
+@pytest.mark.parametrize(
+    ("auth", "sent"),
+    [
+        (
+            {"kind": "client_credentials", "client_id": "me", "client_secret": "env:T", "scopes": ["read"]},
+            {"grant_type": "client_credentials", "scope": "read"},
+        ),
+        (
+            {"kind": "refresh_token", "refresh_token": "env:T", "client_id": "me"},
+            {"grant_type": "refresh_token", "refresh_token": TOKEN, "client_id": "me"},
+        ),
+    ],
+)
+def test_a_token_is_requested(monkeypatch: pytest.MonkeyPatch, auth: Any, sent: dict[str, str]) -> None:
+    """A grant is exchanged for a token at its own address."""
+    monkeypatch.setenv("T", TOKEN)
+    api = Api(lambda request: {"access_token": "granted"} if request.method == "POST" else {"items": ITEMS})
+    assert skus(api.read(auth=auth | {"token_url": "https://login.example/token"})) == ALL
+    assert dict(parse_qsl(api.seen[0].content.decode())) == sent
+    assert api.seen[1].headers["authorization"] == "Bearer granted"
+
+
+def test_a_login_returns_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The credentials are posted as JSON, and the member of the answer that the config names is the token."""
+    monkeypatch.setenv("T", TOKEN)
+    api = Api(lambda request: {"jwt": "granted"} if request.method == "POST" else {"items": ITEMS})
+    auth = {"kind": "login", "login_url": "https://shop.example/login", "token_member": "jwt"}
+    assert skus(api.read(auth=auth | {"credentials": {"user": "me", "password": "env:T"}})) == ALL
+    assert json.loads(api.seen[0].content) == {"user": "me", "password": TOKEN}
+    assert api.seen[1].headers["authorization"] == "Bearer granted"
+
+
+def test_an_answer_that_throttles_in_another_way_is_waited_for() -> None:
+    """A 403 with the configured text is sent again; another 403 ends the stream."""
+    api = Api(
+        lambda _: {"items": ITEMS} if len(api.seen) > 2 else httpx.Response(403, json={"error": "Rate Limit hit"})
+    )
+    assert skus(api.read(throttled=[{"status": 403, "text": "rate limit"}])) == ALL
+    assert len(api.seen) == 3
+    refused = Api(lambda _: httpx.Response(403, json={"error": "no scope"})).read(
+        throttled=[{"status": 403, "text": "rate limit"}]
+    )
+    assert "no scope" in str(refused.error)
+
+
+# ---- records
+
+
+def test_lists_in_records_are_items_or_rows() -> None:
+    """``of`` makes an item of each element of a list, ``explode`` a row; numbers stay exact."""
+    order = {
+        "id": 7,
+        "customer": {"id": "0017"},
+        "at": "2026-01-01T00:00:00-05:00",
+        "lines": [
+            {"sku": {"id": 1}, "n": 2, "price": "0.10"},
+            {"sku": {"id": 2}, "n": 1, "price": 12345678901234.5678},
+        ],
+    }
+    form = {
+        "customerId": {"ref": "customer", "key": "customer.id"},
+        "currency": {"const": "EUR"},
+        "placedAt": {"from": "at", "as": "instant"},
+        "items": {
+            "of": "lines",
+            "each": {
+                "productId": {"ref": "product", "key": "sku.id"},
+                "quantity": {"from": "n", "as": "decimal"},
+                "unitPrice": {"from": "price", "as": "decimal"},
+            },
+        },
+    }
+    text = json.dumps({"items": [order]}).replace("12345678901234.568", "12345678901234.5678")
+    api = Api(lambda _: httpx.Response(200, text=text))
+    (tried,) = api.read({"resource": "order", "map": form}).records
+    assert tried.members is not None, tried.problem
+    assert [item["unitPrice"] for item in tried.members["items"]] == [Decimal("0.1"), Decimal("12345678901234.5678")]
+    exploded = {"explode": "lines", "key": ["lines.sku.id"], "map": {"sku": "lines.sku.id", "name": "customer.id"}}
+    assert skus(api.read(exploded)) == ["1", "2"]
+
+
+class TestContract(HttpStreamContract):
+    """The contract of every stream of a JSON API holds for one that a config declares."""
+
+    connector = CONNECTOR
+    environment = {"T": TOKEN}
+    stream = "items"
+    settings = settings(
+        {
+            "mode": "incremental",
+            "cursor": {"column": "id"},
+            "params": {"since": "{since}"},
+            "map": ITEM_MAP | {"active": {"from": "status", "table": {"A": True, "D": False}, "default": True}},
+        },
+        auth={"kind": "bearer", "token": "env:T"},
+        pagination={"kind": "link_header"},
+    )
+    pages = [{"items": ITEMS[:3]}, {"items": ITEMS[3:]}]
+
+    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:
+        def answer(request: httpx.Request) -> httpx.Response:
+            number = int(request.url.params.get("page", "1"))
+            link = f'<{request.url.copy_set_param("page", number + 1)}>; rel="next"'
+            headers = {"link": link} if number < len(pages) else {}
+            return httpx.Response(200, text=json.dumps(pages[number - 1]), headers=headers)
+
+        return httpx.MockTransport(answer)
+
+
+# ---- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("records", "body", "hint"),
+    [
+        ("/items", {"data": {"items": []}, "next": None}, "the answer has data, next"),
+        ("data.rows", {"data": {"items": []}}, "/data has items"),
+        ("data.items", {"data": None}, "/data is null"),
+        ("items", {"items": None}, "/items is null"),
+        ("items", {"items": {}}, "/items has no members"),
+        ("items", [], "the answer is a list"),
+        ("", {"items": []}, "the answer has items"),
+        ("items", "text", "the answer is no object"),
+        ("items", {"ann@example.com": 1, "id": 2}, "the answer has id, 1 whose names may be data"),
+    ],
+)
+def test_a_wrong_place_of_the_records_is_explained(records: str, body: Any, hint: str) -> None:
+    """The error names the page, the key of the config, and what the answer has instead."""
+    error = Api(lambda _: body).read({"records": records}).error
+    assert error is not None
+    assert error.where == "https://shop.example/api/items"
+    assert "connections.http_json.streams.items.records" in error.message
+    assert error.hint == hint
+
+
+def findings(api: Api, stream: Mapping[str, Any] | None = None) -> list[tuple[bool, str]]:
+    assert CONNECTOR.check is not None
+    return [(found.ok, found.text) for found in CONNECTOR.check(api.context(stream))]
+
+
+def test_check_requests_one_page_of_each_stream() -> None:
+    """It says how many records the page has; a key that no record has, and a refusal, are failures."""
+    api = Api(by_url)
+    assert findings(api, {"pagination": {"kind": "next_url", "path": "links.next"}}) == [
+        (True, "items: https://shop.example/api/items responds, with 2 records")
+    ]
+    assert len(api.seen) == 1
+    ((ok, text),) = findings(Api(by_url), {"key": ["number"]})
+    assert (ok, text) == (
+        False,
+        "items: no record of https://shop.example/api/items has the key 'number'; the first has id, price, sku, title",
+    )
+    future = {"mode": "incremental", "windows": {"size": "1d"}, "first": "9999-12-31T00:00:00Z"}
+    future |= {"params": {"from": "{start}", "to": "{end}"}}
+    assert findings(Api(by_url), future) == [(True, "items: nothing to read before 9999-12-31T00:00:00Z")]
+    ((ok, text),) = findings(Api(lambda _: httpx.Response(404, json={"error": "no such list"})))
+    assert not ok
+    assert "no such list" in text

@@ -1,0 +1,157 @@
+"""Settings of the kind ``http_json``: what is refused, where, and which changes read everything again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from crossdock import exact_json, registry
+from crossdock.errors import FindingsError
+from crossdock.project import project
+from crossdock.project.config_schema import config_schema
+from crossdock_connectors.http_json import CONNECTOR
+from crossdock_connectors.http_json.settings import HttpJsonSettings
+
+CONFIG = """
+platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
+state: sqlite:///state.db
+connections:
+  shop:
+    kind: http_json
+    base_url: https://shop.example/api
+    pagination: {kind: link_header}
+    streams:
+      items:
+        path: /items
+        records: items
+        mode: snapshot
+        key: [id]
+        resource: product
+        map: {sku: sku, name: title}
+"""
+WRONG = """
+- {change: {records: null}, says: "streams.items.records"}
+- {change: {path: "https://other.example/x"}, says: "must be a path below base_url"}
+- {change: {path: "/items?a=b"}, says: "without a query: use params"}
+- {change: {records: "/a~2"}, says: "must be a dotted path such as data.items"}
+- {change: {pagination: {kind: links}}, says: "streams.items.pagination"}
+- {change: {pagination: {kind: graphql_connection, path: data}}, says: "needs graphql"}
+- {change: {variables: {a: 1}}, says: "variables: needs graphql"}
+- {change: {graphql: "{a}", body: {}}, says: "body: cannot be used with graphql"}
+- {change: {cursor: {column: id}}, says: "cursor: needs mode: incremental"}
+- {change: {mode: incremental, cursor: {column: id}}, says: "cursor: the request does not use {since}"}
+- {change: {params: {a: "{since}"}}, says: "params: {since} needs cursor"}
+- {change: {params: {a: "{end}"}}, says: "params: {end} needs windows"}
+- {change: {params: {api_key: abc}}, says: "params: api_key: a secret is never written here"}
+- {change: {time_format: unix}, says: "time_format: needs windows, or a cursor with as: instant"}
+- {change: {time_format: iso}, says: "time_format: must be unix, or a format such as"}
+- {change: {first: "1"}, says: "first: needs cursor or windows"}
+- {change: {mode: incremental, windows: {size: 1d}, params: {a: "{start}", b: "{end}"}}, says: "windows: needs first"}
+- change: {mode: incremental, windows: {size: 1d}, first: "2024-01-01", params: {a: "{start}", b: "{end}"}}
+  says: "first: must be a time with an offset"
+- change:
+    {mode: incremental, windows: {size: 1d}, first: "0001-01-01T00:00:00+14:00", params: {a: "{start}", b: "{end}"}}
+  says: "first: must be a time with an offset, such as"
+- change: {mode: incremental, windows: {size: 1 day}, first: "2024-01-01T00:00:00Z", params: {a: "{start}", b: "{end}"}}
+  says: "windows.size: must be a duration"
+"""
+WRONG_CONNECTION = """
+- {change: {pagination: null}, says: "streams.items.pagination: says how the API splits the list into pages"}
+- {change: {base_url: "http://shop.example"}, says: "base_url: must be https"}
+- {change: {headers: {Authorization: Bearer abc}}, says: "headers: Authorization: a secret is never written here"}
+- {change: {headers: {X-Api-Key: abc}}, says: "headers: X-Api-Key: a secret is never written here"}
+- {change: {auth: {kind: bearer, token: abc}}, says: "auth.token: a secret is never written here"}
+- {change: {auth: {kind: login, login_url: "https://a.example", credentials: {password: abc}}}, says: "password"}
+- {change: {auth: {kind: oauth}}, says: "auth"}
+- {change: {rate: {per_second: 2}}, says: "rate.per_second: unknown key"}
+"""
+
+
+def load(folder: Path, *, stream: dict[str, Any] | None = None, connection: dict[str, Any] | None = None) -> Any:
+    """The config with changes of its stream and its connection."""
+    data = yaml.safe_load(CONFIG)
+    shop = data["connections"]["shop"]
+    shop["streams"]["items"] |= stream or {}
+    shop |= connection or {}
+    path = folder / "c.yaml"
+    path.write_bytes(exact_json.dumps(data))
+    return project.load(path)
+
+
+@pytest.mark.parametrize("wrong", yaml.safe_load(WRONG), ids=lambda wrong: wrong["says"])
+def test_a_wrong_stream_is_refused_in_its_place(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """The finding has the path of the key and says what to do."""
+    with pytest.raises(FindingsError) as refused:
+        load(tmp_path, stream=wrong["change"])
+    assert wrong["says"] in str(refused.value)
+    assert "connections.shop.streams.items" in str(refused.value)
+
+
+@pytest.mark.parametrize("wrong", yaml.safe_load(WRONG_CONNECTION), ids=lambda wrong: wrong["says"])
+def test_a_wrong_connection_is_refused_in_its_place(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """The finding has the path of the key, and never a literal secret."""
+    with pytest.raises(FindingsError) as refused:
+        load(tmp_path, connection=wrong["change"])
+    assert wrong["says"] in str(refused.value)
+    assert "abc" not in str(refused.value)
+
+
+def version(**changes: Any) -> str:
+    shop = yaml.safe_load(CONFIG)["connections"]["shop"]
+    shop["streams"]["items"] |= changes
+    (stream,) = CONNECTOR.streams(HttpJsonSettings.model_validate(shop))
+    return stream.version
+
+
+INCREMENTAL: dict[str, Any] = {"mode": "incremental", "params": {"since": "{since}"}, "cursor": {"column": "id"}}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"path": "/others"},
+        {"params": {"since": "{since}", "status": "any"}},
+        {"records": "data"},
+        {"explode": "variants"},
+        {"first": "1"},
+        {"cursor": {"column": "updated_at"}},
+    ],
+    ids=str,
+)
+def test_a_stream_that_reads_something_else_begins_anew(change: dict[str, Any]) -> None:
+    """A cursor is not used for another list, and a change of what is asked for reads everything again."""
+    assert version(**INCREMENTAL) != version(**INCREMENTAL | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"pagination": {"kind": "page_number", "size": 9}}, {"cursor": {"column": "id", "sorted": True}}],
+    ids=str,
+)
+def test_how_a_list_is_read_may_change(change: dict[str, Any]) -> None:
+    """Another page size reads nothing again."""
+    assert version(**INCREMENTAL) == version(**INCREMENTAL | change)
+
+
+def test_the_version_of_a_stream_stays() -> None:
+    """A state knows which version read its records: another hash for the same section would read everything again."""
+    assert version() == "f692da989e8e330be7728d9f63eb5237"
+    assert version(**INCREMENTAL) == "49afc65d7aaf2239c1ca2bda4facdf0b"
+
+
+def test_the_schema_accepts_what_loads(tmp_path: Path) -> None:
+    """An editor shows no error in a valid section, and one in a section with an unknown kind of pagination."""
+    schema = config_schema({name: registry.load(name).settings for name in registry.available()})
+    data = yaml.safe_load(CONFIG)
+    shop = data["connections"]["shop"]
+    shop |= {"auth": {"kind": "basic", "user": "env:T"}, "headers": {"X-Token": "env:T"}, "rate": {"burst": 2}}
+    shop["streams"]["items"] |= {**INCREMENTAL, "pagination": {"kind": "offset", "total": "meta.total"}}
+    load(tmp_path, connection=shop)
+    check = jsonschema_rs.validator_for(schema)
+    assert check.is_valid(data)
+    shop["pagination"] = {"kind": "links"}
+    assert not check.is_valid(data)

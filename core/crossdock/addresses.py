@@ -16,6 +16,8 @@ _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _MAILBOX = re.compile(rf"(?=.{{3,254}}$){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
 _AN_ADDRESS = "must be an address such as https://api.example.com"
 _NO_USER = f"{_AN_ADDRESS}, and must not hold a user or a password: refer to a secret by env:NAME or file:PATH"
+_NO_CREDENTIAL = "must not contain a credential, since addresses are shown"
+_A_PROXY = "must be an address such as http://proxy.example.com:3128"
 _NO_PLAIN_HTTP = "must be https; http is for this machine only"
 _MEMBER = re.compile(r"([\w.-]{1,64})\s*=")
 _SECRET = re.compile("pass(?!file)|pwd|secret|token|credential|scram_|api_?key|access_?key|signature")
@@ -94,7 +96,7 @@ def base_url(url: str) -> str:
         ValueError: If it is not an `endpoint`, or contains a credential.
     """
     if names_secret(endpoint(url)):
-        raise ValueError("must not contain a credential, since addresses are shown")
+        raise ValueError(_NO_CREDENTIAL)
     return url.rstrip("/")
 
 
@@ -108,9 +110,14 @@ def proxy_address(url: str) -> str:
     Raises:
         ValueError: If it is neither http nor https, or has a user, a path or a query.
     """
-    parts = _web_parts(url)
+    if _WITH_USER.search(_decoded(url)):
+        raise ValueError("must not hold a user or a password: set proxy_user and proxy_password")
+    try:
+        parts = _web_parts(url)
+    except ValueError:
+        raise ValueError(_A_PROXY) from None
     if parts.path not in {"", "/"} or parts.query:
-        raise ValueError("must be an address such as http://proxy.example.com:3128")
+        raise ValueError(_A_PROXY)
     return url
 
 
@@ -144,7 +151,7 @@ def address_fault(name: str | None, text: str) -> str | None:
         web_address(text)
     except ValueError as error:
         return str(error)
-    return "must not contain a secret: refer to it by env:NAME or file:PATH" if asks_with_secret(text) else None
+    return _NO_CREDENTIAL if asks_with_secret(text) else None
 
 
 def address_faults(settings: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:

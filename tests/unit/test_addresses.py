@@ -96,7 +96,7 @@ def test_secrets_are_looked_for_in_linear_time() -> None:
         ("note", "https://u%3Acanary%40shop.example", "must not hold a user or a password"),
         (None, "http://canary@127.0.0.1", "must not hold a user or a password"),
         ("login_url", "http://shop.example", "must be https; http is for this machine only"),
-        ("callback_uri", "https://shop.example/x?api_key=canary", "must not contain a secret"),
+        ("callback_uri", "https://shop.example/x?api_key=canary", "must not contain a credential"),
         ("API_ENDPOINT", "https://[canary", "must be an address"),
         ("address", "https://shop.example:", "the port is empty"),
         ("login_url", "http://localhost:8080/login?tenant=a", None),

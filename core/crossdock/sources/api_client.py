@@ -161,7 +161,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         )
         errors = answer.at("/errors") if request.graphql is not None else None
         if errors:
-            reason = self._http.redacted(api_errors.message_of(errors))
+            reason = api_errors.message_of(errors, self._http.redacted)
             raise RemoteError(f"answered with GraphQL errors: {reason or 'without a message'}", where=shown)
         return request, replace(answer, address=self._http.redacted(_shown(address, request, sent)))
 

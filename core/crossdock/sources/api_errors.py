@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from html import unescape
 from typing import Any
 
 from crossdock import exact_json
 from crossdock.printable import printable
 
 SHOWN = 300  # characters
+_LONGEST = 64 * 1024  # bytes of an answer that is not JSON
+_MOST = 3  # messages of one list
+_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _NAMES = ("detail", "title", "message", "error_description", "error", "errors")
 _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail addresses, telephone and other numbers
 
 
-def reason(body: bytes) -> str:
-    """The message of an error answer, at most `SHOWN` characters; empty if it has none or is not JSON.
+def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
+    """The message of an error answer, at most `SHOWN` characters; empty if it has none.
 
-    Mail addresses and long numbers are masked. Credentials are not: the caller knows them.
+    That of a JSON document is in the members that are usual for it, that of an HTML page is its title. Mail addresses
+    and long numbers are masked.
+
+    Args:
+        content_type: The header, in any case.
+        redacted: Removes credentials from a text.
     """
     try:
-        document = exact_json.loads(body)
+        return message_of(exact_json.loads(body), redacted)
     except ValueError:
-        return ""
-    return message_of(document)
+        text = body[:_LONGEST].decode(errors="replace")
+    if "html" in content_type.lower():
+        title = _TITLE.search(text)
+        return _shown(unescape(title[1]) if title else "", redacted)
+    return _shown(text, redacted) if content_type.lower().startswith("text/plain") else ""
 
 
-def message_of(document: Any) -> str:
-    """As `reason`, for a document or the list of GraphQL errors."""
-    text = "; ".join(dict.fromkeys(_messages(document, 3)))
-    return _PERSONAL.sub("(personal)", printable(text))[:SHOWN]
+def message_of(document: Any, redacted: Callable[[str], str]) -> str:
+    """As `reason`, for a JSON document or the list of GraphQL errors."""
+    return _shown("; ".join(dict.fromkeys(_messages(document, 3))), redacted)
+
+
+def _shown(text: str, redacted: Callable[[str], str]) -> str:
+    """Credentials are removed first: masks and cuts would leave parts of them."""
+    return printable(_PERSONAL.sub("(personal)", " ".join(redacted(text).split())))[:SHOWN]
 
 
 def _messages(value: Any, depth: int) -> Iterator[str]:
@@ -37,11 +53,19 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
         if text := value.strip():
             yield text
     elif isinstance(value, list) and depth:
-        for item in value[:3]:
+        for item in value[:_MOST]:
             yield from _messages(item, depth - 1)
     elif isinstance(value, dict) and depth:
         for name in _NAMES:
-            found = list(_messages(value.get(name), depth - 1))
+            found = list(_messages(value.get(name), depth - 1)) or list(_by_member(name, value.get(name)))
             if found:
                 yield from found
                 return
+
+
+def _by_member(name: str, value: Any) -> Iterator[str]:
+    """The messages of ``{"errors": {"sku": ["is taken"]}}``, with the members that they are about."""
+    for member, messages in list(value.items())[:_MOST] if name == "errors" and isinstance(value, dict) else ():
+        for message in messages[:_MOST] if isinstance(messages, list) else [messages]:
+            if isinstance(message, str):
+                yield f"{member}: {message.strip()}"

@@ -110,7 +110,7 @@ class RetriedRequests:
         if status >= 500:
             raise _ServerError(answer)
         if not 200 <= status < 300:
-            reason = self.redacted(api_errors.reason(answer.body))
+            reason = api_errors.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
                 raise UnauthorizedError(f"refused the credentials (HTTP {status}){suffix}", where=shown)

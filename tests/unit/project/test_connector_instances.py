@@ -144,7 +144,7 @@ class PlainSettings(Settings):
         ("note: 'https://canary@shop.example/'", "connections.w.note", "a user or a password"),
         ("extra: {a: [b, 'http://u:canary@127.0.0.1']}", "connections.w.extra.a.1", "a user or a password"),
         ("login_url: 'http://canary.example'", "connections.w.login_url", "must be https"),
-        ("login_url: 'https://shop.example?token=canary'", "connections.w.login_url", "must not contain a secret"),
+        ("login_url: 'https://shop.example?token=canary'", "connections.w.login_url", "must not contain a credential"),
     ],
 )
 def test_unsafe_addresses_are_refused_in_all_settings(

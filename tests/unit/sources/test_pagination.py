@@ -16,6 +16,7 @@ from crossdock.errors import RefusedError
 from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import (
+    AfterId,
     Api,
     ApiClient,
     CursorInBody,
@@ -181,3 +182,26 @@ def test_without_a_paginator_of_pages_there_is_one() -> None:
     """As for a request alone."""
     pages: Iterator[Any] = client(vendor(9, 2)).pages("/items", paginator=Paginator())
     assert len(list(pages)) == 1
+
+
+@given(number=st.integers(0, 30), size=st.integers(1, 8))
+def test_lists_by_id_are_read_to_their_end(number: int, size: int) -> None:
+    """The last id of each page is asked from, until a page is empty."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        first = int(request.url.params.get("since_id", 0)) + 1
+        return httpx.Response(200, json=[{"id": each} for each in range(first, min(number, first + size - 1) + 1)])
+
+    pages = client(handle).pages("/items", paginator=AfterId("", "since_id"))
+    assert [item["id"] for page in pages for item in page.body] == list(range(1, number + 1))
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [([{"id": 1}], "pagination loop"), ([{"sku": 1}], "no member id"), ([{"id": [1]}], "neither a text nor")],
+)
+def test_a_list_by_id_without_progress_is_refused(items: list[dict[str, Any]], message: str) -> None:
+    """A server that ignores the parameter would be read for ever."""
+    api = client(lambda _: httpx.Response(200, json={"items": items}))
+    with pytest.raises(RefusedError, match=message):
+        list(api.pages("/items", paginator=AfterId("/items", "since_id")))

@@ -85,7 +85,6 @@ class Windows(ConfigModel):
 
 
 Path = Annotated[str, AfterValidator(_below_base_url)]
-Params = Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)]
 
 
 class ExistingRecords(ConfigModel):
@@ -93,7 +92,7 @@ class ExistingRecords(ConfigModel):
 
     path: Path
     """Below the base URL, without a query."""
-    params: Params = {}
+    params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
     """The query; a list is a repeated parameter."""
     records: Place
     """Where the list is in an answer: of objects with the members of the key, or of the keys themselves."""
@@ -106,7 +105,7 @@ class HttpJsonStreamConfig(StreamConfig):
 
     path: Path
     """Below the base URL, without a query."""
-    params: Params = {}
+    params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
     """The query; a list is a repeated parameter. See ``first`` for ``{since}``."""
     body: Any = None
     """A JSON body; the request is then a POST, which must only read."""

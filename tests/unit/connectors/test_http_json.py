@@ -432,3 +432,20 @@ def test_check_requests_one_page_of_each_stream() -> None:
     ((ok, text),) = findings(Api(lambda _: httpx.Response(404, json={"error": "no such list"})))
     assert not ok
     assert "no such list" in text
+
+
+# ---- deleted records
+
+
+@pytest.mark.parametrize("listed", [{"ids": [1, 2]}, {"ids": [{"id": 1}, {"id": 2}]}])
+def test_a_list_of_existing_records_has_objects_or_keys(listed: Any) -> None:
+    """Each is a record's key; the pages are those of the stream unless the list has others."""
+    api = Api(lambda request: listed if request.url.path.endswith("/ids") else {"items": ITEMS})
+    change = {"mode": "incremental", "on_gone": "archive", "existing": {"path": "/items/ids", "records": "ids"}}
+    ctx = api.context(change)
+    (stream,) = CONNECTOR.streams(ctx.settings)
+    assert stream.lists_existing
+    rows = [batch.load()["id"].to_list() for batch in stream.existing(ctx)]
+    assert rows == [["1", "2"]]
+    (plain,) = CONNECTOR.streams(api.context().settings)
+    assert not plain.lists_existing

@@ -44,6 +44,13 @@ WRONG = """
 - {change: {graphql: "{a}", body: {}}, says: "body: cannot be used with graphql"}
 - {change: {cursor: {column: id}}, says: "cursor: needs mode: incremental"}
 - {change: {mode: incremental, cursor: {column: id}}, says: "cursor: the request does not use {since}"}
+- {change: {existing: {path: /ids, records: ids}}, says: "existing: is for other modes"}
+- {change: {mode: append, existing: {path: /ids, records: ids}}, says: "existing: needs on_gone"}
+- change: {mode: append, deleted: {field: x, equals: y}, on_gone: delete, existing: {path: /ids, records: ids}}
+  says: "existing: cannot be used with deleted"
+- change: {mode: append, on_gone: delete, graphql: "{a}", pagination: {kind: graphql_connection, path: data}, existing: {path: /ids, records: ids}}
+  says: "existing.pagination: must be set"
+- {change: {deleted: {field: x, equals: y}}, says: "deleted: is for other modes"}
 - {change: {params: {a: "{since}"}}, says: "params: {since} needs cursor"}
 - {change: {params: {a: "{end}"}}, says: "params: {end} needs windows"}
 - {change: {params: {api_key: abc}}, says: "params: api_key: a secret is never written here"}

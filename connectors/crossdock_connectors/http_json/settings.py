@@ -221,7 +221,8 @@ class HttpJsonSettings(HttpSettings):
                 raise misplaced(place, "the connection's graphql_connection needs graphql")
             listed = stream.existing and (stream.existing.pagination or paging)
             if isinstance(listed, GraphQLPages):
-                raise misplaced(("streams", name, "existing", "pagination"), "must be set; this list uses no graphql")
+                message = "needs a pagination of its own: this list does not use graphql"
+                raise misplaced(("streams", name, "existing"), message)
         return self
 
     def pagination_of(self, stream: HttpJsonStreamConfig) -> Pagination:

@@ -48,8 +48,10 @@ WRONG = """
 - {change: {mode: append, existing: {path: /ids, records: ids}}, says: "existing: needs on_gone"}
 - change: {mode: append, deleted: {field: x, equals: y}, on_gone: delete, existing: {path: /ids, records: ids}}
   says: "existing: cannot be used with deleted"
-- change: {mode: append, on_gone: delete, graphql: "{a}", pagination: {kind: graphql_connection, path: data}, existing: {path: /ids, records: ids}}
-  says: "existing.pagination: must be set"
+- change:
+    {mode: append, on_gone: delete, existing: {path: /ids, records: ids},
+     graphql: "{a}", pagination: {kind: graphql_connection, path: data}}
+  says: "existing: needs a pagination of its own"
 - {change: {deleted: {field: x, equals: y}}, says: "deleted: is for other modes"}
 - {change: {params: {a: "{since}"}}, says: "params: {since} needs cursor"}
 - {change: {params: {a: "{end}"}}, says: "params: {end} needs windows"}

@@ -13,8 +13,9 @@ import os
 import subprocess
 import sys
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from crossdock.testing.crossdock_process import python_path
 
 if TYPE_CHECKING:
     from crossdock.testing.connector_under_test import StreamUnderTest
@@ -36,11 +37,10 @@ def readings(case: type[StreamUnderTest]) -> list[Reading]:
         AssertionError: If a process cannot read it.
     """
     command = [sys.executable, "-m", __name__, case.__module__, inspect.getfile(case), case.__qualname__]
-    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     processes = [
         subprocess.Popen(  # noqa: S603
             command,
-            env={**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(python_path()), "PYTHONHASHSEED": seed},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -87,17 +87,26 @@ def stored(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
     Equal bodies are counted, such as those of invoices, which have no external id.
     """
-    latest: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    names: dict[str, str] = {}
+    happened, latest = list(happened), dict[str, str]()
+    names = _names(happened)
     for effect in happened:
-        name = str(effect["id"])
         if effect["operation"] == "delete":
-            latest.pop(name, None)
-            continue
-        what = effect["resource"] if effect["operation"] in {"create", "update"} else effect["operation"]
-        latest[name if what == effect["resource"] else f"{effect['seq']} {name}"] = what, effect["body"]
-        names[name] = effect["body"].get("externalId", "")
-    return Counter(f"{what} {_canonical(body, names)}" for what, body in latest.values())
+            latest.pop(effect["id"], None)
+        elif effect["operation"] in {"create", "update"}:
+            latest[effect["id"]] = f"{effect['resource']} {_canonical(effect['body'], names)}"
+    return Counter(latest.values())
+
+
+def done(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """These effects: operations, resources and bodies, with external ids in place of ids."""
+    happened = list(happened)
+    names = _names(happened)
+    return Counter(f"{each['operation']} {each['resource']} {_canonical(each['body'], names)}" for each in happened)
+
+
+def _names(happened: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The external id of each id."""
+    return {each["id"]: each["body"]["externalId"] for each in happened if "externalId" in each["body"]}
 
 
 def _canonical(body: Mapping[str, Any], names: Mapping[str, str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -70,12 +69,20 @@ class Commands:
         return Ended(process.returncode, output, errors)
 
     def kill(self, is_time: Callable[[], bool], *arguments: str) -> Ended:
-        """Run a command and send it SIGKILL as soon as *is_time*, or after two minutes."""
+        """Run a command and send it SIGKILL as soon as *is_time*; it may end before that.
+
+        Raises:
+            TimeoutError: If neither happens within two minutes.
+        """
         with self.start(*arguments) as process:
-            deadline = time.monotonic() + _WITHIN_S
-            while process.poll() is None and not is_time() and time.monotonic() < deadline:
-                time.sleep(_POLL_S)
-            process.send_signal(signal.SIGKILL)
+            try:
+                deadline = time.monotonic() + _WITHIN_S
+                while process.poll() is None and not is_time():
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"'crossdock {' '.join(arguments)}' was not to be killed within two minutes")
+                    time.sleep(_POLL_S)
+            finally:
+                process.kill()
             output, errors = process.communicate()
         return Ended(process.returncode, output, errors)
 

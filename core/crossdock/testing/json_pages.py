@@ -20,9 +20,9 @@ def lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]
 
 
 def at(value: Any, path: ListPath) -> Any:
-    """The value at *path*; None if there is none."""
+    """The value at *path*; None if a member of it is missing."""
     for name in path:
-        value = value.get(name) if isinstance(value, dict) else value[name]
+        value = value.get(name) if isinstance(value, dict) else value[name] if isinstance(value, list) else None
     return value
 
 

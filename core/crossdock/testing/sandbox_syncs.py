@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import httpx
 
 RATE, BURST = 600_000, 100_000  # pacing must not take time
+_BETWEEN_SYNCS_S = 60.0
 STOPPED = "stopped by the test"
 
 Network = Callable[[str | None], "httpx.BaseTransport | None"]
@@ -113,6 +114,7 @@ class Tenant:
             most: Stop reading after this many batches and checkpoints, so that the stream ends with an error.
         """
         pull = _Pull(network, most)
+        self.clock.advance(_BETWEEN_SYNCS_S)
         with mock.patch.object(read_parts, "PART_ROWS", 1):
             project = replace(self._project, pull=pull)
             report = runner.sync(

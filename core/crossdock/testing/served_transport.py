@@ -20,7 +20,9 @@ RESET: Literal["reset"] = "reset"
 """In place of an answer: the connection is reset."""
 
 Fault = int | Literal["reset"]
-"""A status with ``Retry-After: 0``, or a connection that is reset."""
+"""A status, with headers that permit the next request soon; or a connection that is reset."""
+
+_PERMITTED = {"retry-after": "0.1", "ratelimit-policy": '"api";q=1000;w=1', "ratelimit": '"api";r=900;t=1'}
 
 
 class ServedTransport:
@@ -86,7 +88,7 @@ class ServedTransport:
                 return RESET
             if self.faults:
                 status = self.faults.pop(0)
-                return httpx.Response(status, headers={"retry-after": "0"}) if isinstance(status, int) else RESET
+                return httpx.Response(status, headers=_PERMITTED) if isinstance(status, int) else RESET
             try:
                 return self._localized(self._transport.handle_request(request))
             except httpx.TransportError:
@@ -135,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(response.content)
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _answer
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _answer  # noqa: N815  the base class calls them
 
     def log_message(self, *_: Any) -> None:
         """Nothing is printed."""

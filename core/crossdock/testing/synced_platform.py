@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
 from unittest import mock
@@ -98,6 +99,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
                 "tenant": server.tenant,
                 "auth": {"kind": "api_key", "token": key},
                 "rate": {"per_minute": RATE, "burst": BURST},
+                "retry": {"attempts": 20, "base_s": Decimal("0.05"), "cap_s": Decimal("0.2")},
             },
             "state": f"sqlite:///{self.state_folder / 'state.db'}",
             "connections": self._connections,

@@ -22,7 +22,10 @@ def lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]
 def at(value: Any, path: ListPath) -> Any:
     """The value at *path*; None if a member of it is missing."""
     for name in path:
-        value = value.get(name) if isinstance(value, dict) else value[name] if isinstance(value, list) else None
+        if isinstance(value, list) and isinstance(name, int):
+            value = value[name]
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
     return value
 
 

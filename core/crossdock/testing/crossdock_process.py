@@ -101,7 +101,7 @@ def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> 
         for module, content in list(sys.modules.items())
         if module != "__main__" and content is not None
         for name, value in list(vars(content).items())
-        if value is connector and find_spec(module) is not None
+        if value is connector and _can_be_imported(module)
     }
     if not found:
         raise LookupError(f"no module has the connector {connector.name!r} as a constant, such as CONNECTOR")
@@ -112,3 +112,10 @@ def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> 
     (facts / "METADATA").write_text(metadata, encoding="utf-8")
     text = f"[{Connector.group}]\n{connector.name} = {module}:{name}\n"
     (facts / "entry_points.txt").write_text(text, encoding="utf-8")
+
+
+def _can_be_imported(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # it was made by hand
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -223,11 +224,12 @@ def test_every_form_of_a_map_is_accepted() -> None:
         TypeAdapter(Form).validate_python(yaml.safe_load(form.replace(", ...", "")))
 
 
-def test_the_connector_and_its_test_run() -> None:
+def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of the page on connectors is one module: a connector, and tests of it that pass."""
-    namespace: dict[str, Any] = {}
-    for code in blocks(DOCS / "connectors.md", "python"):
-        exec(compile(code, "connectors.md", "exec", dont_inherit=True), namespace)
+    code = "\n".join(blocks(DOCS / "connectors.md", "python"))
+    (tmp_path / "page_on_connectors.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)  # other processes import it too
+    namespace = vars(importlib.import_module("page_on_connectors"))
     assert isinstance(namespace["CONNECTOR"], Connector)
     tests = [value for name, value in namespace.items() if name.startswith("test_")]
     assert tests

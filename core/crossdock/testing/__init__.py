@@ -1,8 +1,8 @@
 """Test support for crossdock and for connector authors.
 
-`context` builds what a stream reads with; `read` and `read_config` read and map a stream. `crossdock.testing.contract`
-and `http_contract` have tests to inherit, `plugin` has fixtures for pytest; other modules have local servers and a
-manual clock.
+`context` builds what a stream reads with; `read` and `read_config` read and map a stream. `crossdock.testing.contract`,
+`http_contract` and `acceptance` have tests to inherit, `plugin` has fixtures for pytest; other modules have local
+servers and a manual clock.
 """
 
 from __future__ import annotations

@@ -7,84 +7,30 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from unittest import mock
 
-from crossdock.connector import Connector, Context
 from crossdock.errors import RecordError
 from crossdock.planning.draft_records import drafted
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
-from crossdock.runs.stream_trial import Trial
-from crossdock.testing.captured_output import captured
-from crossdock.testing.connector_context import bound_stream, context, read
+from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.drifted_records import drifted, numbers_in, with_numbers
-
-if TYPE_CHECKING:
-    import httpx
+from crossdock.testing.hash_seeds import readings
+from crossdock.testing.sync_contract import SyncContract
 
 _SHORT, _LONG = Decimal(4321), Decimal("123456789012345.6789")  # as many digits as a resource accepts; a float has 17
 _ZONES = ("UTC", "America/St_Johns", "Pacific/Kiritimati")
 
 
-class StreamContract:
+class StreamContract(SyncContract):
     """Tests of one stream, for any source; `HttpStreamContract` has more.
 
-    Attributes:
-        connector: The connector under test.
-        settings: Keys of a connection, as in a config file; relative paths start in a temporary folder.
-        environment: Variables that *settings* refer to as ``env:NAME``. Their values must never be shown.
-        stream: The stream's name.
+    Set the attributes of `StreamUnderTest`, and define `network` or `prepare`.
     """
-
-    connector: Connector[Any]
-    settings: Mapping[str, Any]
-    environment: Mapping[str, str] = {}
-    stream: str
-
-    def prepare(self, folder: Path) -> None:
-        """Create what *settings* refer to in *folder*, such as files to read; nothing by default."""
-
-    def network(self) -> httpx.BaseTransport | None:
-        """What replaces the network; None if the stream reads files."""
-        return None
-
-    def new_context(self) -> Context[Any]:
-        """A context as in a new run."""
-        with self.in_environment():
-            ctx = context(self.connector, self.settings, transport=self.network())
-        self.prepare(ctx.run.work.parent)
-        return ctx
-
-    def read(self, since: str | None = None) -> Trial:
-        """Read and map the stream in a new run."""
-        return self.read_in(self.new_context(), since)
-
-    def read_in(self, ctx: Context[Any], since: str | None = None) -> Trial:
-        """Read and map the stream with *ctx*; fails if a value of `environment` is printed or logged."""
-        with self.in_environment(), captured() as output:
-            trial = read(self.connector, ctx, self.stream, since=since)
-        self.no_secret_in("what the stream printed or logged", output.getvalue())
-        self.no_secret_in("the error", str(trial.error or ""))
-        for tried in trial.records:
-            self.no_secret_in("the place of a record", tried.record.source)
-            self.no_secret_in("the problem of a record", str(tried.problem or ""))
-        return trial
-
-    @contextmanager
-    def in_environment(self) -> Iterator[None]:
-        """`environment` as variables of this process."""
-        with mock.patch.dict(os.environ, self.environment):
-            yield
-
-    def no_secret_in(self, what: str, text: str) -> None:
-        """Fail if *text* contains a value of `environment`."""
-        for name, value in self.environment.items():
-            assert value not in text, f"{what} contains the secret {name}"
 
     def example_records(self) -> tuple[BoundStream, list[Record]]:
         """The records of the example data, and their stream."""
@@ -125,6 +71,15 @@ class StreamContract:
             with _time_zone(zone):
                 for record, one in zip(records, expected, strict=True):
                     assert one == _mapped(bound, record), f"{_place(record)}: the draft depends on the time zone"
+
+    def test_keys_and_drafts_are_the_same_in_every_process(self) -> None:
+        """The key, the rows and the draft of a record do not depend on how Python hashes texts (PYTHONHASHSEED)."""
+        one, other = (sorted(reading) for reading in readings(type(self)))
+        assert len(one) == len(other), f"one process reads {len(one)} records, and another {len(other)}"
+        for (key, rows, draft), (other_key, other_rows, other_draft) in zip(one, other, strict=True):
+            assert key == other_key, f"{key!r} is the key of a record in one process, and {other_key!r} in another"
+            assert rows == other_rows, f"record {key!r} has other rows in another process"
+            assert draft == other_draft, f"record {key!r} has another draft in another process"
 
     def test_drift_of_a_record_never_breaks_the_mapping(self) -> None:
         """A record with an unknown, missing, null or oddly typed member gives a draft or a `RecordError`."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import httpx
 
 from crossdock import exact_json
-from crossdock.cursors import Checkpoint
+from crossdock.cursors import Checkpoint, Cursor
+from crossdock.errors import RecordError
+from crossdock.json_values import at_path, text_of
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.pull_checks import pulled
@@ -19,8 +22,7 @@ from crossdock.testing.connector_context import bound_stream, context
 from crossdock.testing.contract import StreamContract
 from crossdock.testing.drifted_records import drifted_objects
 from crossdock.testing.faulty_transport import FAULTS, RecordedTransport, faulty
-
-_Path = tuple[str | int, ...]
+from crossdock.testing.json_pages import ListPath, at, in_reverse, lists, refilled
 
 
 class HttpStreamContract(StreamContract):
@@ -42,6 +44,21 @@ class HttpStreamContract(StreamContract):
     def network(self) -> httpx.BaseTransport:
         return self.transport(self.pages)
 
+    def network_since(self, since: str | None) -> httpx.BaseTransport:
+        """An API that lists the records of `pages` from *since* on, if one of their members is the cursor."""
+        is_asked_for = None if since is None else self._from_cursor(since)
+        if is_asked_for is None:
+            return self.network()
+        return self.transport(refilled(self.pages, self._listed_records()[1], is_asked_for))
+
+    def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
+        """The records of each page in reverse order, unless the stream relies on their order."""
+        trial = self.read()
+        keys = [tried.record.key for tried in trial.records]
+        cursor = trial.bound.stream.cursor
+        if not (cursor and cursor.sorted) and len(set(keys)) == len(keys):
+            yield self.transport(in_reverse(self.pages, self._listed_records()[1]))
+
     def read_from(self, transport: httpx.BaseTransport, since: str | None = None) -> Trial:
         """Read and map the stream in a new run over *transport*."""
         with self.in_environment():
@@ -61,12 +78,7 @@ class HttpStreamContract(StreamContract):
 
     def test_keys_do_not_depend_on_the_order(self) -> None:
         """The same records in another order have the same keys."""
-        _, places = self._listed_records()
-        reversed_pages = copy.deepcopy(list(self.pages))
-        for page in reversed_pages:
-            for place in places:
-                if isinstance(items := _at(page, place), list):
-                    items.reverse()
+        reversed_pages = in_reverse(self.pages, self._listed_records()[1])
         before, after = (
             {tried.record.key: tried.record.row.get(JSON) for tried in trial.records}
             for trial in (self.read(), self.read_from(self.transport(reversed_pages)))
@@ -79,7 +91,7 @@ class HttpStreamContract(StreamContract):
         page_number, place, index, item = next(self._items())
         for change, changed in drifted_objects(item):
             pages = copy.deepcopy(list(self.pages))
-            _at(pages[page_number], place)[index] = changed
+            at(pages[page_number], place)[index] = changed
             trial = self.read_from(self.transport(pages))
             assert trial.error is None, f"a record with {change} ends reading: {trial.error}"
             assert len(trial.records) == count, f"a record with {change}: {len(trial.records)} of {count} are read"
@@ -88,7 +100,7 @@ class HttpStreamContract(StreamContract):
         """A record that changes, and is listed again on the last page, is read again there."""
         page_number, place, index, item = next(self._items())
         pages = copy.deepcopy(list(self.pages))
-        _at(pages[-1], place).append({**item, "crossdock_changed": 1})
+        at(pages[-1], place).append({**item, "crossdock_changed": 1})
         trial = self.read_from(self.transport(pages))
         assert trial.error is None, f"reading failed: {trial.error}"
         last = trial.records[-1].record.row.get(JSON) or ""
@@ -166,30 +178,39 @@ class HttpStreamContract(StreamContract):
                 read.append((value if isinstance(value, str) else batch.cursor, items))
         return iter(read)
 
+    def _from_cursor(self, since: str) -> Callable[[Any], bool] | None:
+        """Whether a source lists a record to who asks from *since* on; None if no member is the cursor."""
+        declared = self._bound().stream.cursor
+        if declared is not None:
+            return partial(_is_from, declared, since)
+        items = [item for _, items in self._batches() for item in items]
+        names = {name for item in items for name, value in item.items() if str(value) == since}
+        return (lambda item: all(str(item.get(name)) >= since for name in names)) if names else None
+
     def _bound(self) -> BoundStream:
         return bound_stream(self.connector, self.new_context(), self.stream)
 
-    def _listed_records(self) -> tuple[list[tuple[int, Any]], set[_Path]]:
+    def _listed_records(self) -> tuple[list[tuple[int, Any]], set[ListPath]]:
         """The records of `pages`, with the number of their page; and the paths of the lists that contain them."""
         read = [item for _, items in self._batches() for item in items]
         exact = [exact_json.loads(json.dumps(page)) for page in self.pages]
-        places = {place for page in exact for place, items in _lists(page) if any(item in read for item in items)}
+        places = {place for page in exact for place, items in lists(page) if any(item in read for item in items)}
         assert places, "no list in `pages` contains a record as it is read"
         listed = [
             (number, item)
             for number, page in enumerate(exact)
-            for place, items in _lists(page)
+            for place, items in lists(page)
             if place in places
             for item in items
         ]
         return listed, places
 
-    def _items(self) -> Iterator[tuple[int, _Path, int, Any]]:
+    def _items(self) -> Iterator[tuple[int, ListPath, int, Any]]:
         """Page, path of the list, index and object of each record in `pages`."""
         _, places = self._listed_records()
         for number, page in enumerate(self.pages):
             for place in sorted(places, key=str):
-                for index, item in enumerate(_at(page, place) or ()):
+                for index, item in enumerate(at(page, place) or ()):
                     yield number, place, index, item
 
 
@@ -197,16 +218,10 @@ def _objects(batch: RawBatch) -> list[Any]:
     return [exact_json.loads(text or "null") for text in batch.load()[JSON].to_list()]
 
 
-def _lists(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, list[Any]]]:
-    """Each list of objects inside of *value*, with its path."""
-    if isinstance(value, list):
-        yield path, value
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield from _lists(inner, (*path, name))
-
-
-def _at(value: Any, path: _Path) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else value[name]
-    return value
+def _is_from(cursor: Cursor, since: str, item: Any) -> bool:
+    try:
+        return cursor.position({cursor.column: text_of(at_path(item, cursor.column))}) >= cursor.position(
+            {cursor.column: since}
+        )
+    except RecordError:
+        return True

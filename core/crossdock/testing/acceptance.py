@@ -1,0 +1,154 @@
+"""Acceptance of a connector: ``crossdock sync`` as a process, disturbed and killed, judged by what really happened.
+
+The sandbox's effects log is compared with that of a sync that nothing disturbed, never with crossdock's own report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from unittest import mock
+
+from crossdock import exact_json
+from crossdock.testing.connector_under_test import ConnectorUnderTest
+from crossdock.testing.crossdock_process import Ended
+from crossdock.testing.sandbox_contents import differences
+from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
+from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection, connections_of
+
+_REFUSALS = ("throttle", "error_before", "reset_before")  # 429, 503, a reset connection: nothing has happened
+_LOST = "lost_answer"  # it has happened, and the answer is lost
+_MIXED = {"lost_answer": 0.2, "error_after_commit": 0.2, "cut_body": 0.2}
+_SOURCE_FAULTS: tuple[Fault, ...] = (429, 503, RESET)
+_MOST_RUNS = 8
+
+
+class SyncAcceptance(ConnectorUnderTest):
+    """A test of all streams of a connection, or of a config, in real processes.
+
+    The sandbox contains the records that the example refers to and does not contain. Web addresses in the settings,
+    and in the headers and bodies of answers, are replaced by addresses of this machine that serve `network`.
+
+    Attributes:
+        config: A config file, in place of *connector* and *settings*. Its sections ``platform`` and ``state`` are
+            replaced; files that it refers to are created by `prepare`.
+        seed: Decides when processes are killed.
+    """
+
+    config: Path | None = None
+    seed: int = 0
+
+    def test_each_record_is_delivered_once_in_spite_of_faults_and_kills(self) -> None:
+        """Syncs that are disturbed and killed do what one undisturbed sync does, and the next one sends nothing."""
+        with self._platforms() as (make, served):
+            calm = make("calm")
+            before = served.requests if served else 0
+            self._ends_well("a sync that nothing disturbs", calm, calm.run("sync"))
+            requests = served.requests - before if served else 0
+            expected = calm.effects()
+            assert expected, "the example delivers nothing"
+
+            disturbed, random = make("disturbed"), Random(self.seed)  # noqa: S311  reproducible on purpose
+            self._shown("crossdock plan", disturbed.run("plan"))
+            self._kill_while_reading(disturbed, served, random, requests)
+            self._kill_after(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
+            self._kill_after([_LOST], random.randint(1, 3), disturbed)
+            self._finish(disturbed, served)
+            wrong = differences(expected, disturbed.effects())
+            assert not wrong, f"effects of disturbed syncs differ from those of an undisturbed one:{wrong}"
+            again = disturbed.run("sync", "--json")
+            self._ends_well("a sync after the last one", disturbed, again)
+            sent = json.loads(again.output)["requests"]
+            assert not sent, f"a sync of records that have not changed sends {sent} requests"
+
+    # ---- disturbances
+
+    def _kill_while_reading(
+        self, platform: SyncedPlatform, served: ServedTransport | None, random: Random, requests: int
+    ) -> None:
+        """Kill a sync when the source has received one of its requests, and has not answered it."""
+        if served is None or not requests:
+            return
+        last = served.requests + random.randint(1, requests)
+        with served.holding(last):
+            self._kill(f"request {last} to the source", platform, lambda: served.requests >= last)
+
+    def _kill_after(self, faults: Sequence[str], times: int, platform: SyncedPlatform) -> None:
+        """Kill a sync when each of *faults* has happened so many times: each request has the first, then the next."""
+        left = [*faults]
+        platform.inject({left[0]: 1.0}, self.seed)
+
+        def have_happened() -> bool:
+            if platform.injected()[left[0]] < times:
+                return False
+            if len(left) > 1:
+                platform.inject({left[1]: 1.0}, self.seed)
+            left.pop(0)
+            return not left
+
+        self._kill(f"the faults {', '.join(faults)}", platform, have_happened)
+        platform.inject({}, self.seed)
+
+    def _kill(self, moment: str, platform: SyncedPlatform, is_time: Callable[[], bool]) -> None:
+        ended = platform.kill(is_time, "sync")
+        self._shown("crossdock sync", ended)
+        what = f"a sync that was to be killed at {moment} ended before, with exit code {ended.exit_code}"
+        assert ended.exit_code == -9, f"{what}:\n{ended.errors}{ended.output}"
+
+    def _finish(self, platform: SyncedPlatform, served: ServedTransport | None) -> None:
+        """Sync until everything is delivered, at first with faults of the source and of the platform."""
+        if served:
+            served.faults = list(_SOURCE_FAULTS)
+        for number in range(_MOST_RUNS):
+            platform.inject(_MIXED if number == 0 else {}, self.seed)
+            ended = platform.run("sync")
+            self._shown("crossdock sync", ended)
+            if ended.exit_code == 0:
+                break
+        self._ends_well(f"the sync after {number} others", platform, ended)
+        left = served.faults if served else []
+        assert not left, f"these faults of the source were not injected, because nothing was read: {left}"
+
+    # ---- results
+
+    def _ends_well(self, what: str, platform: SyncedPlatform, ended: Ended) -> None:
+        self._shown(what, ended)
+        self.no_secret_in_files(platform.state_folder)
+        assert ended.exit_code == 0, f"{what} ends with exit code {ended.exit_code}:\n{ended.errors}{ended.output}"
+
+    def _shown(self, what: str, ended: Ended) -> None:
+        self.no_secret_in(f"the output of {what}", ended.output)
+        self.no_secret_in(f"the errors of {what}", ended.errors)
+
+    # ---- the platforms
+
+    def _connections(self) -> Connections:
+        return connections_of(self.config) if self.config else connection(self.connector, self.settings)
+
+    @contextmanager
+    def _platforms(self) -> Iterator[tuple[Callable[[str], SyncedPlatform], ServedTransport | None]]:
+        """A function that makes a platform with a state of its own, and the served source."""
+        with ExitStack() as stack, mock.patch.dict(os.environ, self.environment):
+            folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            connections = self._connections()
+            network, served = self.network(), None
+            if network is not None:
+                served = stack.enter_context(ServedTransport(network, origins_in(connections)))
+                connections = exact_json.loads(served.local(exact_json.dumps(connections).decode()))
+
+            def make(name: str) -> SyncedPlatform:
+                place = folder / name
+                place.mkdir()
+                self.prepare(place)
+                connector = None if self.config else self.connector
+                made = SyncedPlatform(place, connections, connector, self.environment, type(self).__module__)
+                return stack.enter_context(made)
+
+            yield make, served

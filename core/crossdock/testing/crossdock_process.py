@@ -1,0 +1,121 @@
+"""Commands of crossdock as processes, with a connector that need not be installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from crossdock.connector import Connector
+
+_WITHIN_S = 120.0
+_POLL_S = 0.002
+
+
+def python_path() -> list[str]:
+    """Where this process finds modules, as absolute paths."""
+    return [str(Path(path).absolute()) for path in sys.path]
+
+
+class Ended(NamedTuple):
+    """A command that has ended; *exit_code* is -9 after SIGKILL."""
+
+    exit_code: int
+    output: str
+    errors: str
+
+
+class Commands:
+    """Runs commands with one config.
+
+    Args:
+        environment: Variables besides those of this process.
+        packages: A folder with the entry point of a connector; see `entry_point`.
+    """
+
+    def __init__(self, config: Path, environment: Mapping[str, str], packages: Path) -> None:
+        self._command = [sys.executable, "-m", "crossdock", "-C", str(config)]
+        self._folder = config.parent
+        path = os.pathsep.join([*python_path(), str(packages)])
+        self._environment = {**os.environ, **environment, "PYTHONPATH": path}
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(  # noqa: S603
+            [*self._command, *arguments],
+            cwd=self._folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> Ended:
+        """Run a command to its end; one that takes two minutes is killed.
+
+        Raises:
+            subprocess.TimeoutExpired: If it was killed.
+        """
+        with self.start(*arguments) as process:
+            try:
+                output, errors = process.communicate(timeout=_WITHIN_S)
+            finally:
+                process.kill()
+        return Ended(process.returncode, output, errors)
+
+    def kill(self, is_time: Callable[[], bool], *arguments: str) -> Ended:
+        """Run a command and send it SIGKILL as soon as *is_time*; it may end before that.
+
+        Raises:
+            TimeoutError: If neither happens within two minutes.
+        """
+        with self.start(*arguments) as process:
+            try:
+                deadline = time.monotonic() + _WITHIN_S
+                while process.poll() is None and not is_time():
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"'crossdock {' '.join(arguments)}' was not to be killed within two minutes")
+                    time.sleep(_POLL_S)
+            finally:
+                process.kill()
+            output, errors = process.communicate()
+        return Ended(process.returncode, output, errors)
+
+
+def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> None:
+    """Write into *folder* what pip writes about the entry point of an installed connector.
+
+    Args:
+        apart_from: A module that may import the connector, and is not its home.
+
+    Raises:
+        LookupError: If no module has the connector as a constant.
+    """
+    found = {
+        (module, name)
+        for module, content in list(sys.modules.items())
+        if module != "__main__" and content is not None
+        for name, value in list(vars(content).items())
+        if value is connector and _can_be_imported(module)
+    }
+    if not found:
+        raise LookupError(f"no module has the connector {connector.name!r} as a constant, such as CONNECTOR")
+    module, name = min(found, key=lambda place: (place[0] == apart_from, len(place[0]), place))
+    facts = folder / "connector_under_test-1.dist-info"
+    facts.mkdir(parents=True)
+    metadata = "Metadata-Version: 2.1\nName: connector-under-test\nVersion: 1\n"
+    (facts / "METADATA").write_text(metadata, encoding="utf-8")
+    text = f"[{Connector.group}]\n{connector.name} = {module}:{name}\n"
+    (facts / "entry_points.txt").write_text(text, encoding="utf-8")
+
+
+def _can_be_imported(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ValueError:  # it was made by hand
+        return False

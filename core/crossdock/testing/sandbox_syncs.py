@@ -1,0 +1,182 @@
+"""Syncs of one stream to a sandbox in this process, over a transport in place of the stream's network."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from copy import copy
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from unittest import mock
+
+from crossdock.connector import Connector, Context, Stream
+from crossdock.cursors import Checkpoint
+from crossdock.errors import UnavailableError
+from crossdock.platform.platform_config import Profile
+from crossdock.progress import Silent
+from crossdock.project.connector_instances import BoundStream, Connection
+from crossdock.project.project import Project
+from crossdock.records import RawBatch
+from crossdock.runs import read_parts, runner
+from crossdock.runs.run_report import Report
+from crossdock.runs.stream_trial import Trial
+from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import parse_url
+from crossdock.testing import sandbox_contents
+from crossdock.testing.manual_clock import ManualClock
+
+if TYPE_CHECKING:
+    import httpx
+
+RATE, BURST = 600_000, 100_000  # pacing must not take time
+_BETWEEN_SYNCS_S = 60.0
+STOPPED = "stopped by the test"
+
+Network = Callable[[str | None], "httpx.BaseTransport | None"]
+"""What replaces the network of a stream that continues from a cursor, or reads from the beginning if it is None."""
+
+
+def private_file(path: Path, text: str) -> str:
+    """Write *text* to a new file that only this user can read; returns a reference to it, as in a config file."""
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(text, encoding="utf-8")
+    return f"file:{path}"
+
+
+class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
+    """A sandbox, and tenants in it: a `Tenant` has a state of its own.
+
+    Args:
+        folder: Has the files of the sandbox and of the states.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._tenants = folder, 0
+        self._server = SandboxServer(folder / "sandbox", SandboxSettings(rate_per_min=RATE, burst=BURST))
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.__exit__(*exception)
+
+    def tenant(self, connector: Connector[Any], context: Context[Any], trial: Trial) -> Tenant:
+        """A new tenant, which has the records that the drafts of *trial* refer to."""
+        self._tenants += 1
+        name = f"tenant-{self._tenants}"
+        folder = self._folder / name
+        folder.mkdir()
+        key = private_file(folder / "api-key", self._server.sandbox.new_key(name))
+        platform = {
+            "base_url": self._server.base_url,
+            "tenant": name,
+            "auth": {"kind": "api_key", "token": key},
+            "rate": {"per_minute": RATE, "burst": BURST},
+        }
+        streams = tuple(each for each in connector.streams(context.settings) if each.name == trial.bound.stream.name)
+        project = _TestProject(
+            folder / "crossdock.yaml",
+            Profile.model_validate(platform, context={"folder": folder}),
+            parse_url("sqlite:///state.db", folder),
+            folder / "spool",
+            (Connection(context.connection, connector, context.settings, streams),),
+        )
+        project.init()
+        made = Tenant(folder, project)
+        absent = sandbox_contents.absent_records([trial])
+        sandbox_contents.give(project, absent, folder / "bindings.csv", at=made.clock.now())
+        return made
+
+
+class Tenant:
+    """The state of one stream's syncs, and what they delivered.
+
+    Attributes:
+        folder: Has the state's files.
+        pulled: The number of batches and checkpoints that the last sync read.
+    """
+
+    def __init__(self, folder: Path, project: _TestProject) -> None:
+        self.folder, self._project = folder, project
+        self.clock = ManualClock(datetime.now(UTC) + timedelta(days=1))  # the example is not from the future
+        self.pulled = 0
+
+    def sync(self, network: Network, *, most: int | None = None) -> Report:
+        """Run a sync that stores its cursor at every checkpoint.
+
+        Args:
+            most: Stop reading after this many batches and checkpoints, so that the stream ends with an error.
+        """
+        pull = _Pull(network, most)
+        self.clock.advance(_BETWEEN_SYNCS_S)
+        with mock.patch.object(read_parts, "PART_ROWS", 1):
+            project = replace(self._project, pull=pull)
+            report = runner.sync(
+                project, [], clock=self.clock, progress=Silent(), interrupt=threading.Event()
+            )  # fmt: skip
+        self.pulled = pull.number
+        return report
+
+    def stored(self) -> Counter[str]:
+        """What the platform has; see `sandbox_contents.stored`."""
+        return sandbox_contents.stored(sandbox_contents.effects(self._project.platform))
+
+
+class _Pull:
+    """Watches `pull` of a stream in one run."""
+
+    def __init__(self, network: Network, most: int | None) -> None:
+        self._network, self._most = network, most
+        self.number = 0
+        self._since: str | None = None
+
+    def around(self, stream: Stream[Any]) -> Stream[Any]:
+        """A copy of *stream* that stops after so many batches and checkpoints."""
+        read = stream.pull
+
+        def pull(ctx: Context[Any], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+            self._since = since
+            for item in read(ctx, since):
+                yield item
+                self.number += 1
+                if self.number == self._most:
+                    raise UnavailableError(STOPPED)
+
+        watched = copy(stream)
+        watched.pull = pull  # type: ignore[method-assign]  # of this copy alone
+        return watched
+
+    def transport(self) -> httpx.BaseTransport | None:
+        """The network, chosen when the first request is sent: the cursor is known then."""
+        import httpx  # noqa: PLC0415  not every connector uses it
+
+        if self._network(None) is None:
+            return None
+        chosen: list[httpx.BaseTransport] = []
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            if not chosen and (transport := self._network(self._since)) is not None:
+                chosen.append(transport)
+            return chosen[0].handle_request(request)
+
+        return httpx.MockTransport(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _TestProject(Project):
+    """A project whose streams are read over a transport, and watched."""
+
+    pull: _Pull | None = None
+
+    def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
+        if self.pull is None:
+            return Project.bind(self, wanted, target=target, run=run)
+        run = replace(run, transport=self.pull.transport())
+        bound = Project.bind(self, wanted, target=target, run=run)
+        return [replace(each, stream=self.pull.around(each.stream)) for each in bound]

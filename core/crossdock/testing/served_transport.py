@@ -1,0 +1,155 @@
+"""An httpx transport served on this machine, so that other processes can read it as if it were the vendor's API."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+_HOPS = {"host", "connection", "accept-encoding", "content-length", "transfer-encoding", "content-encoding", "date"}
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
+
+RESET: Literal["reset"] = "reset"
+"""In place of an answer: the connection is reset."""
+
+Fault = int | Literal["reset"]
+"""A status, with headers that permit the next request soon; or a connection that is reset."""
+
+_PERMITTED = {"retry-after": "0.1", "ratelimit-policy": '"api";q=1000;w=1', "ratelimit": '"api";r=900;t=1'}
+
+
+class ServedTransport:
+    """Serves *transport* on a free port of the loopback interface for each origin, while the context is open.
+
+    An origin is replaced by the address that serves it in the texts of `local`, and in headers and bodies of answers.
+
+    Args:
+        origins: Scheme and host of the URLs that *transport* answers, such as ``https://api.example.com``.
+
+    Attributes:
+        faults: Sent in place of the next answers, each once.
+        requests: The number of requests so far.
+    """
+
+    def __init__(self, transport: httpx.BaseTransport, origins: Iterable[str]) -> None:
+        self._transport, self._lock = transport, threading.Lock()
+        self.faults: list[Fault] = []
+        self.requests = 0
+        self._held, self._released = 0, threading.Event()
+        self._opened = ExitStack()
+        self._addresses: dict[str, str] = {}
+        self._origins = list(dict.fromkeys(origins))
+
+    def __enter__(self) -> Self:
+        with ExitStack() as opened:
+            for origin in self._origins:
+                server = opened.enter_context(_Server(self, origin))
+                self._addresses[origin] = f"http://127.0.0.1:{server.server_port}"
+                thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+                thread.start()
+                opened.callback(thread.join)
+                opened.callback(server.shutdown)
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def local(self, text: str) -> str:
+        """*text* with the addresses that serve the origins."""
+        for origin, address in self._addresses.items():
+            text = text.replace(origin, address)
+        return text
+
+    @contextmanager
+    def holding(self, number: int) -> Iterator[None]:
+        """Request *number* is not answered while the context is open, and reset at its end."""
+        self._held = number
+        self._released.clear()
+        try:
+            yield
+        finally:
+            self._held = 0
+            self._released.set()
+
+    def answer(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
+        """The answer to *request*, with addresses of this machine; one at a time."""
+        with self._lock:
+            self.requests += 1
+            if self.requests == self._held:
+                self._released.wait()
+                return RESET
+            if self.faults:
+                status = self.faults.pop(0)
+                return httpx.Response(status, headers=_PERMITTED) if isinstance(status, int) else RESET
+            try:
+                return self._localized(self._transport.handle_request(request))
+            except httpx.TransportError:
+                return RESET
+
+    def _localized(self, response: httpx.Response) -> httpx.Response:
+        content = response.read()
+        for origin, address in self._addresses.items():
+            content = content.replace(origin.encode(), address.encode())
+            content = content.replace(origin.replace("/", "\\/").encode(), address.encode())
+        headers = [(name, self.local(value)) for name, value in response.headers.multi_items() if name not in _HOPS]
+        return httpx.Response(response.status_code, headers=headers, content=content)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, served: ServedTransport, origin: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.served, self.origin = served, origin
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that was killed is not an error."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+    disable_nagle_algorithm = True
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("content-length") or 0)
+        headers = [(name, value) for name, value in self.headers.items() if name.lower() not in _HOPS]
+        content = self.rfile.read(length)
+        url = f"{self.server.origin}{self.path}"
+        response = self.server.served.answer(httpx.Request(self.command, url, headers=headers, content=content))
+        if response == RESET:
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self.close_connection = True
+            return
+        self.send_response(response.status_code)
+        for name, value in response.headers.multi_items():
+            if name != "content-length":
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(response.content)))
+        self.end_headers()
+        self.wfile.write(response.content)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _answer  # noqa: N815  the base class calls them
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+
+def origins_in(value: Any) -> set[str]:
+    """Scheme and host of each text in *value* that is a web address."""
+    if isinstance(value, dict):
+        return set().union(*map(origins_in, value.values()))
+    if isinstance(value, list | tuple):
+        return set().union(*map(origins_in, value))
+    if isinstance(value, str) and value.startswith(("https://", "http://")):
+        parts = urlsplit(value)
+        return {f"{parts.scheme}://{parts.netloc}"}
+    return set()

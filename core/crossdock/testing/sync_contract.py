@@ -1,0 +1,114 @@
+"""Tests of a stream's syncs to a sandbox: they can end anywhere, and repeat nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossdock.runs.run_report import Report
+from crossdock.runs.stream_trial import Trial
+from crossdock.testing.captured_output import captured
+from crossdock.testing.connector_under_test import StreamUnderTest
+from crossdock.testing.sandbox_contents import differences
+from crossdock.testing.sandbox_syncs import STOPPED, Network, SandboxSyncs, Tenant
+
+if TYPE_CHECKING:
+    import httpx
+
+_PREFIXES = 12  # at most so many points at which a run is stopped
+
+
+class SyncContract(StreamUnderTest):
+    """Tests of one stream in whole syncs; the sandbox contains the records that the example refers to."""
+
+    def network_since(self, since: str | None) -> httpx.BaseTransport | None:  # noqa: ARG002  a subclass uses it
+        """What replaces the network in a run that continues from *since*; by default `network`."""
+        return self.network()
+
+    def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
+        """The same records, as a source may list them next time; none by default."""
+        return iter(())
+
+    # ---- tests
+
+    def test_a_second_sync_sends_nothing(self) -> None:
+        """Records that have not changed are not sent again, also if the source lists them in another order."""
+        with self._syncs() as new_tenant:
+            tenant = new_tenant()
+            first = self._synced(tenant, lambda _: self.network())
+            assert first.counters.requests, "the first sync sends nothing"
+            before = tenant.stored()
+            self._sends_nothing(tenant, self.network_since)
+            self._sends_nothing(tenant, lambda _: self.network())
+            for network in self.networks_in_another_order():
+                self._sends_nothing(tenant, partial(_same, network))
+            assert not (wrong := differences(before, tenant.stored())), (
+                f"syncs that send nothing change records:{wrong}"
+            )
+
+    def test_a_sync_continues_after_any_batch(self) -> None:
+        """A run that ends after any batch or checkpoint and the next one together deliver what one run delivers."""
+        with self._syncs() as new_tenant:
+            whole = new_tenant()
+            self._synced(whole, lambda _: self.network())
+            expected = whole.stored()
+            for most in _sampled(whole.pulled):
+                tenant, where = new_tenant(), f"a run that ends after batch or checkpoint {most} of {whole.pulled}"
+                self._synced(tenant, lambda _: self.network(), most=most)
+                self._synced(tenant, self.network_since)
+                wrong = differences(expected, tenant.stored())
+                assert not wrong, f"after {where}, the next one does not deliver the rest:{wrong}"
+                sent = self._synced(tenant, self.network_since).counters.requests
+                assert not sent, f"after {where} and the next one, a third sends {sent} requests"
+
+    # ---- syncs
+
+    @contextmanager
+    def _syncs(self) -> Iterator[Callable[[], Tenant]]:
+        """A function that makes a tenant of a new sandbox."""
+        folder = Path(tempfile.mkdtemp(prefix="crossdock-test-"))
+        try:
+            trial = self.read()
+            with SandboxSyncs(folder) as syncs:
+                yield lambda: self._new_tenant(syncs, trial)
+            with self.in_environment():
+                self.no_secret_in_files(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _sends_nothing(self, tenant: Tenant, network: Network) -> None:
+        sent = self._synced(tenant, network).counters.requests
+        assert not sent, f"a second sync of the same records sends {sent} requests"
+
+    def _new_tenant(self, syncs: SandboxSyncs, trial: Trial) -> Tenant:
+        with self.in_environment():
+            return syncs.tenant(self.connector, self.new_context(), trial)
+
+    def _synced(self, tenant: Tenant, network: Network, *, most: int | None = None) -> Report:
+        """The report of a sync that ends, unless it is stopped, without an error and with no open record."""
+        with self.in_environment(), captured() as output:
+            report = tenant.sync(network, most=most)
+        self.no_secret_in("what a sync printed or logged", output.getvalue())
+        self.no_secret_in("the report of a sync", json.dumps(report.as_json(), default=str))
+        errors = [error for error in report.errors.values() if STOPPED not in str(error)]
+        assert not errors, f"the sync failed: {errors[0]}"
+        assert most or not report.all_open.total, f"records of the example are open after a sync: {report.all_open}"
+        assert report.balanced, "the tally does not balance"
+        return report
+
+
+def _same(network: httpx.BaseTransport, _: str | None) -> httpx.BaseTransport:
+    return network
+
+
+def _sampled(number: int) -> list[int]:
+    """All of 1 to *number*, or some of them if they are many."""
+    if number <= _PREFIXES:
+        return list(range(1, number + 1))
+    return sorted({1 + index * (number - 1) // (_PREFIXES - 1) for index in range(_PREFIXES)})

@@ -1,0 +1,147 @@
+"""A sandbox, and a config with which processes sync to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Self
+from unittest import mock
+
+from crossdock import config_file, exact_json
+from crossdock.clock import SystemClock
+from crossdock.connector import Connector
+from crossdock.platform.platform_target import PlatformTarget
+from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.runs.stream_trial import try_stream
+from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.testing import sandbox_contents
+from crossdock.testing.crossdock_process import Commands, Ended, entry_point
+from crossdock.testing.sandbox_syncs import BURST, RATE, private_file
+
+_OLD_S = 3600  # so old that a file no longer grows
+_MOST_RECORDS = 10_000  # whose references are created in the sandbox
+
+Connections = Mapping[str, Any]
+"""The section ``connections`` of a config file."""
+
+
+def connections_of(config: Path) -> Connections:
+    """The connections of a config file.
+
+    Raises:
+        ConfigError: If it cannot be read.
+    """
+    connections: Connections = config_file.read(config).data["connections"]
+    return connections
+
+
+def connection(connector: Connector[Any], settings: Mapping[str, Any]) -> Connections:
+    """One connection with *settings*."""
+    members: dict[str, Any] = exact_json.loads(json.dumps(dict(settings), default=str))
+    return {connector.name: {"kind": connector.name, **members}}
+
+
+class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
+    """A sandbox, and a config file in *folder* whose state is initialized, while the context is open.
+
+    The sandbox contains the records that the streams refer to and do not read.
+
+    Args:
+        folder: Also has the files that relative paths of *connections* refer to.
+        connector: If it need not be installed.
+        environment: For the commands.
+        author: The module of the test.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        connections: Connections,
+        connector: Connector[Any] | None,
+        environment: Mapping[str, str],
+        author: str,
+    ) -> None:
+        self._folder, self._packages, self.state_folder = folder, folder / "packages", folder / "state"
+        self.state_folder.mkdir()
+        self._config = folder / "crossdock.yaml"
+        self._connections = connections
+        if connector is not None:
+            entry_point(connector, self._packages, apart_from=author)
+        self._commands = Commands(self._config, environment, self._packages)
+        self._server = SandboxServer(folder / "sandbox", SandboxSettings(rate_per_min=RATE, burst=BURST))
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        try:
+            self._prepare()
+        except BaseException:
+            self._server.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server.__exit__(*exception)
+
+    def _prepare(self) -> None:
+        server = self._server
+        key = private_file(self._folder / "api-key", server.api_key)
+        config = {
+            "platform": {
+                "base_url": server.base_url,
+                "tenant": server.tenant,
+                "auth": {"kind": "api_key", "token": key},
+                "rate": {"per_minute": RATE, "burst": BURST},
+                "retry": {"attempts": 20, "base_s": Decimal("0.05"), "cap_s": Decimal("0.2")},
+            },
+            "state": f"sqlite:///{self.state_folder / 'state.db'}",
+            "connections": self._connections,
+        }
+        old = time.time() - _OLD_S
+        for path in self._folder.rglob("*"):
+            if path.is_file() and not path.is_relative_to(self._folder / "sandbox"):
+                os.utime(path, (old, old))
+        self._config.write_bytes(exact_json.dumps(config))
+        with mock.patch.object(sys, "path", [*sys.path, str(self._packages)]):
+            self._project = project.load(self._config)
+        self._project.init()
+        clock = SystemClock()
+        names = sorted(self._project.selected([]))
+        trials = [try_stream(self._project, name, _MOST_RECORDS, clock=clock, progress=Silent()) for name in names]
+        absent = sandbox_contents.absent_records(trials)
+        sandbox_contents.give(self._project, absent, self._folder / "bindings.csv", at=clock.now())
+        self._given = sandbox_contents.done(sandbox_contents.effects(self._project.platform))
+
+    def run(self, *arguments: str) -> Ended:
+        """Run a command to its end."""
+        return self._commands.run(*arguments)
+
+    def kill(self, is_time: Callable[[], bool], *arguments: str) -> Ended:
+        """Run a command and send it SIGKILL as soon as *is_time*."""
+        return self._commands.kill(is_time, *arguments)
+
+    def effects(self) -> Counter[str]:
+        """What the syncs did; see `sandbox_contents.done`."""
+        return sandbox_contents.done(sandbox_contents.effects(self._project.platform)) - self._given
+
+    def inject(self, faults: Mapping[str, float], seed: int) -> None:
+        """Replace the faults that the sandbox injects by these, each with its probability."""
+        content = [{"name": name, "probability": probability} for name, probability in faults.items()]
+        body = json.dumps({"faults": content, "seed": seed}).encode()
+        with closing(PlatformTarget(self._project.platform).client()) as client:
+            headers = {"content-type": "application/json"}
+            answer = client.send("POST", "/_sandbox/faults", body=body, headers=headers)
+        assert answer.status == 200, f"the sandbox does not accept the faults: status {answer.status}"
+
+    def injected(self) -> Counter[str]:
+        """How often each fault has been injected since `inject`."""
+        with closing(PlatformTarget(self._project.platform).client()) as client:
+            content = exact_json.loads(client.send("GET", "/_sandbox/faults").body)
+        return Counter({fault["name"]: int(fault["struck"]) for fault in content["faults"]})

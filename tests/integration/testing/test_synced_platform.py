@@ -1,0 +1,56 @@
+"""A sandbox with the records that a config's streams refer to, and its faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crossdock.testing.synced_platform import SyncedPlatform, connection, connections_of
+
+STREAMS = {
+    "invoices": {
+        "mode": "append",
+        "files": "*.txt",
+        "format": {"delimiter": "|"},
+        "key": ["NO"],
+        "resource": "invoice",
+        "group_by": ["NO"],
+        "map": {
+            "customerId": {"ref": "customer", "key": "CUSTOMER"},
+            "currency": {"const": "EUR"},
+            "items": {
+                "each": {
+                    "productId": {"ref": "product", "key": "SKU"},
+                    "quantity": {"from": "QTY", "as": "decimal"},
+                    "unitPrice": {"from": "PRICE", "as": "decimal"},
+                }
+            },
+        },
+    }
+}
+
+
+def test_what_the_streams_refer_to_is_there(tmp_path: Path) -> None:
+    """A sync delivers the invoice at once; what was there before is not among the effects."""
+    (tmp_path / "INVOICES.txt").write_text("NO|CUSTOMER|SKU|QTY|PRICE\n1|C1|0017|1|2\n", encoding="utf-8")
+    settings = {"wms": {"kind": "folder_warehouse", "path": ".", "streams": STREAMS}}
+    with SyncedPlatform(tmp_path, settings, None, {}, __name__) as platform:
+        assert not platform.effects()
+        platform.inject({"lost_answer": 1.0}, 0)
+        ended = platform.kill(lambda: platform.injected()["lost_answer"] >= 1, "sync")
+        assert ended.exit_code == -9
+        platform.inject({}, 0)
+        ended = platform.run("sync")
+        assert ended.exit_code == 0, ended.errors + ended.output
+        ((effect, number),) = platform.effects().items()
+    assert number == 1
+    assert effect.startswith('create invoice {"currency":"EUR","customerId":"wms:C1"')
+
+
+def test_connections_come_from_a_config_or_from_settings(tmp_path: Path) -> None:
+    """The other sections of a config file are left out."""
+    (tmp_path / "c.yaml").write_text("state: sqlite:///x.db\nconnections: {a: {kind: b, n: 0.5}}\n", encoding="utf-8")
+    assert set(connections_of(tmp_path / "c.yaml")) == {"a"}
+    from tests.integration.testing.billing_connector import CONNECTOR
+
+    made = connection(CONNECTOR, {"folder": Path("x"), "n": 1})
+    assert made == {"billing": {"kind": "billing", "folder": "x", "n": 1}}

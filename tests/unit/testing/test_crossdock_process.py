@@ -1,0 +1,42 @@
+"""Commands as processes, and connectors that are not installed."""
+
+from __future__ import annotations
+
+import signal
+from importlib.metadata import Distribution
+from pathlib import Path
+
+import pytest
+from tests.unit.testing import reference_connector
+from tests.unit.testing.reference_connector import Orders, OrdersContract, connector
+
+from crossdock.testing.crossdock_process import Commands, entry_point
+
+
+def test_a_connector_is_found_in_the_module_that_has_it(tmp_path: Path) -> None:
+    """The module of the test that imports it is the last choice."""
+    reference_connector.CONNECTOR = OrdersContract.connector  # type: ignore[attr-defined]  # as an author's module has it
+    try:
+        entry_point(OrdersContract.connector, tmp_path, apart_from="tests")
+    finally:
+        del reference_connector.CONNECTOR  # type: ignore[attr-defined]  # see above
+    (facts,) = tmp_path.iterdir()
+    (point,) = Distribution.at(facts).entry_points
+    assert (point.group, point.name) == ("crossdock.connectors", "shop")
+    assert point.value == "tests.unit.testing.reference_connector:CONNECTOR"
+
+
+def test_a_connector_without_a_constant_is_refused(tmp_path: Path) -> None:
+    """A process could not import it."""
+    with pytest.raises(LookupError, match="no module has the connector 'shop' as a constant"):
+        entry_point(connector(Orders), tmp_path, apart_from="tests")
+
+
+def test_a_command_runs_to_its_end_or_is_killed(tmp_path: Path) -> None:
+    """The exit code is the command's, or that of SIGKILL."""
+    commands = Commands(tmp_path / "crossdock.yaml", {"COLUMNS": "80"}, tmp_path)
+    ended = commands.run("sync")
+    assert ended.exit_code == 2
+    assert "crossdock.yaml" in ended.errors
+    assert commands.kill(lambda: True, "sandbox").exit_code == -signal.SIGKILL
+    assert commands.kill(lambda: False, "sync").exit_code == 2, "it ended before"

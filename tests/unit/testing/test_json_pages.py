@@ -1,0 +1,42 @@
+"""Lists of records in pages: found, reversed and refilled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.testing.json_pages import at, in_reverse, lists, refilled
+
+PAGES = st.lists(st.lists(st.integers(0, 9), max_size=4), min_size=1, max_size=5)
+
+
+def test_lists_are_found_with_their_paths() -> None:
+    """A list inside of another is part of its records."""
+    page = {"data": {"orders": [{"lines": [1]}]}, "notes": [], "count": 1}
+    assert dict(lists(page)) == {("data", "orders"): [{"lines": [1]}], ("notes",): []}
+    assert at(page, ("data", "orders", 0, "lines")) == [1]
+    assert at(page, ("data", "missing", "x")) is None
+
+
+@given(PAGES, st.integers(0, 10))
+def test_records_that_are_left_out_let_the_later_ones_move_up(contents: list[list[int]], least: int) -> None:
+    """The order stays, no page grows, and none is empty before one that is not, unless it was."""
+    pages: list[Any] = [{"items": items} for items in contents]
+    made = [page["items"] for page in refilled(pages, [("items",)], lambda item: item >= least)]
+    assert [item for page in made for item in page] == [item for page in contents for item in page if item >= least]
+    assert all(len(after) <= len(before) for before, after in zip(contents, made, strict=True))
+    shorter = [index for index, page in enumerate(made) if len(page) < len(contents[index])]
+    assert not any(page for index in shorter[:1] for page in made[index + 1 :])
+    assert pages == [{"items": items} for items in contents], "the original is changed"
+
+
+@given(PAGES)
+def test_reversed_twice_is_as_before(contents: list[list[int]]) -> None:
+    """Only the lists at the given places change."""
+    pages: list[Any] = [{"items": items, "others": [1, 2]} for items in contents]
+    once = in_reverse(pages, [("items",), ("missing",)])
+    assert [page["items"] for page in once] == [items[::-1] for items in contents]
+    assert all(page["others"] == [1, 2] for page in once)
+    assert in_reverse(once, [("items",)]) == pages

@@ -1,0 +1,77 @@
+"""A transport that other processes can read over loopback."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from crossdock.testing.served_transport import RESET, ServedTransport, origins_in
+
+ORIGIN = "https://api.example.com"
+
+
+def answer(request: httpx.Request) -> httpx.Response:
+    if request.url.path == "/broken":
+        raise httpx.ReadError("broken", request=request)
+    link = f'<{request.url.copy_set_param("page", 2)}>; rel="next"'
+    facts = {"url": str(request.url), "token": request.headers.get("authorization"), "sent": request.read().decode()}
+    return httpx.Response(200, json=facts, headers={"link": link})
+
+
+@pytest.fixture
+def served() -> Iterator[ServedTransport]:
+    with ServedTransport(httpx.MockTransport(answer), [ORIGIN]) as made:
+        yield made
+
+
+def test_requests_and_answers_are_as_the_transport_has_them(served: ServedTransport) -> None:
+    """Method, headers and body arrive; addresses in headers and bodies of answers are those of this machine."""
+    here = served.local(ORIGIN)
+    with httpx.Client(trust_env=False) as client:
+        got = client.post(f"{here}/a?x=1", content=b"hi", headers={"authorization": "Bearer t"})
+    assert got.json() == {"url": f"{here}/a?x=1", "token": "Bearer t", "sent": "hi"}
+    assert got.headers["link"] == f'<{here}/a?x=1&page=2>; rel="next"'
+    assert served.requests == 1
+
+
+def test_faults_come_first_and_each_once(served: ServedTransport) -> None:
+    """A status, then a connection that is reset, as after an error of the transport; then proper answers."""
+    served.faults = [503, RESET]
+    here = served.local(ORIGIN)
+    with httpx.Client(trust_env=False) as client:
+        assert client.get(here).status_code == 503
+        for path in ("/", "/broken"):
+            with pytest.raises(httpx.TransportError):
+                client.get(here + path)
+        assert client.get(here).status_code == 200
+    assert served.requests == 4
+
+
+def test_a_held_request_is_not_answered(served: ServedTransport) -> None:
+    """It is reset when it is no longer held, and the next one is answered."""
+    here, failed = served.local(ORIGIN), threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(trust_env=False, timeout=None) as client, pytest.raises(httpx.TransportError):
+            client.get(here)
+        failed.set()
+
+    thread = threading.Thread(target=ask)
+    with served.holding(1):
+        thread.start()
+        while not served.requests:
+            assert thread.is_alive()
+        assert not failed.is_set()
+    thread.join()
+    assert failed.is_set()
+    with httpx.Client(trust_env=False) as client:
+        assert client.get(here).status_code == 200
+
+
+def test_the_origins_of_settings_are_found() -> None:
+    """Each text that is a web address, wherever it is."""
+    settings = {"base_url": "https://a.example/v1", "other": [{"url": "http://b.example:81"}], "token": "env:T", "n": 1}
+    assert origins_in(settings) == {"https://a.example", "http://b.example:81"}

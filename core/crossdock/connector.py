@@ -135,10 +135,14 @@ class StreamFacts:
     """The number of records at which the code of the mapping may fail before the stream stops."""
 
 
+# A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
+_Narrowed = Annotated[Any, GetPydanticSchema(lambda _, handler: handler(str))]
+
+
 class Settings(ConfigModel):
     """What one connection is configured with; a connector adds its own fields."""
 
-    kind: str
+    kind: _Narrowed
     namespace: Name | None = None
     """The scope in which this connection's record keys are unique; default: its name. Connections may share one."""
 

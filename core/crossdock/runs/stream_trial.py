@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -25,6 +25,9 @@ from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +64,22 @@ class Trial:
         return sum(tried.members is None for tried in self.records)
 
 
-def try_stream(project: Project, name: str, most: int, *, clock: Clock, progress: Progress) -> Trial:
+def try_stream(
+    project: Project,
+    name: str,
+    most: int,
+    *,
+    clock: Clock,
+    progress: Progress,
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
+) -> Trial:
     """Read the first *most* records of a stream from its beginning, and map them.
 
     Records are in source order; one that the source lists twice appears twice.
 
     Args:
         name: ``CONNECTION.STREAM``, or a connection that has one stream.
+        recorded: See `SourceContext.recorded`.
 
     Raises:
         ConfigError: If *name* is not one stream.
@@ -78,7 +90,7 @@ def try_stream(project: Project, name: str, most: int, *, clock: Clock, progress
         raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
     with ExitStack() as stack:
         work = run_folder(stack, None)
-        run = SourceContext(clock, progress, NoIntake(), work / "spool", work, work / "spool")
+        run = SourceContext(clock, progress, NoIntake(), work / "spool", work, work / "spool", recorded=recorded)
         stack.enter_context(run.at_end)
         (bound,) = project.bind(wanted, target=PlatformTarget.name, run=run)
         return trial_of(bound, most)

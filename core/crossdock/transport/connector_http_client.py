@@ -38,6 +38,7 @@ def httpx_client(
     ca_file: Path | None = None,
     on_request: Callable[[httpx.Request], None] | None = None,
     transport: httpx.BaseTransport | None = None,
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
 ) -> httpx.Client:
     """A client that follows no redirects and ignores proxies and credentials of the environment.
 
@@ -48,18 +49,20 @@ def httpx_client(
         ca_file: Trusted certificates instead of the system's.
         on_request: Called with each request right before it is sent, after *auth*.
         transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
+        recorded: Returns what takes the place of the transport, such as one that records the answers.
 
     Raises:
         ConfigError: If *ca_file* cannot be used.
     """
     limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
+    used = transport or BoundedTransport(HttpClient("", headers={}, tls=trust(ca_file), **limits))
     return httpx.Client(
         base_url=base_url,
         headers={**DEFAULT_HEADERS, **(headers or {})},
         auth=auth,
         timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
         event_hooks={"request": [on_request] if on_request else []},
-        transport=transport or BoundedTransport(HttpClient("", headers={}, tls=trust(ca_file), **limits)),
+        transport=recorded(used) if recorded else used,
         follow_redirects=False,
         trust_env=False,
     )

@@ -198,7 +198,9 @@ class CleanedTexts:
         plain = unquote_plus(value)
         encode = quote_plus if "+" in value else quote
         made = plain if plain in self._made else self._personal(name, plain)
-        return f"{found['before']}{found['name']}={value if made == plain else encode(made, safe='()@' if '@' in value else '()')}"
+        if made != plain:
+            value = encode(made, safe="@" if "@" in value else "")
+        return f"{found['before']}{found['name']}={value}"
 
     def _percent(self, token: str, depth: int) -> str:
         try:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum, auto
 from functools import cache
+from string import digits
 from typing import Any
 
 from crossdock.addresses import names_secret
@@ -14,7 +15,7 @@ from crossdock.testing.substitutes import WORD
 Path = tuple[str, ...]
 """The names that lead to a value, without the indexes of lists."""
 
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|\d+")
+_BETWEEN = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # words in camel case
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.-]{0,63}")  # the name of a member, and no data
 _SECRET = re.compile(r"authoriz|bearer|cookie|session|jwt|csrf|\bauth\b")
 _SECRET_PARAMETERS = frozenset({"key", "sig"})
@@ -25,7 +26,7 @@ _NAMES = frozenset({
     "vat number", "zip code", "house number",
 })  # fmt: skip
 _PERSONAL = frozenset({
-    "address", "addresses", "address1", "address2", "addressee", "birth", "birthdate", "birthday", "buyer", "city",
+    "address", "addresses", "addressee", "birth", "birthdate", "birthday", "buyer", "city",
     "comment", "comments", "consignee", "contact", "contacts", "dob", "email", "emails", "fax", "firstname", "forename",
     "gender", "iban", "instructions", "ip", "lastname", "latitude", "line1", "line2", "longitude", "mail", "mobile",
     "nachname", "nickname", "note", "notes", "ort", "passport", "phone", "phones", "plz", "postal", "postcode",
@@ -64,7 +65,7 @@ Leaf = Callable[[Kind, Path, Any], Any]
 @cache
 def words_of(name: str) -> tuple[str, ...]:
     """The words of a member's name, in lower case: ``shippingAddress``, ``shipping_address`` and so on."""
-    return tuple(part.lower() for part in _PART.findall(name))
+    return tuple(part.lower() for part in WORD.findall(_BETWEEN.sub(" ", name)))
 
 
 def is_secret(name: str) -> bool:
@@ -155,7 +156,8 @@ class PersonalMembers:
 
 
 def _is_personal(words: Path) -> bool:
-    return not _PERSONAL.isdisjoint(words) and words[-1] not in _KEPT
+    found = any(word in _PERSONAL or word.rstrip(digits) in _PERSONAL for word in words)
+    return found and words[-1] not in _KEPT
 
 
 def _tells_person(name: str) -> bool:

@@ -90,9 +90,12 @@ def _alike(character: str) -> str:
         return _ASCII_LETTERS
     start = ord(character) // 64 * 64
     others = (chr(code) for code in range(start, start + 64))
-    is_digit = character.isdecimal()
+    kind = (character.isalpha(), character.isdecimal())
     return "".join(
         other
         for other in others
-        if other.isdecimal() == is_digit and other.isalnum() and other.lower() == other and len(other.upper()) == 1
+        if (other.isalpha(), other.isdecimal()) == kind
+        and any(kind)
+        and other.lower() == other
+        and len(other.upper()) == 1
     )

@@ -36,7 +36,8 @@ _MOST_DEEP = 3  # encodings inside of each other
 _PHONE = re.compile(r"\+\d(?:[ ()/.-]{0,2}\d){6,14}(?!\d)")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ][\d:.,]+ ?(?:Z|[+-]\d\d:?\d\d)?)?")
 _PARAMETER = re.compile(r"(?P<before>[?&;]|^)(?P<name>[^=?&;#/\s\"'<>]{1,64})=(?P<value>[^&;#\s\"'<>]*)")
-_ENCODED = re.compile(r"[^\s\"'<>&=?#;/,:]*(?:%[0-9A-Fa-f]{2}|\w\+\w)[^\s\"'<>&=?#;/,:]*")
+_TOKEN = re.compile(r"[^\s\"'<>&=?#;/,:]+")
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|\w\+\w")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{8,}={0,2}")
 _LOWER_WORD = re.compile("[a-z]+")  # rather a role or a kind than a name
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0e-\x1f]")
@@ -86,7 +87,7 @@ class CleanedTexts:
         is_distinct |= sum(character.isdigit() for character in whole) >= _SHORTEST_NUMBER
         if is_distinct and not (is_free_text(name) and len(WORD.findall(whole)) <= 2):
             self._index(whole, _Value.WHOLE)
-        is_name = "name" in name.lower() or "@" in text
+        is_name = "name" in name.lower() or "@" in text or self._members.is_named(name)
         for word in WORD.findall(text.partition("@")[0]) if is_name else ():
             if len(word) >= SHORTEST_NAME and word.isalpha():
                 self._index(word, _Value.NAME)
@@ -174,7 +175,7 @@ class CleanedTexts:
                 pass
         text = _PARAMETER.sub(self._in_url, text)
         if depth < _MOST_DEEP:
-            text = _ENCODED.sub(lambda found: self._percent(found[0], depth), text)
+            text = _TOKEN.sub(lambda found: self._percent(found[0], depth), text)
             text = _BASE64.sub(lambda found: self._base64(found[0], depth), text)
         for pattern in (EMAIL, _PHONE):
             text = pattern.sub(lambda found: self._personal_in_text(found[0]), text)
@@ -203,6 +204,8 @@ class CleanedTexts:
         return f"{found['before']}{found['name']}={value}"
 
     def _percent(self, token: str, depth: int) -> str:
+        if not _ENCODED.search(token):
+            return token
         try:
             plain = unquote_plus(token, errors="strict") if "+" in token else unquote(token, errors="strict")
         except UnicodeDecodeError:

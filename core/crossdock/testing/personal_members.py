@@ -102,6 +102,10 @@ class PersonalMembers:
         self._names = {words_of(name) for name in names}
         self.learned = set[Path]()
 
+    def is_named(self, name: str) -> bool:
+        """Whether the author named this member."""
+        return words_of(name) in self._names
+
     def kind(self, path: Path, outer: Kind = Kind.PLAIN, siblings: Collection[str] = ()) -> Kind:
         """The kind of the member at *path*.
 

@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import shake_256
 
 WORD = re.compile(r"[^\W_]+")
-EMAIL = re.compile(r"[\w.+%'-]+@(?:[\w-]+\.)+([A-Za-z]{2,24})(?![\w-])")
+EMAIL = re.compile(r"(?<![\w.+%'-])[\w.+%'-]+@(?:[\w-]+\.)+([A-Za-z]{2,24})(?![\w-])")
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?!\d)")
 _LONG_NUMBER = 9  # digits; telephone numbers have as many, and begin with the country or the area
 _ATTEMPTS = 200

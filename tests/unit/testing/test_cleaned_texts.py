@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -33,7 +34,7 @@ def cleaned(*values: Any, credentials: tuple[str, ...] = ()) -> list[Any]:
     return [json.loads(exact_text.dumps(texts.json(value))) for value in read]
 
 
-ENCODINGS = {
+ENCODINGS: dict[str, Callable[[str], str]] = {
     "as it is": str,
     "percent-encoded": lambda text: quote(text, safe=""),
     "percent-encoded twice": lambda text: quote(quote(text, safe=""), safe=""),
@@ -100,7 +101,7 @@ def test_what_is_not_personal_stays() -> None:
 
 
 def test_personal_numbers_dates_and_names_of_members() -> None:
-    """A number stays a number of as many digits, a birthday stays a day, and an object may be keyed by mail addresses."""
+    """A number stays a number of as many digits, a birthday stays a day, and mail addresses may be names."""
     (made,) = cleaned({"phone": 491719998877, "dateOfBirth": "1815-12-10", "by_email": {EMAIL: 1}, "zip": 20095})
     assert made["phone"] != 491719998877
     assert len(str(made["phone"])) == 12

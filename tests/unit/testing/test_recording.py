@@ -96,7 +96,8 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A recording of the stream."""
-    with record(tmp_path / "rec", httpx.MockTransport(shop), personal=["display"]) as transport:
+    secrets = [SECRETS["SHOP_USER"], SECRETS["SHOP_PASSWORD"]]
+    with record(tmp_path / "rec", httpx.MockTransport(shop), personal=["display"], secrets=secrets) as transport:
         trial = read(SHOP, context(SHOP, SETTINGS, transport=transport), "customers")
     assert trial.error is None
     assert len(trial.records) == 6
@@ -156,7 +157,7 @@ def test_what_a_stream_read_before_it_failed_is_recorded(tmp_path: Path) -> None
     def answer(request: httpx.Request) -> httpx.Response:
         return httpx.Response(403, json={"error": "scope"}) if "page_token" in request.url.params else shop(request)
 
-    with record(tmp_path / "rec", httpx.MockTransport(answer)) as transport:
+    with record(tmp_path / "rec", httpx.MockTransport(answer), secrets=[SECRETS["SHOP_USER"]]) as transport:
         assert read(SHOP, context(SHOP, SETTINGS, transport=transport), "customers").error is not None
     trial = read(SHOP, context(SHOP, SETTINGS, transport=replay(tmp_path / "rec")), "customers")
     assert len(trial.records) == 2

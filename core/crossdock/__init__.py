@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from crossdock.mapping.repairs_and_filters import Filter, Repair
     from crossdock.records import RawBatch, Record
     from crossdock.resources import (
+        Address,
         CustomerDraft,
         InventoryLotDraft,
         InvoiceDraft,
         LedgerAccountDraft,
+        LineDraft,
         OrderDraft,
         ProductDraft,
         Reference,
@@ -41,24 +43,26 @@ _NAMES = {
     "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
     "records": "RawBatch Record",
-    "resources": "CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft OrderDraft ProductDraft Reference"
-    " WarehouseBinDraft",
+    "resources": "Address CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft LineDraft OrderDraft"
+    " ProductDraft Reference WarehouseBinDraft",
 }
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream", "FailureLimits",
-    "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft", "OrderBy",
-    "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference", "RefusedError", "Repair",
-    "SecretRef", "Settings", "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
+    "Address", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream",
+    "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft",
+    "LineDraft", "OrderBy", "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference",
+    "RefusedError", "Repair", "SecretRef", "Settings", "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'crossdock' has no attribute {name!r}")
-    home = _HOME_OF[name]
-    return import_module(f"{home}.convert") if name == "convert" else getattr(import_module(home), name)
+if not TYPE_CHECKING:  # type checkers would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'crossdock' has no attribute {name!r}")
+        home = _HOME_OF[name]
+        return import_module(f"{home}.convert") if name == "convert" else getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import reduce
@@ -128,6 +128,20 @@ class Secret:
         if not (value.isascii() and value.isprintable() and " " not in value):
             raise ConfigError(f"{self.reference} contains spaces or characters that are not allowed in a header")
         return value
+
+
+def secrets_in(value: object) -> Iterator[Secret]:
+    """The secrets that a config model, or what it contains, refers to."""
+    if isinstance(value, Secret):
+        yield value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from secrets_in(getattr(value, name))
+    elif isinstance(value, Mapping):
+        yield from secrets_in(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from secrets_in(inner)
 
 
 def _secret(value: Any, info: ValidationInfo) -> Secret:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import CodeType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import model_validator
+from pydantic import GetPydanticSchema, model_validator
 
 from crossdock import exact_json
 from crossdock.addresses import address_faults
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
     from crossdock.sources.api_client import ApiClient
 
 
+# A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
+_Narrowed = Annotated[Any, GetPydanticSchema(lambda _, handler: handler(str))]
+
+
 class Settings(ConfigModel):
     """What one connection is configured with; a connector adds its own fields."""
 
-    kind: str
+    kind: _Narrowed
     namespace: Name | None = None
     """The scope in which this connection's record keys are unique; default: its name. Connections may share one."""
 

@@ -11,11 +11,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
+import httpx
 import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from crossdock import exact_json, registry, yaml_reader
+from crossdock import exact_json, registry, testing, yaml_reader
 from crossdock.cli.main import cli
 from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
@@ -224,6 +225,21 @@ def test_every_form_of_a_map_is_accepted() -> None:
         TypeAdapter(Form).validate_python(yaml.safe_load(form.replace(", ...", "")))
 
 
+def record_orders(connector: Connector[Any]) -> None:
+    """The recording that the page replays."""
+    orders = [
+        {
+            "id": number, "customer_id": 12, "currency": "EUR", "created_at": "2026-11-20T10:00:00+01:00",
+            "updated_at": "2026-11-20T10:00:00Z", "lines": [{"sku": "0017", "quantity": 2, "price": "9.50"}],
+        }
+        for number in range(20)
+    ]  # fmt: skip
+    settings = {"base_url": "https://shop.example.com", "token": "env:SHOP_TOKEN"}
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, json={"orders": orders}))
+    with testing.record("tests/orders", answers) as transport:
+        testing.read(connector, testing.context(connector, settings, transport=transport), "orders", most=20)
+
+
 def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of the page on connectors is one module: a connector, and tests of it that pass."""
     code = "\n".join(blocks(DOCS / "connectors.md", "python"))
@@ -233,6 +249,9 @@ def test_the_connector_and_its_test_run(tmp_path: Path, monkeypatch: pytest.Monk
     assert isinstance(namespace["CONNECTOR"], Connector)
     tests = [value for name, value in namespace.items() if name.startswith("test_")]
     assert tests
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHOP_TOKEN", "token-of-the-tests")
+    record_orders(namespace["CONNECTOR"])
     for test in tests:
         test()
     for contract in [value() for name, value in namespace.items() if name.startswith("Test")]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, counted, example, load, utf8
+from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
 from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
+    from crossdock.project.project import Project
     from crossdock.runs.stream_trial import Trial, TriedRecord
+    from crossdock.testing.recording import Recording
 
 _MOST = 1000  # records are held in memory
 _PERSONAL = "(personal)"
@@ -21,43 +23,99 @@ _GAP = "   "
 _SENTENCE = 40  # characters of a line of a problem's message
 
 
-@click.command("try", epilog=example("crossdock try wms.products", "crossdock -C shop.yaml try shop.orders -n 1 --raw"))
+@click.command("try", epilog=example("crossdock try wms.products", "crossdock try shop.orders --record tests/orders"))
 @click.argument("stream", callback=utf8, metavar="CONNECTION.STREAM")
 @click.option(
     "-n", "--number", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to read at most."
 )
 @click.option("--raw", is_flag=True, help="Show all values, which may be personal.")
+@click.option(
+    "--record", "folder", type=click.Path(path_type=Path), metavar="FOLDER", help="Record the API's answers for tests."
+)
+@click.option("--personal", multiple=True, metavar="NAME", help="With --record: also replace members of this name.")
 @common_options
-def try_(stream: str, number: int, config: Path, *, raw: bool, as_json: bool) -> int:
+def try_(
+    stream: str,
+    number: int,
+    config: Path,
+    folder: Path | None,
+    personal: tuple[str, ...],
+    *,
+    raw: bool,
+    as_json: bool,
+) -> int:
     """Read the first records of a stream, and show each beside its draft or its problem.
 
     Only reads the source: needs no state, calls nothing on the platform, and writes nothing. Records that were
     delivered before are shown too. Without --raw, personal members of a draft are masked, and values of a record that
     its draft does not show are given by their length.
 
+    --record writes the answers of an HTTP API to a new folder, without secrets, and with other values in place of
+    personal data; tests replay them. Read the files before you share them.
+
     Exit codes: 0 all were mapped; 1 some were rejected; 2 wrong usage or config; 3 the source cannot be read, or the
     connector failed; 4 the source is refused.
     """
     from crossdock.runs.stream_trial import try_stream
 
+    if personal and folder is None:
+        raise click.UsageError("--personal needs --record")
     loaded = load(config)
+    recording = _recording(loaded, stream, folder, personal) if folder else None
     with terminal_output.progress(wanted=not as_json) as progress:
-        trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress)
+        around = recording.around if recording else None
+        trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress, recorded=around)
     bound = trial.bound
-    personal = frozenset() if raw else loaded.masks.of(bound.name, bound.stream.resource)
-    shown = [_shown(tried, personal, raw=raw) for tried in trial.records]
+    masked = loaded.masks.of(bound.name, bound.stream.resource)
+    recorded = _written(recording, trial, masked) if recording else {}
+    shown = [_shown(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
     if as_json:
         error = None if trial.error is None else str(trial.error)
         document = {"stream": bound.name, "records": shown, "filtered": dict(trial.filtered), "deleted": trial.deleted}
-        document["error"] = error
+        document |= {"error": error} | ({"recording": recorded} if recorded else {})
         terminal_output.print_json(document)
     else:
         _print(trial, shown)
+        _print_recording(recorded)
     if trial.error is not None:
         says_stream = trial.error.where == bound.name
         terminal_output.print_errors({"" if says_stream else bound.name: trial.error})
         return trial.error.exit_code
     return 1 if trial.rejected else 0
+
+
+def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:
+    from crossdock.config_file import secrets_in
+    from crossdock.testing.recording import Recording
+
+    name = stream.partition(".")[0]
+    settings = (connection.settings for connection in loaded.connections if connection.name == name)
+    return Recording(folder, personal=personal, secrets=[each.reveal() for each in secrets_in(list(settings))])
+
+
+def _written(recording: Recording, trial: Trial, masked: frozenset[str]) -> dict[str, Any]:
+    """Write the recording; what to say about it."""
+    from crossdock.records import JSON
+
+    for tried in trial.records:
+        if tried.members is not None and JSON in tried.record.row:
+            members = {name: value for name, value in tried.members.items() if name in masked}
+            recording.learn(tried.record.json(), members)
+    recording.write()
+    return {"folder": str(recording.folder), "requests": recording.requests, "replaced": recording.replaced}
+
+
+def _print_recording(recorded: dict[str, Any]) -> None:
+    if not recorded:
+        return
+    if not recorded["requests"]:
+        say("nothing is recorded: the stream sent no HTTP request through ctx.api")
+        return
+    requests, values = counted(recorded["requests"], "request"), counted(recorded["replaced"], "value")
+    say(
+        f"{recorded['folder']}: {requests} recorded; {values} replaced",
+        "Read the files before you share them: other members may have personal data too; name them with --personal.",
+    )
 
 
 def _shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -74,6 +74,7 @@ def try_stream(
     clock: Clock,
     progress: Progress,
     transport: httpx.BaseTransport | None = None,
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
 ) -> Trial:
     """Read the first *most* records of a stream from its beginning, and map them.
 
@@ -82,6 +83,7 @@ def try_stream(
     Args:
         name: ``CONNECTION.STREAM``, or a connection that has one stream.
         transport: Replaces the network of HTTP APIs in tests.
+        recorded: See `SourceContext.recorded`.
 
     Raises:
         ConfigError: If *name* is not one stream.
@@ -92,7 +94,16 @@ def try_stream(
         raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
     with ExitStack() as stack:
         work = run_folder(stack, None)
-        run = SourceContext(clock, progress, NoIntake(), work / "spool", work, work / "spool", transport=transport)
+        run = SourceContext(
+            clock,
+            progress,
+            NoIntake(),
+            work / "spool",
+            work,
+            work / "spool",
+            transport=transport,
+            recorded=recorded,
+        )
         stack.enter_context(run.at_end)
         (bound,) = project.bind(wanted, target=PlatformTarget.name, run=run)
         return trial_of(bound, most)

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["Schedule", "ScheduleTrigger"]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "ScheduleTrigger":  # imported on demand: only `crossdock.scheduler` depends on APScheduler
-        from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger  # noqa: PLC0415
+if not TYPE_CHECKING:  # type checkers would believe that every name exists
 
-        return ScheduleTrigger
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if name == "ScheduleTrigger":  # imported on demand: only `crossdock.scheduler` depends on APScheduler
+            from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger  # noqa: PLC0415
+
+            return ScheduleTrigger
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -97,10 +97,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'crossdock.sources' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+if not TYPE_CHECKING:  # type checkers would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'crossdock.sources' has no attribute {name!r}")
+        return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:

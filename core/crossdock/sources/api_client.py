@@ -41,7 +41,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def __init__(self, api: Api, run: SourceContext, earlier: BucketState | None = None) -> None:
         self._api, self._base_url = api, api.base_url.rstrip("/")
-        self._http = HttpExchange(api, run.clock, run.transport)
+        self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
         self.allowance = SourceAllowance(run.clock, api.rate, earlier)
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)

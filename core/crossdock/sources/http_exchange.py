@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +29,17 @@ class HttpExchange:
 
     Args:
         transport: Replaces the network in tests, where *api* has none.
+        recorded: See `SourceContext.recorded`.
     """
 
-    def __init__(self, api: Api, clock: Clock, transport: httpx.BaseTransport | None) -> None:
-        self._api, self._transport = api, api.transport or transport
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        transport: httpx.BaseTransport | None,
+        recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
+    ) -> None:
+        self._api, self._transport, self._recorded = api, api.transport or transport, recorded
         self._credentials = _words(api.headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
         if isinstance(api.auth, TokenAuth):
@@ -51,6 +58,7 @@ class HttpExchange:
             connection=api.connection if authorized else api.connection.anonymous(),
             on_request=self._note_auth,
             transport=self._transport,
+            recorded=self._recorded,
         )
 
     def send(self, address: str, request: ApiRequest) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
@@ -106,6 +106,7 @@ class SourceContext:
         warnings: Those of *notes* that people are notified about.
         at_end: Closes what is shared by the streams of the run.
         transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
+        recorded: Returns what takes the place of a transport of HTTP APIs, such as one that records the answers.
         limits: The token buckets of HTTP APIs by connection, kept for the next run.
     """
 
@@ -123,6 +124,7 @@ class SourceContext:
     warnings: list[str] = field(default_factory=list)
     at_end: ExitStack = field(default_factory=ExitStack)
     transport: httpx.BaseTransport | None = None
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None
     limits: dict[str, BucketState] = field(default_factory=dict)
 
     def apart(self, name: str) -> SourceContext:

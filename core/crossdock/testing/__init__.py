@@ -1,8 +1,8 @@
 """Test support for crossdock and for connector authors.
 
-`context` builds what a stream reads with; `read` and `read_config` read and map a stream. `crossdock.testing.contract`,
-`http_contract` and `acceptance` have tests to inherit, `plugin` has fixtures for pytest; other modules have local
-servers and a manual clock.
+`context` builds what a stream reads with; `read` and `read_config` read and map a stream. `record` and `replay` are
+transports that record and repeat the answers of an API. `crossdock.testing.contract`, `http_contract` and `acceptance`
+have tests to inherit, `plugin` has fixtures for pytest; other modules have local servers and a manual clock.
 """
 
 from __future__ import annotations
@@ -13,18 +13,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crossdock.testing.connector_context import context, read, read_config
     from crossdock.testing.manual_clock import ManualClock
+    from crossdock.testing.recording import record
+    from crossdock.testing.replay_transport import NotRecordedError, replay
 
-__all__ = ["ManualClock", "context", "read", "read_config"]
+__all__ = ["ManualClock", "NotRecordedError", "context", "read", "read_config", "record", "replay"]
 
 _HOME_OF = {
     "ManualClock": "manual_clock",
+    "NotRecordedError": "replay_transport",
     "context": "connector_context",
     "read": "connector_context",
     "read_config": "connector_context",
+    "record": "recording",
+    "replay": "replay_transport",
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'crossdock.testing' has no attribute {name!r}")
-    return getattr(import_module(f"crossdock.testing.{_HOME_OF[name]}"), name)
+if not TYPE_CHECKING:  # type checkers would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'crossdock.testing' has no attribute {name!r}")
+        return getattr(import_module(f"crossdock.testing.{_HOME_OF[name]}"), name)

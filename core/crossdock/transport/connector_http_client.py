@@ -37,6 +37,7 @@ def httpx_client(
     connection: HttpConnection = DIRECT,
     on_request: Callable[[httpx.Request], None] | None = None,
     transport: httpx.BaseTransport | None = None,
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
 ) -> httpx.Client:
     """A client that follows no redirects, with the proxy and certificates of *connection*.
 
@@ -47,18 +48,20 @@ def httpx_client(
         connection: Proxy and certificates.
         on_request: Called with each request right before it is sent, after *auth*.
         transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
+        recorded: Returns what takes the place of the transport, such as one that records the answers.
 
     Raises:
         ConfigError: If a certificate or the credentials of the proxy cannot be used.
     """
     limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
+    used = transport or BoundedTransport(HttpClient("", headers={}, connection=connection, **limits))
     return httpx.Client(
         base_url=base_url,
         headers={**DEFAULT_HEADERS, **(headers or {})},
         auth=auth,
         timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
         event_hooks={"request": [on_request] if on_request else []},
-        transport=transport or BoundedTransport(HttpClient("", headers={}, connection=connection, **limits)),
+        transport=recorded(used) if recorded else used,
         follow_redirects=False,
         trust_env=False,
     )

@@ -94,16 +94,6 @@ def test_a_new_project_works_as_it_is(line: CommandLine, kind: str) -> None:
     assert TOKEN not in tried.stdout
 
 
-def test_the_code_of_a_new_project_is_typed(line: CommandLine) -> None:
-    """mypy strict accepts it against the installed package."""
-    for kind in ("http", "files"):
-        assert line.run("new", f"acme-{kind}", "--kind", kind).code == 0
-        folder = line.folder / f"acme-{kind}"
-        settings = ["--config-file", os.devnull, "--cache-dir", os.devnull, "--follow-imports", "silent"]
-        checked = python(folder, "-m", "mypy", "--strict", *settings, f"acme_{kind}")
-        assert checked.returncode == 0, checked.stdout
-
-
 def test_nothing_is_overwritten(line: CommandLine) -> None:
     """A folder or file of the name is refused and left as it is, even if it is empty."""
     (line.folder / "acme-shop").mkdir()

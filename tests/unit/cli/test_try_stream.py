@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,6 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.try_stream import _beside, _leaves
+from crossdock.testing import context, read, replay
 
 CUSTOMERS = """\
       customers:
@@ -128,3 +135,119 @@ def test_each_value_inside_json_has_one_pointer(value: object) -> None:
     """No two values have the same pointer."""
     pointers = [pointer for pointer, _ in _leaves(value)]
     assert len(pointers) == len(set(pointers))
+
+
+SHOP = """\
+from crossdock import Connector, CustomerDraft, RawBatch, SecretRef, Settings, Stream
+from crossdock.sources import Api, BearerAuth
+
+
+class ShopSettings(Settings):
+    base_url: str
+    token: SecretRef
+
+
+class Customers(Stream[ShopSettings]):
+    name, resource, key, mode = "customers", "customer", ("id",), "snapshot"
+
+    def pull(self, ctx, since):
+        for page in ctx.api.pages("/customers"):
+            yield RawBatch.json(page.items("/data"), source=page.address)
+
+    def to_resource(self, record):
+        return CustomerDraft(name=record.at("/label", str), currency=record.at("/currency", str))
+
+
+CONNECTOR = Connector(
+    name="recorded_shop",
+    title="A shop",
+    settings=ShopSettings,
+    streams=lambda _: (Customers(),),
+    api=lambda settings: Api(settings.base_url, BearerAuth(settings.token)),
+)
+"""
+TOKEN = "token-of-the-recorded-shop"
+
+
+class Shop(BaseHTTPRequestHandler):
+    """Two customers, in an answer that repeats the token."""
+
+    def do_GET(self) -> None:
+        data = [
+            {"id": 1, "label": "Ada Lovelace", "currency": "EUR"},
+            {"id": 2, "label": "Bo Byron", "currency": "USD"},
+        ]
+        body = json.dumps(
+            {"data": data, "echo": self.headers["authorization"], "greeting": "Dear Ada Lovelace"}
+        ).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is printed."""
+
+
+@pytest.fixture
+def recorded_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """An installed connector of a shop on this machine."""
+    (tmp_path / "recorded_shop.py").write_text(SHOP, encoding="utf-8")
+    facts = tmp_path / "recorded_shop-0.1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: recorded-shop\nVersion: 0.1.0\n", encoding="utf-8")
+    entry_point = "[crossdock.connectors]\nrecorded_shop = recorded_shop:CONNECTOR\n"
+    (facts / "entry_points.txt").write_text(entry_point, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "recorded_shop", raising=False)
+    monkeypatch.setenv("SHOP_TOKEN", TOKEN)
+    monkeypatch.setenv("CROSSDOCK_API_KEY", "key")
+    with HTTPServer(("127.0.0.1", 0), Shop) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        shop = f'{{kind: recorded_shop, base_url: "http://127.0.0.1:{server.server_port}", token: env:SHOP_TOKEN}}'
+        config = f"{CONFIG.partition('connections:')[0]}connections:\n  shop: {shop}\n"
+        (tmp_path / "c.yaml").write_text(config, encoding="utf-8")
+        try:
+            yield CommandLine(tmp_path)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_stream_is_recorded_and_replayed(recorded_shop: CommandLine) -> None:
+    """The folder has no secret and no personal data, and a replay gives the same records."""
+    folder = recorded_shop.folder / "rec"
+    tried = recorded_shop.run("try", "shop.customers", "--record", str(folder), "--json")
+    assert tried.code == 0, tried.err
+    assert tried.json["recording"]["requests"] == 1
+    (file,) = folder.iterdir()
+    content = file.read_text(encoding="utf-8")
+    assert [text for text in (TOKEN, "Ada", "Lovelace", "Byron") if text in content] == []
+    module = import_module("recorded_shop")
+    settings = {"base_url": "https://replayed.example", "token": "env:SHOP_TOKEN"}
+    trial = read(module.CONNECTOR, context(module.CONNECTOR, settings, transport=replay(folder)), "customers")
+    assert [each.record.key for each in trial.records] == ["1", "2"]
+    assert [(each.members or {})["currency"] for each in trial.records] == ["EUR", "USD"]
+
+
+def test_a_recording_is_explained_and_never_overwritten(recorded_shop: CommandLine) -> None:
+    """What was replaced is counted; a second recording needs another folder."""
+    folder = recorded_shop.folder / "rec"
+    tried = recorded_shop.run("try", "shop.customers", "--record", str(folder), "--personal", "greeting")
+    assert "1 request recorded; " in tried.out
+    assert "Read the files before you share them" in tried.out
+    assert "Dear" not in next(folder.iterdir()).read_text(encoding="utf-8")
+    again = recorded_shop.run("try", "shop.customers", "--record", str(folder))
+    assert again.code == 2
+    assert "exists already" in again.err
+    assert recorded_shop.run("try", "shop.customers", "--personal", "x").code == 2
+
+
+def test_files_are_not_recorded(two_streams: CommandLine) -> None:
+    """Only the answers of an HTTP API are."""
+    tried = two_streams.run("try", "wms.products", "-n", "1", "--record", str(two_streams.folder / "rec"))
+    assert tried.code == 0
+    assert "nothing is recorded: the stream sent no HTTP request through ctx.api" in tried.out
+    assert not (two_streams.folder / "rec").exists()

@@ -16,4 +16,4 @@ def test_every_name_is_there() -> None:
 def test_an_unknown_name_is_refused() -> None:
     """A typo in an import is an AttributeError, as for any module."""
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        _ = sources.Nonsense
+        _ = sources.Nonsense  # type: ignore[attr-defined]  # it is wrong

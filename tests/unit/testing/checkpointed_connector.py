@@ -17,8 +17,7 @@ class CheckpointedOrders(Orders):
     def pull(  # type: ignore[override]  # it also yields checkpoints
         self, ctx: Context[ShopSettings], since: str | None
     ) -> Iterator[RawBatch | Checkpoint]:
-        with self.api(ctx) as shop:
-            pages = list(shop.pages("/orders", self.params(since)))
+        pages = list(ctx.api.pages("/orders", self.params(since)))
         for number, page in enumerate(pages):
             orders = page.body["orders"]
             yield from self.part(page.address, orders, since, ctx, is_last=number == len(pages) - 1)

@@ -75,4 +75,4 @@ def test_the_package_has_what_it_names() -> None:
     """Every exported name is there."""
     assert all(getattr(testing, name) is not None for name in testing.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        _ = testing.Nonsense
+        _ = testing.Nonsense  # type: ignore[attr-defined]  # it is wrong

@@ -1,0 +1,65 @@
+"""JSON in which numbers stay the texts that they were, for files that people read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from crossdock import exact_json
+
+_INDENT = 2
+_WIDTH = 120
+
+
+class Number(str):
+    """The digits of a JSON number."""
+
+    __slots__ = ()
+
+
+def loads(text: str) -> Any:
+    """Read JSON; numbers as `Number`.
+
+    Raises:
+        ValueError: As `exact_json.loads`.
+    """
+    exact_json.loads(text)
+    return json.loads(text, parse_int=Number, parse_float=Number)
+
+
+def dumps(value: Any) -> str:
+    """*value* in one line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{dumps(name)}: {dumps(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(dumps, value)) + "]"
+    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
+
+
+def indented(value: Any, depth: int = 0) -> str:
+    """*value* in lines, as people read it; what fits is in one line."""
+    line = dumps(value)
+    if not isinstance(value, dict | list) or not value:
+        return line
+    is_flat = not any(
+        isinstance(inner, dict | list) for inner in (value.values() if isinstance(value, dict) else value)
+    )
+    if is_flat and isinstance(value, list) and len(line) + depth <= _WIDTH:
+        return line
+    inner = " " * (depth + _INDENT)
+    if isinstance(value, dict):
+        lines = [f"{inner}{dumps(name)}: {indented(each, depth + _INDENT)}" for name, each in value.items()]
+        return "{\n" + ",\n".join(lines) + "\n" + " " * depth + "}"
+    return "[\n" + ",\n".join(inner + indented(each, depth + _INDENT) for each in value) + "\n" + " " * depth + "]"
+
+
+def changed(text: str, change: Callable[[Any], Any]) -> str:
+    """*text*, with *change* made to its value; exactly *text* if that changes nothing.
+
+    Raises:
+        ValueError: If it is not JSON.
+    """
+    before = loads(text)
+    after = change(before)
+    return text if after == before else dumps(after)

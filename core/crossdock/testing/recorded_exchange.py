@@ -1,0 +1,112 @@
+"""A request with its answer, as it is in a file of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from crossdock.errors import ConfigError
+from crossdock.testing import exact_text
+from crossdock.testing.exact_text import Number
+
+Pairs = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedExchange:
+    """A request with its answer.
+
+    Attributes:
+        url: Without the query.
+        params: Those of the query, in their order.
+        body: Of the request; see `body_of`.
+        headers: Those of the answer.
+        answer: The body of the answer; see `body_of`.
+        file: The name of its file; empty before it is written.
+    """
+
+    method: str
+    url: str
+    params: Pairs
+    body: Mapping[str, Any]
+    status: int
+    headers: Pairs
+    answer: Mapping[str, Any]
+    file: str = field(default="", compare=False)
+
+    @property
+    def path(self) -> str:
+        return urlsplit(self.url).path
+
+    @property
+    def origin(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def text(self) -> str:
+        """The content of its file."""
+        request = {"method": self.method, "url": self.url, "params": [*map(list, self.params)], **self.body}
+        answer = {"status": Number(self.status), "headers": [*map(list, self.headers)], **self.answer}
+        return exact_text.indented({"request": request, "answer": answer}) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> RecordedExchange:
+        """The exchange in a file.
+
+        Raises:
+            ConfigError: If it cannot be read, or is not one.
+        """
+        try:
+            document = exact_text.loads(path.read_text(encoding="utf-8"))
+            request, answer = dict(document["request"]), dict(document["answer"])
+            method, url, params = request.pop("method"), request.pop("url"), _pairs(request.pop("params"))
+            status, headers = int(answer.pop("status")), _pairs(answer.pop("headers"))
+        except OSError as error:
+            raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        except (KeyError, TypeError, ValueError):
+            hint = "record it again with: crossdock try CONNECTION.STREAM --record FOLDER"
+            raise ConfigError("is not a file of a recording", where=str(path), hint=hint) from None
+        return cls(method, url, params, request, status, headers, answer, path.name)
+
+
+def _pairs(items: list[list[str]]) -> Pairs:
+    return [(name, value) for name, value in items]
+
+
+def body_of(content: bytes, content_type: str) -> dict[str, Any]:
+    """The body of a request or answer as members of a file.
+
+    ``json`` is a JSON value, ``lines`` are those of JSON Lines, and ``form`` are the fields of a form. ``left_out``
+    describes another body, in which personal data could not be found. An empty body has no member.
+    """
+    if not content:
+        return {}
+    try:
+        text = content.decode()
+        if "x-www-form-urlencoded" in content_type:
+            return {"form": [[name, value] for name, value in parse_qsl(text, keep_blank_values=True)]}
+        return _json_of(text)
+    except ValueError as error:
+        described = str(error) if "json" in content_type and not isinstance(error, UnicodeDecodeError) else "not JSON"
+        kind = content_type.partition(";")[0].strip() or "unknown type"
+        return {"left_out": f"{len(content):,} bytes of {kind}: {described}"}
+
+
+def _json_of(text: str) -> dict[str, Any]:
+    try:
+        return {"json": exact_text.loads(text)}
+    except ValueError:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if len(lines) < 2 or not lines[0].startswith(("{", "[")):
+            raise
+        return {"lines": [exact_text.loads(line) for line in lines]}
+
+
+def content_of(body: Mapping[str, Any]) -> str:
+    """The text of an answer's body."""
+    if "lines" in body:
+        return "".join(f"{exact_text.dumps(line)}\n" for line in body["lines"])
+    return exact_text.dumps(body["json"]) if "json" in body else ""

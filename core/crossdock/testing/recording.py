@@ -1,0 +1,208 @@
+"""Recording of real answers, without secrets and personal data, for tests that replay them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import httpx
+
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.local_files import read_regular
+from crossdock.testing.cleaned_texts import CleanedTexts
+from crossdock.testing.personal_members import PersonalMembers, is_secret
+from crossdock.testing.recorded_exchange import RecordedExchange, body_of
+
+MAX_BYTES = 64 << 20
+_CHALLENGES = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})
+_OF_TRANSFER = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection", "keep-alive"})
+_SLUG = re.compile(r"[^A-Za-z0-9]+")
+_LONGEST_SLUG = 40
+
+
+@contextmanager
+def record(
+    folder: Path | str, transport: httpx.BaseTransport, *, personal: Iterable[str] = (), secrets: Iterable[str] = ()
+) -> Iterator[httpx.BaseTransport]:
+    """A transport that passes requests on to *transport*; the folder is written when the context ends.
+
+    ``crossdock try CONNECTION.STREAM --record FOLDER`` does so for a stream of a config.
+
+    Args:
+        folder: A new folder.
+        personal: Names of members and parameters that are personal, besides those that usually are.
+        secrets: Values that must not be recorded, besides those of headers and members with the names of secrets.
+
+    Raises:
+        ConfigError: If the folder exists and is not empty, or cannot be written.
+        RefusedError: If the answers exceed 64 MiB.
+    """
+    recording = Recording(folder, personal=personal, secrets=secrets)
+    try:
+        yield recording.around(transport)
+    finally:
+        recording.write()
+
+
+class Recording:
+    """Exchanges in memory, to be written to a folder with a file for each.
+
+    Personal data can be in an answer long before a member names it as such, so nothing is written before the end.
+    For the arguments and errors see `record`.
+
+    Attributes:
+        requests: The number of requests.
+        replaced: The number of different values that were replaced.
+    """
+
+    def __init__(self, folder: Path | str, *, personal: Iterable[str] = (), secrets: Iterable[str] = ()) -> None:
+        self.folder, self.replaced = Path(folder), 0
+        self._members = PersonalMembers(personal)
+        self._texts = CleanedTexts(self._members)
+        self._exchanges, self._bytes = list[RecordedExchange](), 0
+        self._lock = threading.Lock()
+        for secret in secrets:
+            self._texts.add_credential(secret)
+        try:
+            if self.folder.exists() and any(self.folder.iterdir()):
+                raise ConfigError("exists already", where=str(folder), hint="name a new folder, or remove this one")
+        except OSError as error:
+            raise ConfigError(f"cannot be written: {error.strerror}", where=str(folder)) from error
+
+    @property
+    def requests(self) -> int:
+        return len(self._exchanges)
+
+    def around(self, transport: httpx.BaseTransport) -> httpx.BaseTransport:
+        """*transport*, recorded."""
+        return _RecordingTransport(transport, self)
+
+    def learn(self, item: Any, members: Mapping[str, Any]) -> None:
+        """Learn from *item*, a record, which of its members are in the personal *members* of its draft."""
+        self._members.learn(item, members)
+
+    def add(self, request: httpx.Request, response: httpx.Response, content: bytes) -> None:
+        """Keep an exchange.
+
+        Args:
+            content: The body of *response*, unpacked.
+
+        Raises:
+            RefusedError: If the recording becomes too large.
+        """
+        url = request.url
+        exchange = RecordedExchange(
+            request.method,
+            str(url.copy_with(query=None, fragment=None, userinfo=b"")),
+            list(url.params.multi_items()),
+            body_of(request.read(), request.headers.get("content-type", "")),
+            response.status_code,
+            [(name, value) for name, value in response.headers.multi_items() if _is_kept(name)],
+            body_of(content, response.headers.get("content-type", "")),
+        )
+        with self._lock:
+            for value in _credentials(request.headers):
+                self._texts.add_credential(value)
+            for name, value in response.headers.multi_items():
+                if name == "set-cookie":
+                    self._texts.add_credential(value.partition(";")[0].partition("=")[2])
+            self._bytes += len(content)
+            if self._bytes > MAX_BYTES:
+                hint = "read fewer records, or smaller pages"
+                raise RefusedError(f"the recording exceeds {MAX_BYTES >> 20} MiB", where=str(self.folder), hint=hint)
+            self._exchanges.append(exchange)
+
+    def write(self) -> None:
+        """Write the files; nothing if there was no request.
+
+        Raises:
+            ConfigError: If they cannot be written.
+        """
+        for exchange in self._exchanges:
+            self._cleaned(exchange)  # collects
+        self._texts.collecting = False
+        cleaned = [self._cleaned(exchange) for exchange in self._exchanges]
+        self.replaced = len(self._texts.replaced)
+        try:
+            for number, exchange in enumerate(cleaned, 1):
+                self.folder.mkdir(parents=True, exist_ok=True)
+                slug = _SLUG.sub("-", exchange.path).strip("-").lower()[:_LONGEST_SLUG].strip("-") or "root"
+                name = f"{number:04}-{exchange.method.lower()}-{slug}.json"
+                (self.folder / name).write_text(exchange.text(), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot be written: {error.strerror}", where=str(self.folder)) from error
+
+    def _cleaned(self, exchange: RecordedExchange) -> RecordedExchange:
+        texts = self._texts
+        segments = exchange.path.split("/")
+        path = "/".join(quote(texts.text(unquote(segment)), safe="()@:!$&'*+,;=~") for segment in segments)
+        return replace(
+            exchange,
+            url=f"{exchange.origin}{path}",
+            params=texts.parameters(exchange.params),
+            body=self._cleaned_body(exchange.body),
+            headers=[(name, texts.text(value)) for name, value in exchange.headers],
+            answer=self._cleaned_body(exchange.answer),
+        )
+
+    def _cleaned_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        if "form" in body:
+            return {"form": [*map(list, self._texts.parameters(body["form"]))]}
+        return {name: inner if name == "left_out" else self._texts.json(inner) for name, inner in body.items()}
+
+
+class _RecordingTransport(httpx.BaseTransport):
+    def __init__(self, transport: httpx.BaseTransport, recording: Recording) -> None:
+        self._transport, self._recording = transport, recording
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.read()
+        response = self._transport.handle_request(request)
+        content = response.read()
+        sink = request.extensions.get("sink")
+        if sink is not None and not content and response.status_code == 200:
+            sink.flush()
+            content = _downloaded(Path(sink.name))
+        self._recording.add(request, response, content)
+        headers = [(name, value) for name, value in response.headers.multi_items() if name not in _OF_TRANSFER]
+        return httpx.Response(
+            response.status_code, headers=headers, content=b"" if sink is not None and not response.content else content
+        )
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+def _downloaded(path: Path) -> bytes:
+    try:
+        return read_regular(path, MAX_BYTES)
+    except OSError as error:
+        raise RefusedError(f"the download cannot be recorded: {error.strerror}", where=path.name) from None
+
+
+def _is_kept(name: str) -> bool:
+    return name not in _OF_TRANSFER | _CHALLENGES and not is_secret(name)
+
+
+def _credentials(headers: httpx.Headers) -> Iterator[str]:
+    """The words of the headers of a request that usually have a credential, also those in Base64."""
+    for name, value in headers.multi_items():
+        if not is_secret(name):
+            continue
+        words = re.split(r"[\s,;]+", value)
+        yield from words
+        for word in words:
+            yield word.partition("=")[2].strip('"')
+            try:
+                user, _, password = base64.b64decode(word, validate=True).decode().partition(":")
+            except (binascii.Error, ValueError):
+                continue
+            yield from (user, password)

@@ -1,0 +1,101 @@
+"""Substitutes for personal data: of the same length and kinds of characters, and the same for equal words."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from functools import cache
+from hashlib import shake_256
+
+WORD = re.compile(r"[^\W_]+")
+EMAIL = re.compile(r"(?<![\w.+%'-])[\w.+%'-]+@(?:[\w-]+\.)+([A-Za-z]{2,24})(?![\w-])")
+_DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?!\d)")
+_LONG_NUMBER = 9  # digits; telephone numbers have as many, and begin with the country or the area
+_ATTEMPTS = 200
+_ASCII_LETTERS, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
+
+
+class Substitutes:
+    """Replaces words. Equal words have equal substitutes, whatever their case, and other words have others.
+
+    The key is random and not stored, so that nobody can find the words by trying.
+    """
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        self._of_word = dict[str, str]()
+        self._avoided = set[str]()
+
+    def avoid(self, text: str) -> None:
+        """Use no word of *text* as a substitute, as far as there are others."""
+        self._avoided.update(word.lower() for word in WORD.findall(text))
+
+    def of(self, text: str) -> str:
+        """*text* with a substitute for each word.
+
+        Punctuation, the top-level domain of a mail address and a leading zero stay, and so do the first two of nine or
+        more digits.
+        """
+        stays = {found.start(1) for found in EMAIL.finditer(text)}
+        return WORD.sub(lambda found: found[0] if found.start() in stays else self._of(found[0]), text)
+
+    def of_day(self, text: str) -> str:
+        """*text* with another day in place of a day in ISO 8601 at its beginning; else as `of`."""
+        found = _DAY.match(text)
+        if not found:
+            return self.of(text)
+        first, second, third, *_ = self._bytes(found[0], 0, 3)
+        return f"{1950 + first % 50}-{1 + second % 12:02}-{1 + third % 28:02}{text[found.end() :]}"
+
+    def _of(self, word: str) -> str:
+        lower = word.lower()
+        if len(lower) != len(word):
+            return self._substitute(word)
+        made = self._substitute(lower)
+        return "".join(new.upper() if old.isupper() else new for old, new in zip(word, made, strict=True))
+
+    def _substitute(self, word: str) -> str:
+        if word not in self._of_word:
+            made = word
+            for attempt in range(_ATTEMPTS):
+                made = self._candidate(word, attempt)
+                if made not in self._avoided:
+                    break
+            self._avoided.add(made)
+            self._of_word[word] = made
+        return self._of_word[word]
+
+    def _candidate(self, word: str, attempt: int) -> str:
+        kept = 2 if len(word) >= _LONG_NUMBER and word.isdecimal() else 0
+        drawn = self._bytes(word, attempt, 2 * len(word))
+        made = list(word)
+        for place, old in enumerate(word):
+            choices = _alike(old)
+            if place == 0 and old in _DIGITS:
+                choices = "0" if old == "0" else "123456789"  # the number keeps its length
+            if place >= kept and choices:
+                made[place] = choices[int.from_bytes(drawn[2 * place : 2 * place + 2]) % len(choices)]
+        return "".join(made)
+
+    def _bytes(self, word: str, attempt: int, count: int) -> bytes:
+        return shake_256(self._key + f"{attempt}:{word}".encode()).digest(count)
+
+
+@cache
+def _alike(character: str) -> str:
+    """Characters of the same kind, *character* among them; of ASCII, or of the same part of Unicode."""
+    if character in _DIGITS:
+        return _DIGITS
+    if character.isascii():
+        return _ASCII_LETTERS
+    start = ord(character) // 64 * 64
+    others = (chr(code) for code in range(start, start + 64))
+    kind = (character.isalpha(), character.isdecimal())
+    return "".join(
+        other
+        for other in others
+        if (other.isalpha(), other.isdecimal()) == kind
+        and any(kind)
+        and other.lower() == other
+        and len(other.upper()) == 1
+    )

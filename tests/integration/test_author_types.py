@@ -1,0 +1,83 @@
+"""mypy and pyright, both strict, accept what authors write against the installed package."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import crossdock
+from crossdock import sources, testing
+
+ROOT = Path(__file__).parents[2]
+KINDS = ("http", "files", "declarative", "declarative-files")
+PYRIGHT = {
+    "typeCheckingMode": "strict",
+    "reportDuplicateImport": "none",  # the blocks of a page are one module here
+    "include": ["."],
+    "executionEnvironments": [{"root": f"acme-{kind}"} for kind in KINDS] + [{"root": "."}],
+}
+
+
+def examples(page: Path) -> str:
+    """The Python of a page of the documentation."""
+    return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+
+
+def every_name() -> str:
+    """A module that uses every public name."""
+    modules = (crossdock, sources, testing)
+    lines = [f"from {module.__name__} import {', '.join(module.__all__)}" for module in modules]
+    return "\n".join([*lines, f"print({', '.join(name for module in modules for name in module.__all__)})", ""])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """New projects of every kind, the examples of the documentation, and a use of every public name."""
+    made = tmp_path_factory.mktemp("author")
+    for kind in KINDS:
+        command = [sys.executable, "-m", "crossdock", "new", f"acme-{kind}", "--kind", kind]
+        subprocess.run(command, cwd=made, check=True, capture_output=True)
+    (made / "readme.py").write_text(examples(ROOT / "README.md"), encoding="utf-8")
+    (made / "connectors.py").write_text(examples(ROOT / "docs" / "connectors.md"), encoding="utf-8")
+    (made / "every_name.py").write_text(every_name(), encoding="utf-8")
+    (made / "pyrightconfig.json").write_text(json.dumps(PYRIGHT), encoding="utf-8")
+    return made
+
+
+def failures(folder: Path, *command: str) -> str:
+    """What a type checker reports, or an empty text."""
+    ended = subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False, timeout=600
+    )
+    return ended.stdout if ended.returncode else ""
+
+
+def test_pyright_strict_accepts_them(folder: Path) -> None:
+    """Nothing is of unknown type, and no attribute of a subclass contradicts its base."""
+    assert failures(folder, "basedpyright", "--pythonpath", sys.executable) == ""
+
+
+def test_pyright_checks_what_it_is_given(folder: Path) -> None:
+    """A name that does not exist and a draft of a wrong type are found, so the test above does not pass by accident."""
+    wrong = "from crossdock import Nonsense, ProductDraft\nprint(Nonsense, ProductDraft(sku=7, name='x'))\n"
+    (folder / "acme-http" / "wrong.py").write_text(wrong, encoding="utf-8")
+    try:
+        found = failures(folder, "basedpyright", "--pythonpath", sys.executable, "--outputjson")
+    finally:
+        (folder / "acme-http" / "wrong.py").unlink()
+    rules = {each["rule"] for each in json.loads(found)["generalDiagnostics"]}
+    assert {"reportAttributeAccessIssue", "reportArgumentType"} <= rules
+
+
+@pytest.mark.parametrize("part", ["acme-http", "acme-files", "acme-declarative", "."])
+def test_mypy_strict_accepts_them(folder: Path, part: str) -> None:
+    """Without the mypy plugin of pydantic, which authors need not have."""
+    settings = ["--strict", "--config-file", os.devnull, "--cache-dir", os.devnull, "--follow-imports", "silent"]
+    modules = ["."] if part != "." else ["readme.py", "connectors.py", "every_name.py"]
+    assert failures(folder / part, "mypy", *settings, *modules) == ""

@@ -10,9 +10,10 @@ from tests.chaos import vendors
 from crossdock.state import parse_url
 
 
-@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("seed", range(1, 13))
 def test_nothing_is_lost_or_stale(tmp_path: Path, seed: int) -> None:
-    """Sorted or not, with ties, skewed clocks, mixed offsets, changes while paging and pages that fail."""
+    """By cursor, page number or windows; sorted or not, with ties, skewed clocks, mixed offsets, changes and deletions while
+    paging, and pages that fail."""
     vendors.nothing_is_lost_or_stale(tmp_path, parse_url("sqlite:///state.db", tmp_path), seed=seed, runs=6)
 
 

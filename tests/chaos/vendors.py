@@ -189,6 +189,27 @@ def nothing_is_lost_or_stale(folder: Path, url: StateUrl, *, seed: int, runs: in
     return happened
 
 
+class _Moving(Vendor):
+    """The first record changes while the second page is read."""
+
+    def live(self) -> None:
+        if self.pages == 1:
+            self.records["K0"] |= {"name": "moved", "at": self.now()}
+
+
+def read_while_a_record_moves(folder: Path, url: StateUrl, *, numbers: bool) -> set[str]:
+    """The names of the records that two syncs of a list by oldest change first deliver."""
+    with open_bench(folder, url) as bench:
+        vendor = _Moving(bench, Random(0), order="changed", resolution=TICK, skew=timedelta(), numbers=numbers)
+        for number in range(2 * PAGE):
+            at = datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=number)
+            vendor.records[f"K{number}"] = {"id": f"K{number}", "name": "x", "at": at}
+        bench.begin([Products(vendor)])
+        for _ in range(2):
+            assert bench.sync().exit_code == 0
+        return set(bench.created())
+
+
 def stopped_load(folder: Path, url: StateUrl, *, pages: int, stops: int) -> tuple[int, int]:
     """A first load from a source that fails *stops* times.
 

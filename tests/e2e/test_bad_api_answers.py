@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from tests import installed_connector
 from tests.e2e.bad_answers_vendor import CASES, SEARCH, SECRETS, Case, Vendor
 from tests.e2e.canaries import Outputs
 from tests.e2e.project_folder import Done, balance, finish
@@ -25,8 +26,8 @@ from tests.servers import served
 from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import retried_requests
+from crossdock.state import parse_url
 
-ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {name: f"SHOP_{name.upper()}" for name in SECRETS}
 AT_ONCE = [case for case in CASES if not case.retried]
 GOOD = "good"
@@ -99,14 +100,11 @@ class Shops:
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The connector is installed, and the environment has its secrets."""
     folder = tmp_path_factory.mktemp("installed")
-    facts = folder / "bad_answers_shop-1.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: bad-answers-shop\nVersion: 1\n")
-    entry = "bad_answers_shop = tests.e2e.bad_answers_shop:CONNECTOR"
-    (facts / "entry_points.txt").write_text(f"[crossdock.connectors]\n{entry}\n")
+    found = installed_connector.installed(folder, "bad_answers_shop", "tests.e2e.bad_answers_shop")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(ROOT)]))
+        for name, value in found.items():
+            patch.setenv(name, value)
         patch.setenv("COLUMNS", "80")
         for name, variable in ENVIRONMENT.items():
             patch.setenv(variable, SECRETS[name])
@@ -148,6 +146,8 @@ def test_bad_answers_end_their_stream_alone(shops: Shops) -> None:
     customers = {f"{name}:{name}-1" for name in [*(case.name for case in AT_ONCE), GOOD]}
     assert customers <= created.keys()
     assert sum(name.startswith(f"{GOOD}:") for name in created) == PRODUCTS + 1
+    shops.outputs.keep_words("the state", parse_url("sqlite:///state.db", shops.folder))
+    assert shops.outputs.leaks() == []
     shops.vendor.mended = True
     balance(shops.process("sync", "--json").document)
     created = shops.created()

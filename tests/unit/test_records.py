@@ -82,7 +82,7 @@ def test_any_items_become_rows(items: list[Any]) -> None:
     assert with_paths(frame.drop("a.b"), ["a.b"])["a.b"].equals(frame["a.b"])
 
 
-@pytest.mark.parametrize("items", [{"id": 1}, "text", b"text"])
+@pytest.mark.parametrize("items", [{"id": 1}, "text", b"bytes"])
 def test_a_page_that_is_no_list_is_a_defect(items: Any) -> None:
     """An object or a text in place of the list is not read as its members or characters."""
     with pytest.raises(TypeError, match="a list of objects"):

@@ -85,7 +85,12 @@ class Window:
 
 
 def windows(
-    since: str | None, until: datetime, *, size: timedelta, first: datetime, overlap: timedelta = timedelta()
+    since: str | None,
+    until: datetime,
+    *,
+    size: timedelta,
+    first: datetime,
+    overlap: timedelta = timedelta(seconds=OVERLAP_S),
 ) -> Iterator[Window]:
     """Consecutive windows from *since* to *until*.
 
@@ -93,7 +98,8 @@ def windows(
         since: What `pull` is given: an instant as ISO 8601, or None at first.
         size: Of each window; the last one may be shorter.
         first: Where the first run begins.
-        overlap: How long before *since* the first window begins, for sources that show a change late.
+        overlap: How long before *since* the first window begins: more than the difference of the clocks and the delay
+            with which the source shows changes. Records that are read again and did not change send nothing.
 
     Raises:
         ValueError: If *since* is no instant, or *size* is not positive.

@@ -21,6 +21,8 @@ from collections.abc import Iterable
 
 from crossdock.printable import printable
 
+_BY_SEVERITY = (70, 130, 3, 4, 2, 1)
+
 
 class CrossdockError(Exception):
     """Base of all errors shown to users.
@@ -137,3 +139,9 @@ class InternalError(CrossdockError):
     """A defect of crossdock."""
 
     exit_code = 70
+
+
+def most_severe(errors: Iterable[CrossdockError]) -> int:
+    """The exit code of the most severe of *errors*; 0 without any."""
+    codes = {error.exit_code for error in errors}
+    return next((code for code in _BY_SEVERITY if code in codes), 0)

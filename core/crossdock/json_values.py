@@ -119,13 +119,13 @@ def number(value: Any, pointer: str, minor_units: int) -> Decimal:
 
 
 def _wrong(value: Any, expected: str, pointer: str) -> RecordError:
-    if value is MISSING:
-        message = "is missing"
-    elif value is None:
-        message = "is null"
-    else:
-        message = f"is {_NAMES.get(type(value), 'of another type')}, and should be {expected}"
+    message = described(value) if value is MISSING or value is None else f"{described(value)}, and should be {expected}"
     return RecordError("bad_value", message, pointer=pointer)
+
+
+def described(value: Any) -> str:
+    """What *value* is, such as ``is text``."""
+    return "is missing" if value is MISSING else f"is {_NAMES.get(type(value), 'of another type')}"
 
 
 # ---- as a model

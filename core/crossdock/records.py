@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -118,7 +118,10 @@ class RawBatch:
 
         Raises:
             RefusedError: If *explode* gives more than 256 MiB.
+            TypeError: If *items* is one object or a text.
         """
+        if isinstance(items, str | bytes | Mapping):
+            raise TypeError("the items are a list of objects, not one object or a text")
         paths = (key,) if isinstance(key, str) else tuple(key)
         keys = tuple(tuple(map(text_of, each if isinstance(each, list | tuple) else [each])) for each in deleted)
         return cls(source, _json_rows(items, source, paths, explode), cursor, deleted=keys)

@@ -80,3 +80,10 @@ def test_any_items_become_rows(items: list[Any]) -> None:
     rows = frame.drop(LINE).to_dicts()
     assert [Record("", (row,), "page", (1,)).json() for row in rows] == items
     assert with_paths(frame.drop("a.b"), ["a.b"])["a.b"].equals(frame["a.b"])
+
+
+@pytest.mark.parametrize("items", [{"id": 1}, "text", b"bytes"])
+def test_a_page_that_is_no_list_is_a_defect(items: Any) -> None:
+    """An object or a text in place of the list is not read as its members or characters."""
+    with pytest.raises(TypeError, match="a list of objects"):
+        RawBatch.json(items, source="page 1")

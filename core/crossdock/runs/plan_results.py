@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from crossdock.delivery.operations import Operation
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, most_severe
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
@@ -63,7 +63,7 @@ class Planned:
 
     @property
     def exit_code(self) -> int:
-        return max((error.exit_code for error in self.errors.values()), default=0)
+        return most_severe(self.errors.values())
 
 
 class WaitingOnce:

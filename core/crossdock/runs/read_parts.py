@@ -12,8 +12,9 @@ from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError, RefusedError
 from crossdock.records import LINE, RawBatch, with_paths
 
-PART_ROWS = 1_000
-"""A part ends at the first checkpoint after this many rows; smaller ones would cost more than they save."""
+PART_ROWS = 500
+"""A part ends at the first checkpoint after this many rows, which is what a failure may cost; smaller ones would cost
+more than they save."""
 
 
 class UnsortedError(RefusedError):

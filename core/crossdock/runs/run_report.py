@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from crossdock.delivery.turn_writer import Counters
-from crossdock.errors import CrossdockError, InternalError
+from crossdock.errors import CrossdockError, InternalError, most_severe
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.tally import NOTHING_OPEN, OpenCounts, Tally
@@ -80,11 +80,7 @@ class Report:
         """The most severe of what happened; ``crossdock sync --help`` lists the codes."""
         if not self.balanced:
             return InternalError.exit_code
-        codes = {error.exit_code for error in self.errors.values()}
-        for code in (70, 130, 3, 4, 2):
-            if code in codes:
-                return code
-        return 1 if self.all_open.total else 0
+        return most_severe(self.errors.values()) or (1 if self.all_open.total else 0)
 
     def accounts(self) -> dict[str, Any]:
         """The tally of each stream, with its open records, its notes and the files it read."""

@@ -24,6 +24,8 @@ from crossdock.sources.source_context import SourceContext
 MAX_PAGES = 100_000
 MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
 
+_LOOP = "check the paginator: an API that does not know a parameter ignores it, and repeats its first page"
+
 
 class ApiClient(AbstractContextManager["ApiClient"]):
     """Reads the API of one connection. For one thread.
@@ -121,7 +123,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 self._refuse_other_host(following.path, page.address)
             place = hash(following.position)
             if place in seen or (paginator.counted and page.body == last):
-                raise RefusedError("pagination loop", where=page.address)
+                raise RefusedError("the next page was read before: pagination loop", where=page.address, hint=_LOOP)
             seen.add(place)
             request, last = following, page.body if paginator.counted else None
         raise RefusedError(f"more than {MAX_PAGES} pages", where=page.address)
@@ -141,9 +143,11 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if not own and not (parts.scheme == "https" and parts.netloc in self._api.download_hosts):
             hint = "name it in download_hosts of the Api; it must be https"
             raise RefusedError("the file is on another host", where=shown, hint=hint)
-        self._retried.answer(
+        _, answer = self._retried.answer(
             ApiRequest("GET", address), shown, lambda _: self._http.download(address, path, authorized=own)
         )
+        if answer.status != 200:
+            raise RefusedError(f"has no file (HTTP {answer.status})", where=shown)
         return path.stat().st_size
 
     def _address(self, request: ApiRequest) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crossdock.errors import RefusedError
-from crossdock.json_values import MISSING, member, member_name
+from crossdock.json_values import MISSING, described, member, member_name
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
 """Query parameters: a list is a repeated parameter, None is left out."""
@@ -86,10 +86,8 @@ class ApiAnswer:
 
     def at(self, pointer: str) -> Any:
         """The value at a JSON pointer (RFC 6901) such as ``/meta/next``; None if there is none. ``""`` is the body."""
-        value = self.body
-        for part in pointer.split("/")[1:]:
-            value = member(value, member_name(part))
-        return None if value is MISSING else value
+        found = self._found(pointer)
+        return None if found is MISSING else found
 
     def items(self, pointer: str) -> list[Any]:
         """The list at *pointer*.
@@ -97,7 +95,17 @@ class ApiAnswer:
         Raises:
             RefusedError: If there is none; an answer without its list is not an empty list.
         """
-        found = self.at(pointer)
+        found = self._found(pointer)
         if not isinstance(found, list):
-            raise RefusedError(f"has no list at {pointer or 'the top'}", where=self.address)
+            place = f"has no list at {pointer or 'the top'}"
+            if self.body is None:
+                raise RefusedError(f"{place}: the answer is empty or null", where=self.address)
+            what = f"it {described(found)}" if isinstance(self.body, dict) else f"the answer {described(self.body)}"
+            raise RefusedError(f"{place}: {what}", where=self.address)
         return found
+
+    def _found(self, pointer: str) -> Any:
+        value = self.body
+        for part in pointer.split("/")[1:]:
+            value = member(value, member_name(part))
+        return value

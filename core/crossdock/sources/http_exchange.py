@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.redaction import redacted
 from crossdock.sources.api import Api
-from crossdock.sources.api_request import ApiRequest
+from crossdock.sources.api_request import ApiRequest, pairs
 from crossdock.transport.connector_http_client import httpx_client, unavailable_errors
 from crossdock.transport.http_answers import Answer
 from crossdock.transport.http_auth import TokenAuth
@@ -42,6 +42,7 @@ class HttpExchange:
         self._api, self._transport, self._recorded = api, api.transport or transport, recorded
         self._credentials = _words(api.headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
+        self._sent = set[str]()  # by the author, in the last request that had any; those of following pages are links
         if isinstance(api.auth, TokenAuth):
             api.auth.clock = clock
         self._client = self._opened(api.total_timeout_s, api.max_answer_bytes, authorized=True)
@@ -81,6 +82,7 @@ class HttpExchange:
             url = quote(address + request.query, safe=UNQUOTED)
             made = self._client.build_request(request.method, url, headers=headers, **body)
             self._before_auth, self._added_by_auth = _values(made), set()
+            self._sent = _texts(request) or self._sent
             return _answer(self._client.send(made))
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:
@@ -107,8 +109,8 @@ class HttpExchange:
                 part.unlink()
 
     def redacted(self, text: str) -> str:
-        """*text* without the credentials of the API."""
-        return redacted(text, self._credentials | self._added_by_auth)
+        """*text* without the credentials of the API and the values of the last request."""
+        return redacted(text, self._credentials | self._added_by_auth | self._sent)
 
     def close(self) -> None:
         self._client.close()
@@ -126,6 +128,21 @@ def _answer(response: httpx.Response) -> Answer:
 def _values(request: httpx.Request) -> set[str]:
     headers = {value for name, value in request.headers.items() if name.lower() not in _HARMLESS}
     return headers | {value for _, value in request.url.params.multi_items()}
+
+
+def _texts(request: ApiRequest) -> set[str]:
+    """The texts among the values of parameters, headers and body, as they are and percent-encoded."""
+    sent = [value for _, value in pairs(request.params)]
+    values = _leaves([sent, request.json, dict(request.form or {}), dict(request.variables), dict(request.headers)])
+    return {written for text in values for written in (text, quote(text, safe=""), quote_plus(text))}
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(inner)
 
 
 def _words(values: Iterable[str]) -> set[str]:

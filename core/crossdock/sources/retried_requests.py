@@ -5,22 +5,23 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from urllib.parse import urlsplit
 
-from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
-from crossdock.sources import api_errors
+from crossdock.sources import answer_bodies, api_errors
 from crossdock.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.sources.source_allowance import SourceAllowance
-from crossdock.transport.http_answers import Answer, TimedOutError
+from crossdock.transport.http_answers import Answer, TimedOutError, TooLargeError, UnreadableError
 
 ATTEMPTS = 5
 THROTTLED_AT_MOST_S = 1800.0  # for one request
 BASE_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
-_NOT_JSON = object()
+_SMALLER = "request fewer records at a time, or raise the limit: max_answer_bytes of the Api, for files max_file_bytes"
+_CREDENTIALS = "check that they are still valid, and what they permit"
+_REDIRECTED = "redirects are not followed, since they could lead to another host: use the new address in the config"
 
 Send = Callable[[ApiRequest], Answer]
 Smaller = Callable[[ApiRequest], ApiRequest | None]
@@ -71,6 +72,9 @@ class RetriedRequests:
                 return request, self._unthrottled(request, shown, send)
             except ThrottledError:
                 raise
+            except UnreadableError as error:
+                hint = _SMALLER if isinstance(error, TooLargeError) else None
+                raise RefusedError(error.message, where=shown, hint=hint) from None
             except UnavailableError as error:
                 lesser = smaller(request) if isinstance(error, TimedOutError) else None
                 if lesser is not None:
@@ -88,12 +92,12 @@ class RetriedRequests:
         while True:
             token = self.allowance.take(request.graphql)
             answer = send(request)
-            body = _json(answer)
-            read = ApiAnswer(shown, None if body is _NOT_JSON else body, answer.status, answer.headers)
+            body, unreadable = answer_bodies.read(answer)
+            read = ApiAnswer(shown, body, answer.status, answer.headers)
             throttled = answer.status == 429 or is_throttled_query(request, read) or self.throttled(read)
             self.allowance.answered(token, answer, throttled=throttled, query=request.graphql, body=read.body)
             if not throttled:
-                self._check(answer, shown, is_json=body is not _NOT_JSON)
+                self._check(answer, shown, unreadable)
                 return read
             refusals += 1
             if self.clock.monotonic() >= until:
@@ -102,8 +106,8 @@ class RetriedRequests:
             if refusals > 1:
                 self.clock.sleep(self._pause_s(refusals - 1))
 
-    def _check(self, answer: Answer, shown: str, *, is_json: bool) -> None:
-        """Raise the error that *answer* stands for; none if it is a success."""
+    def _check(self, answer: Answer, shown: str, unreadable: str) -> None:
+        """Raise the error that *answer* stands for; none if it is a success and not *unreadable*."""
         status = answer.status
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")
@@ -113,10 +117,17 @@ class RetriedRequests:
             reason = api_errors.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
             suffix = f": {reason}" if reason else ""
             if status in {401, 403}:
-                raise UnauthorizedError(f"refused the credentials (HTTP {status}){suffix}", where=shown)
+                raise UnauthorizedError(
+                    f"refused the credentials (HTTP {status}){suffix}", where=shown, hint=_CREDENTIALS
+                )
+            if 300 <= status < 400 and (target := _target(answer)):
+                message = f"redirects to {self.redacted(target)} (HTTP {status})"
+                raise RemoteError(message, where=shown, hint=_REDIRECTED)
             raise RemoteError(f"responded with HTTP {status}{suffix}", where=shown)
-        if not is_json:
-            raise RefusedError(_not_json(answer), where=shown)
+        if status == 206:
+            raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)
+        if unreadable:
+            raise RefusedError(unreadable, where=shown)
 
     def _pause_s(self, failures: int) -> float:
         return pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)
@@ -130,18 +141,13 @@ def is_throttled_query(request: ApiRequest, answer: ApiAnswer) -> bool:
     return any(isinstance(code, dict) and code.get("code") == "THROTTLED" for code in codes)
 
 
-def _json(answer: Answer) -> Any:
+def _target(answer: Answer) -> str:
+    """Where a redirect leads: the scheme and host, since the rest may contain a secret; empty if it says nothing."""
     try:
-        return exact_json.loads(answer.body) if answer.body else None
+        parts = urlsplit(answer.headers.get("location", ""))
+        host = f"{parts.scheme or 'https'}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
     except ValueError:
-        return _NOT_JSON
-
-
-def _not_json(answer: Answer) -> str:
-    if "html" in answer.headers.get("content-type", ""):
-        return "cannot be read as JSON: it is an HTML page, such as that of a log-in or a proxy"
-    try:
-        exact_json.loads(answer.body)
-    except ValueError as error:
-        return f"cannot be read as JSON: {error}"
-    return "cannot be read as JSON"
+        return ""
+    if parts.hostname:
+        return host
+    return "another path of the same host" if parts.path else ""

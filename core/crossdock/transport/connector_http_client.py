@@ -13,7 +13,7 @@ import httpx
 
 from crossdock.errors import UnavailableError
 from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
-from crossdock.transport.http_answers import AmbiguousError, TimedOutError
+from crossdock.transport.http_answers import AmbiguousError, TimedOutError, UnreadableError
 from crossdock.transport.http_connection import DIRECT, HttpConnection
 from crossdock.transport.httpcore_client import (
     CONNECT_TIMEOUT_S,
@@ -100,6 +100,8 @@ def _httpx_errors(request: httpx.Request) -> Iterator[None]:
         yield
     except zlib.error as error:
         raise httpx.DecodingError(f"{REQUEST_FAILED}{http_reason(error)}", request=request) from None
+    except UnreadableError:
+        raise
     except AmbiguousError as error:
         raise httpx.RemoteProtocolError(error.message, request=request) from None
     except (*NOT_SENT, *AMBIGUOUS) as error:

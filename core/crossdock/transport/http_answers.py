@@ -20,6 +20,14 @@ class AmbiguousError(UnavailableError):
     """The request may or may not have been carried out."""
 
 
+class UnreadableError(AmbiguousError):
+    """The answer cannot be read, and the same request would be answered alike."""
+
+
+class TooLargeError(UnreadableError):
+    """The answer has more bytes than the limit."""
+
+
 class TimedOutError(UnavailableError):
     """The server did not answer in time."""
 

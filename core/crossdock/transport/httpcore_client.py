@@ -24,7 +24,14 @@ from crossdock.transport.failure_sentences import (
     http_reason,
     refuses_certificate,
 )
-from crossdock.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.transport.http_answers import (
+    AmbiguousError,
+    Answer,
+    ExpiredError,
+    NotSentError,
+    TooLargeError,
+    UnreadableError,
+)
 from crossdock.transport.http_connection import DIRECT, HttpConnection
 from crossdock.transport.proxies import ChosenProxy, chosen_proxy
 from crossdock.transport.tls_context import tls_context
@@ -155,7 +162,7 @@ class HttpClient:
     def _read(self, response: httpcore.Response, encoding: str, write: Callable[[bytes], object]) -> None:
         encoding = encoding.lower()  # RFC 9110 section 8.4.1
         if encoding not in {"", "identity", "gzip"}:
-            raise AmbiguousError(f"{REQUEST_FAILED}the content encoding is not supported", where=self._base_url)
+            raise UnreadableError(f"{REQUEST_FAILED}the content encoding is not supported", where=self._base_url)
         gunzip = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
         limit, received, written = self._max_response_bytes, 0, 0
         for chunk in response.iter_stream():
@@ -163,7 +170,7 @@ class HttpClient:
             content = gunzip.decompress(chunk, limit + 1 - written) if gunzip else chunk
             written += len(content)
             if max(received, written) > limit:
-                raise AmbiguousError(f"{REQUEST_FAILED}the response has more than {limit} bytes", where=self._base_url)
+                raise TooLargeError(f"{REQUEST_FAILED}the response has more than {limit:,} bytes", where=self._base_url)
             if gunzip and gunzip.unused_data:
                 raise AmbiguousError(f"{REQUEST_FAILED}data follows the compressed response", where=self._base_url)
             write(content)

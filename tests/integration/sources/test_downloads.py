@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.servers import served
 
-from crossdock.errors import UnavailableError
+from crossdock.errors import RefusedError, UnavailableError
 from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api, ApiClient
@@ -28,14 +28,14 @@ class Files(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.body, self.encoding, self.sent = b"", "", 10**9
+        self.body, self.encoding, self.sent, self.status = b"", "", 10**9, 200
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Files
 
     def do_GET(self) -> None:
-        self.send_response(200)
+        self.send_response(self.server.status)
         self.send_header("content-length", str(len(self.server.body)))
         if self.server.encoding:
             self.send_header("content-encoding", self.server.encoding)
@@ -70,9 +70,19 @@ def test_a_file_may_be_larger_than_an_answer(files: Files, encoding: str, tmp_pa
 def test_a_file_beyond_its_limit_is_refused(files: Files, encoding: str, tmp_path: Path) -> None:
     """Before or after it is unpacked; nothing is left behind."""
     files.body, files.encoding = gzip.compress(LINE * 1000) if encoding else LINE * 1000, encoding
-    with pytest.raises(UnavailableError, match="more than 5000 bytes"):
+    with pytest.raises(RefusedError, match="more than 5,000 bytes"):
         client(files, 5000).download("/export", tmp_path / "export")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("status", [201, 204, 206])
+def test_a_success_without_a_whole_file_is_refused(files: Files, status: int, tmp_path: Path) -> None:
+    """The file of an earlier run stays, and is not taken for the new one."""
+    files.status = status
+    (tmp_path / "export").write_bytes(b"earlier")
+    with pytest.raises(RefusedError, match=f"HTTP {status}"):
+        client(files).download("/export", tmp_path / "export")
+    assert (tmp_path / "export").read_bytes() == b"earlier"
 
 
 def test_a_file_that_is_cut_replaces_nothing(files: Files, tmp_path: Path) -> None:

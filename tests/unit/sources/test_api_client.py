@@ -173,6 +173,70 @@ def test_a_success_that_is_not_json_is_refused(answer: httpx.Response, message: 
     assert "canary" not in str(failed.value)
 
 
+@pytest.mark.parametrize(
+    ("location", "says"),
+    [
+        ("https://evil.example/in?token=canary", "redirects to https://evil.example .HTTP 302"),
+        ("http://canary:canary@shop.example:8080/x", "redirects to http://shop.example:8080 "),
+        ("//other.example/x", "redirects to https://other.example "),
+        ("/canary", "redirects to another path of the same host"),
+        ("http://[canary", "responded with HTTP 302"),
+        ("", "responded with HTTP 302"),
+    ],
+)
+def test_a_redirect_is_named_and_not_followed(location: str, says: str) -> None:
+    """By its host alone, since the rest may contain a secret."""
+    shop = Shop(httpx.Response(302, headers={"location": location}))
+    with pytest.raises(RemoteError, match=says) as failed:
+        shop.api.get("/items")
+    assert "canary" not in str(failed.value)
+    assert len(shop.requests) == 1
+
+
+def test_a_part_of_an_answer_is_refused() -> None:
+    """It was not asked for, and is no whole page."""
+    with pytest.raises(RefusedError, match="HTTP 206"):
+        Shop(httpx.Response(206, json=[])).api.get("/items")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"params": {"key": "canary +1 of the shop"}},
+        {"json": {"login": [{"pin": "canary +1 of the shop"}]}},
+        {"form": {"pin": "canary +1 of the shop"}},
+        {"graphql": "{ shop }", "variables": {"pin": "canary +1 of the shop"}},
+        {"headers": {"x-pin": "canary +1 of the shop"}},
+    ],
+)
+@pytest.mark.parametrize(
+    "said", ["canary +1 of the shop", "canary%20%2B1%20of%20the%20shop", "canary+%2B1+of+the+shop"]
+)
+def test_what_was_sent_is_not_shown(sent: dict[str, Any], said: str) -> None:
+    """An API that repeats values of the request in its reason."""
+    shop = Shop(httpx.Response(400, json={"error": f"{said} is not known"}))
+    with pytest.raises(RemoteError, match=r"\(secret\) is not known") as failed:
+        shop.api.request("POST", "/search", **sent)
+    assert "canary" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("null", "the answer is empty or null"),
+        ("[]", "the answer is a list"),
+        ("{}", "it is missing"),
+        ('{"items": null}', "it is null"),
+        ('{"items": {}}', "it is an object"),
+    ],
+)
+def test_a_page_without_its_list_is_refused(body: str, says: str) -> None:
+    """The error says what is there instead."""
+    answer = Shop(httpx.Response(200, text=body)).api.get("/items")
+    with pytest.raises(RefusedError, match=f"has no list at /items: {says}"):
+        answer.items("/items")
+
+
 def test_other_hosts_get_no_request() -> None:
     """Credentials would go there."""
     shop = Shop(httpx.Response(200))

@@ -1,0 +1,38 @@
+"""Reading APIs at full size: ``pytest tests/long/test_killed_reads.py -n 2 -rP``, twenty minutes.
+
+``CROSSDOCK_CHAOS_SEED`` gives another seed; ``-rP`` shows what was done.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos import killed_reads, vendors
+from tests.chaos.chance import chaos_seed
+
+from crossdock.state import parse_url
+
+
+def test_a_first_load_of_100_000_killed_ten_times(tmp_path: Path) -> None:
+    """It reads at most a tenth more pages than one that is not killed, and creates each record once."""
+    read, least = killed_reads.first_load(tmp_path, records=100_000, page_size=250, kills=10, within_s=3_600)
+    print(f"\n{read} pages read, {least} without kills")
+    assert read <= least * 1.1
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_many_kills_while_records_change(tmp_path: Path, number: int) -> None:
+    """As in the short form, more often."""
+    seed = chaos_seed() + number
+    print(f"\nkills, seed {seed}: {killed_reads.killed_anywhere(tmp_path, seed=seed, kills=8)}")
+
+
+@pytest.mark.parametrize("first", range(0, 300, 30))
+def test_many_vendors(tmp_path: Path, first: int) -> None:
+    """As in the short form, with more seeds and longer."""
+    for seed in range(chaos_seed() + first, chaos_seed() + first + 30):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        happened = vendors.nothing_is_lost_or_stale(folder, parse_url("sqlite:///state.db", folder), seed=seed, runs=12)
+        print(f"\nvendor, seed {seed}: {happened}")

@@ -41,19 +41,16 @@ class SourceAllowance:
 
     def __init__(self, clock: Clock, limit: RateLimit, earlier: BucketState | None = None) -> None:
         self._clock, self._offset = clock, clock.now().timestamp() - clock.monotonic()
-        self._configured = limit
+        self._configured, self._reads_headers = limit, True
         self._levels, self._costs = ReportedLevels(), QueryCosts()
-        self._begin(limit.estimate(earlier.estimate if earlier else None), earlier)
-        self._fastest_s, self._refused_in_a_row = 0.0, 0
-        self._paced = self._from_full = False
-        self.requests = self.throttled = 0
-
-    def _begin(self, estimate: LimitEstimate, earlier: BucketState | None = None) -> None:
-        now = self._now
+        estimate, now = limit.estimate(earlier.estimate if earlier else None), self._now
         self._state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
         full = self._state.bucket.level(now) >= self._state.bucket.burst
         learned = estimate.rate_per_s if estimate.rate_from == "learned" else None
         self._limit = UnreportedLimit(learned, estimate.burst, sure=estimate.agreed > 0, full=full)
+        self._fastest_s, self._refused_in_a_row = 0.0, 0
+        self._paced = self._from_full = False
+        self.requests = self.throttled = 0
 
     @property
     def bucket_state(self) -> BucketState:
@@ -108,16 +105,19 @@ class SourceAllowance:
         self.throttled += throttled
         if throttled and reports_cost:
             return  # the cost was too high for the moment; the number of requests was not
-        headers = NO_HEADERS if self._levels.misleading else rate_headers.read(answer.headers) or NO_HEADERS
+        headers = rate_headers.read(answer.headers) if self._reads_headers else None
+        headers = headers or NO_HEADERS
         was_unknown = self._state.bucket.burst == UNLIMITED
         self._adopt(headers)
         if throttled:
             self._levels.refused(headers.remaining)
+        if self._levels.misleading and self._reads_headers:
+            self._state, headers = BucketState.of(self._configured.estimate()), NO_HEADERS
+            self._reads_headers = False
+        if throttled:
             self._refused(sent_at, self._now, rate_headers.retry_after_s(answer.headers))
         else:
             self._accepted(sent_at, self._now, headers.remaining, was_unknown=was_unknown)
-        if self._levels.misleading and headers is not NO_HEADERS:
-            self._begin(self._configured.estimate())
 
     def _adopt(self, headers: RateHeaders) -> None:
         """Take over the rate and the burst that the API reports."""

@@ -48,6 +48,7 @@ class UnreportedLimit:
         self._empty_at = -math.inf
         self._accepted = self._quiet = 0
         self._margin, self._growth = MARGIN, _growth(1.0, 2.0)
+        self._width = math.inf  # of the range of possible rates, as a logarithm
 
     def accepted(self, at: float, *, paced: bool) -> None:
         """A request that reached the bucket *at* was accepted; *paced*: it had waited for its token."""
@@ -78,7 +79,7 @@ class UnreportedLimit:
 
     def _learn_rate(self, at: float, quiet: int) -> None:
         if self.rate_per_s is None:
-            most = self._accepted / max(at - self._times[0], 1 / FASTEST_PER_S) if self._times else 1.0
+            most = len(self._times) / max(at - self._times[0], 1 / FASTEST_PER_S) if self._times else 1.0
             self._search(most * FIRST_SHARE, most)
         elif self._times:  # otherwise it is still empty, and the rate was learned when it became so
             low, high = self._possible(at)
@@ -114,7 +115,10 @@ class UnreportedLimit:
         low = max(low, high * FIRST_SHARE)
         self.sure = high <= SURE * low
         self.rate_per_s = low * (1 - MARGIN) if self.sure else low
-        self._growth = _growth(low, high)
+        width = math.log(high / low)
+        # a range that stays wide becomes smaller if the rate rises more slowly
+        self._growth = self._growth / 2 if width > 0.9 * self._width else _growth(low, high)
+        self._width = width
 
 
 def _growth(low: float, high: float) -> float:

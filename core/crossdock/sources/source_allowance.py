@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from crossdock.clock import Clock
@@ -12,6 +14,7 @@ from crossdock.pacing.limit_estimate import UNLIMITED, UNSURE, LimitEstimate
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import RateLimit
 from crossdock.pacing.samples import Sample
+from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.query_costs import QueryCosts
 from crossdock.sources.reported_levels import ReportedLevels
 from crossdock.sources.unreported_limit import UnreportedLimit
@@ -33,13 +36,19 @@ class SourceAllowance:
 
     Args:
         earlier: The state of the bucket at the end of the last run.
+        waiting: Called before each wait with its length, and with zero when a request need not wait.
 
     Attributes:
-        requests: How many were sent.
-        throttled: How many of them the API refused.
+        usage: What was requested.
     """
 
-    def __init__(self, clock: Clock, limit: RateLimit, earlier: BucketState | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        limit: RateLimit,
+        earlier: BucketState | None = None,
+        waiting: Callable[[timedelta], None] = lambda _: None,
+    ) -> None:
         self._clock, self._offset = clock, clock.now().timestamp() - clock.monotonic()
         self._configured, self._reads_headers = limit, True
         self._levels, self._costs = ReportedLevels(), QueryCosts()
@@ -50,18 +59,13 @@ class SourceAllowance:
         self._limit = UnreportedLimit(learned, estimate.burst, sure=estimate.agreed > 0, full=full)
         self._fastest_s, self._refused_in_a_row = 0.0, 0
         self._paced = self._from_full = False
-        self.requests = self.throttled = 0
+        self._waiting = waiting
+        self.usage = ApiUsage()
 
     @property
     def bucket_state(self) -> BucketState:
         """The bucket as it was last seen."""
         return self._state
-
-    @property
-    def summary(self) -> str:
-        """The number of requests, of which some were throttled, for the report of a run."""
-        number = f"{self.requests:,} API request{'' if self.requests == 1 else 's'}"
-        return f"{number}, {self.throttled:,} throttled"
 
     @property
     def _now(self) -> float:
@@ -74,17 +78,23 @@ class SourceAllowance:
         Args:
             query: Of a GraphQL request.
         """
-        if query is not None:
-            self._clock.sleep(self._costs.wait_s(query, self._clock.monotonic()))
         self._paced = False
-        while (wait_s := self._state.wait_s(self._now, self._kept_back)) > 0:
+        while (wait_s := self._wait_s(query)) > 0:
             self._paced = True
+            self._waiting(timedelta(seconds=wait_s))
             self._clock.sleep(max(LEAST_WAIT_S, wait_s))
+            self.usage.waited_s += wait_s
+        if not self._paced:
+            self._waiting(timedelta())
         now, bucket = self._now, self._state.bucket
         self._from_full = bucket.spent_until <= now
         self._state = replace(self._state, bucket=bucket.take(now, 1), spent=self._state.spent + 1, as_of=now)
-        self.requests += 1
+        self.usage.requests += 1
         return now
+
+    def _wait_s(self, query: str | None) -> float:
+        cost_s = 0.0 if query is None else self._costs.wait_s(query, self._clock.monotonic())
+        return max(cost_s, self._state.wait_s(self._now, self._kept_back))
 
     @property
     def _kept_back(self) -> int:
@@ -102,7 +112,7 @@ class SourceAllowance:
             body: The JSON of a GraphQL answer.
         """
         reports_cost = query is not None and self._costs.read(query, body, self._clock.monotonic())
-        self.throttled += throttled
+        self.usage.throttled += throttled
         if throttled and reports_cost:
             return  # the cost was too high for the moment; the number of requests was not
         headers = rate_headers.read(answer.headers) if self._reads_headers else None
@@ -138,7 +148,7 @@ class SourceAllowance:
             self._state = replace(self._state, bucket=replace(bucket, spent_until=bucket.spent_until + late_s))
         self._limit.accepted(reached_at, paced=self._paced)
         # a small bucket is mostly empty: its levels do not tell the rate
-        sample = Sample(reached_at, self.requests - self.throttled, remaining or 0.0)
+        sample = Sample(reached_at, self.usage.requests - self.usage.throttled, remaining or 0.0)
         is_told = remaining is not None and self._state.bucket.burst >= KEPT_BACK_FROM
         if is_told:
             self._levels.check(sample)
@@ -173,7 +183,9 @@ class SourceAllowance:
             rate_per_s, is_sure = self._limit.rate_per_s or FIRST_PER_S, self._limit.sure
             estimate = self._with_learned_rate(rate_per_s)
         first_s = 1 / (2 * rate_per_s) if is_sure else PAUSE_S
-        pause_s = max(retry_after_s or 0.0, min(MAX_PAUSE_S, first_s * 2.0 ** min(self._refused_in_a_row, 10)))
+        pause_s = min(MAX_PAUSE_S, first_s * 2.0 ** min(self._refused_in_a_row, 10))
+        if retry_after_s is not None:
+            pause_s = retry_after_s
         if estimate.burst_from in UNSURE:
             estimate = estimate.with_burst(self._limit.burst or 1, "learned")
         self._refused_in_a_row += 1

@@ -14,6 +14,7 @@ from crossdock.errors import CrossdockError, StateError
 from crossdock.local_files import private_folder
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
+from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state import Digests, FileFacts
 
@@ -107,6 +108,7 @@ class SourceContext:
         at_end: Closes what is shared by the streams of the run.
         transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
         limits: The token buckets of HTTP APIs by connection, kept for the next run.
+        api_usage: What was requested of HTTP APIs, by connection.
     """
 
     clock: Clock
@@ -124,6 +126,7 @@ class SourceContext:
     at_end: ExitStack = field(default_factory=ExitStack)
     transport: httpx.BaseTransport | None = None
     limits: dict[str, BucketState] = field(default_factory=dict)
+    api_usage: dict[str, ApiUsage] = field(default_factory=dict)
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.

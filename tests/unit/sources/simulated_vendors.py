@@ -198,7 +198,7 @@ class Reader:
         self._state = allowance.bucket_state
         mean_s = self._latency_s * (1 + self._jitter / 2)
         least_s = max(requests * mean_s, (requests - self._burst) / self._rate)
-        return Run(allowance.throttled, least_s / (clock.monotonic() - began), self._state)
+        return Run(allowance.usage.throttled, least_s / (clock.monotonic() - began), self._state)
 
     def _half_way(self) -> float:
         return self._latency_s / 2 * (1 + self._random.random() * self._jitter)

@@ -67,8 +67,9 @@ def test_throttling_costs_time_and_no_attempt() -> None:
     shop = Shop(*refusals, httpx.Response(200, json={}))
     shop.api.get("/items")
     assert shop.clock.monotonic() >= 60.0
-    assert (shop.api.allowance.requests, shop.api.allowance.throttled) == (13, 12)
-    assert shop.api.allowance.summary == "13 API requests, 12 throttled"
+    usage = shop.api.allowance.usage
+    assert (usage.requests, usage.throttled) == (13, 12)
+    assert 0 < usage.waited_s <= shop.clock.monotonic()
 
 
 def test_throttling_has_an_end() -> None:
@@ -88,7 +89,7 @@ def test_a_connector_names_other_forms_of_throttling(answer: httpx.Response) -> 
     """Inside a 200 or a 403."""
     shop = Shop(answer, httpx.Response(200, json={}), throttled=lambda answer: answer.at("/error") == "slow down")
     assert shop.api.get("/items").body == {}
-    assert shop.api.allowance.throttled == 1
+    assert shop.api.allowance.usage.throttled == 1
 
 
 def cost(left: int, requested: int = 60) -> dict[str, Any]:

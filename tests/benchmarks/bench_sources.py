@@ -27,8 +27,8 @@ LIMIT_S = 240.0
 COLUMNS = ("vendor", "reader", "pages", "seconds", "used, %", "refused", "refused, %")
 NOTES = (
     "Used: of what the bucket permits from the first request to the last one. Goals of crossdock where the vendor "
-    "tells its limit: at least 95 % used; at most 1 % refused on the first run and none on the second. Before the second "
-    "run the bucket is full again. A reader that failed is shown with what was counted until then."
+    "tells its limit: at least 95 % used; at most 1 % refused on the first run and none on the second. Before the "
+    "second run the bucket is full again. A reader that failed is shown with what was counted until then."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 from crossdock.cli.shared_options import counted
@@ -15,11 +16,11 @@ Cells = tuple[str, int, int, str]
 def rows(apis: Mapping[str, Any]) -> Iterator[Cells]:
     """The cells of `COLUMNS` for each connection, from `Report.apis`."""
     for name, usage in apis.items():
-        yield name, usage["requests"], usage["throttled"], duration_text(usage["waited_seconds"])
+        yield name, usage["requests"], usage["throttled"], duration_text(timedelta(milliseconds=usage["waited_ms"]))
 
 
 def sentences(apis: Mapping[str, Any]) -> Iterator[str]:
     """One sentence for each connection, from `Report.apis`."""
     for name, requests, throttled, waited in rows(apis):
-        wait = f", waited {waited} for the rate limit" if apis[name]["waited_seconds"] >= 1 else ""
+        wait = f", waited {waited} for the rate limit" if apis[name]["waited_ms"] >= 1000 else ""
         yield f"{name}: {counted(requests, 'API request')} ({throttled:,} throttled){wait}"

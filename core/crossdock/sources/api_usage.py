@@ -21,4 +21,5 @@ class ApiUsage:
     waited_s: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        return {"requests": self.requests, "throttled": self.throttled, "waited_seconds": round(self.waited_s, 3)}
+        """Without floats, which the state does not store."""
+        return {"requests": self.requests, "throttled": self.throttled, "waited_ms": round(1000 * self.waited_s)}

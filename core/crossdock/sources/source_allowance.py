@@ -181,13 +181,14 @@ class SourceAllowance:
         else:
             self._limit.refused((sent_at + now) / 2)
             rate_per_s, is_sure = self._limit.rate_per_s or FIRST_PER_S, self._limit.sure
-            estimate = self._with_learned_rate(rate_per_s)
+            if self._limit.rate_per_s is not None:
+                estimate = self._with_learned_rate(rate_per_s)
         first_s = 1 / (2 * rate_per_s) if is_sure else PAUSE_S
         pause_s = min(MAX_PAUSE_S, first_s * 2.0 ** min(self._refused_in_a_row, 10))
         if retry_after_s is not None:
             pause_s = retry_after_s
-        if estimate.burst_from in UNSURE:
-            estimate = estimate.with_burst(self._limit.burst or 1, "learned")
+        if estimate.burst_from in UNSURE and self._limit.burst is not None:
+            estimate = estimate.with_burst(self._limit.burst, "learned")
         self._refused_in_a_row += 1
         self._resize(estimate)
         bucket = self._state.bucket.with_level(now, self._kept_back)

@@ -71,17 +71,22 @@ class UnreportedLimit:
             pass  # the burst has become smaller; that tells nothing about the rate
         elif reported_per_s is None:
             self._learn_rate(at, quiet)
-        self.burst = self._burst(reported_per_s or self.rate_per_s or SLOWEST_PER_S)
+        rate_per_s = reported_per_s or self.rate_per_s
+        if rate_per_s is not None:
+            self.burst = self._burst(rate_per_s)
         if self.sure:  # from now on the burst is known, whatever the rate becomes
             self._full, self._first_empty = False, None
-        self._times.clear()
-        self._empty_at = at
+        if self._times:
+            self._times.clear()
+            self._empty_at = at
 
     def _learn_rate(self, at: float, quiet: int) -> None:
+        if not self._times:
+            return  # it is still empty: nothing was measured since
         if self.rate_per_s is None:
-            most = len(self._times) / max(at - self._times[0], 1 / FASTEST_PER_S) if self._times else 1.0
+            most = len(self._times) / max(at - self._times[0], 1 / FASTEST_PER_S)
             self._search(most * FIRST_SHARE, most)
-        elif self._times:  # otherwise it is still empty, and the rate was learned when it became so
+        else:
             low, high = self._possible(at)
             if self.sure:
                 self._margin = MARGIN if quiet >= REMEMBERED else min(2 * self._margin, MAX_MARGIN)

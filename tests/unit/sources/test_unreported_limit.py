@@ -1,0 +1,37 @@
+"""A rate limit is found from the requests that are accepted and refused."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crossdock.sources.unreported_limit import UnreportedLimit
+
+
+@settings(max_examples=100, deadline=None)
+@given(rate=st.floats(0.1, 200), burst=st.integers(1, 50), latency_s=st.floats(0.0005, 0.01))
+def test_the_limit_of_any_bucket_is_found(rate: float, burst: int, latency_s: float) -> None:
+    """The rate is at most 15 % too low and at most 2 % too high."""
+    limit, level, now, before = UnreportedLimit(None, None, sure=False, full=True), float(burst), 0.0, 0.0
+    for _ in range(2_000):
+        level, before = min(burst, level + rate * (now - before)), now
+        if level >= 1:
+            level -= 1
+            limit.accepted(now, paced=limit.rate_per_s is not None)
+            now += max(latency_s, 1 / limit.rate_per_s if limit.rate_per_s else 0.0)
+        else:
+            limit.refused(now)
+            now += max(1.0, 1 / (limit.rate_per_s or 1.0))
+        if limit.sure:
+            break
+    if rate * latency_s < 0.8:  # otherwise the reader is too slow to be refused
+        assert limit.sure
+        assert limit.rate_per_s is not None
+        assert 0.85 * rate <= limit.rate_per_s <= 1.02 * rate
+
+
+def test_a_refused_first_request_tells_nothing() -> None:
+    """The bucket was empty before."""
+    limit = UnreportedLimit(None, None, sure=False, full=True)
+    limit.refused(1.0)
+    assert (limit.rate_per_s, limit.burst) == (None, None)

@@ -18,8 +18,8 @@ class Progress(Protocol):
     def allowance(self, tokens: int | None) -> None:
         """The number of requests that could be sent now; None if unknown."""
 
-    def waiting(self, connection: str, wait: timedelta) -> None:
-        """The rate limit of the API of *connection* makes the run wait; zero: it does no longer."""
+    def waiting(self, wait: timedelta) -> None:
+        """The rate limit of an API that is read makes the run wait; zero: it does no longer."""
 
     def warn(self, text: str) -> None:
         """Something that needs attention, though the work continues."""
@@ -37,7 +37,7 @@ class Silent:
     def allowance(self, tokens: int | None) -> None:
         """Ignore it."""
 
-    def waiting(self, connection: str, wait: timedelta) -> None:
+    def waiting(self, wait: timedelta) -> None:
         """Ignore it."""
 
     def warn(self, text: str) -> None:

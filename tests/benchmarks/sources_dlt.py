@@ -15,7 +15,7 @@ def endpoint(kind: str) -> dict[str, Any]:
     return {
         "path": "graphql",
         "method": "POST",
-        "json": {"query": QUERY, "variables": {"after": None}},
+        "json": {"query": QUERY.replace("{", "{{").replace("}", "}}"), "variables": {"after": None}},
         "paginator": cursor,
         "data_selector": "data.orders.nodes",
     }

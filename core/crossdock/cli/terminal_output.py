@@ -116,11 +116,11 @@ class _Bars(_Warnings):
         if self._task is not None and tokens is not None:
             self._bars.update(self._task, tokens=f"allowance {tokens:,}")
 
-    def waiting(self, connection: str, wait: timedelta) -> None:
+    def waiting(self, wait: timedelta) -> None:
         if self._task is not None:
+            # the stage has the name of a stream, which begins with that of the connection
             lasts = f" {duration_text(wait)}" if wait >= LONG_WAIT else ""
-            text = f"rate limit of {printable(connection)}{lasts}" if wait >= SHOWN_WAIT else ""
-            self._bars.update(self._task, tokens=text)
+            self._bars.update(self._task, tokens=f"API rate limit{lasts}" if wait >= SHOWN_WAIT else "")
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
@@ -42,8 +41,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def __init__(self, api: Api, run: SourceContext, connection: str = "api") -> None:
         self._api, self._base_url = api, api.base_url.rstrip("/")
         self._http = HttpExchange(api, run.clock, run.transport)
-        waiting = partial(run.progress.waiting, connection)
-        self.allowance = SourceAllowance(run.clock, api.rate, run.limits.get(connection), waiting)
+        self.allowance = SourceAllowance(run.clock, api.rate, run.limits.get(connection), run.progress.waiting)
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from crossdock.pacing.samples import Sample
 
-REMEMBERED = 256  # accepted requests
+REMEMBERED = 4096  # accepted requests; replaying them takes a tenth of a second
 SEARCH_REQUESTS = 16  # in which the rate rises from the lowest possible one to the highest
 FIRST_SHARE = 1 / 8  # of the highest possible rate: the search begins no lower
 SURE = 1.06  # the search ends when the highest possible rate is at most this many times the lowest
@@ -89,7 +89,7 @@ class UnreportedLimit:
         else:
             low, high = self._possible(at)
             if self.sure:
-                self._margin = MARGIN if quiet >= REMEMBERED else min(2 * self._margin, MAX_MARGIN)
+                self._margin = MARGIN if quiet >= QUIET_REQUESTS // 4 else min(2 * self._margin, MAX_MARGIN)
                 high = min(high, self.rate_per_s * (1 - self._margin))
             self._search(min(low, high), high)
 

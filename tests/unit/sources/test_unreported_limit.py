@@ -11,7 +11,7 @@ from crossdock.sources.unreported_limit import UnreportedLimit
 @settings(max_examples=100, deadline=None)
 @given(rate=st.floats(0.1, 200), burst=st.integers(1, 50), latency_s=st.floats(0.0005, 0.01))
 def test_the_limit_of_any_bucket_is_found(rate: float, burst: int, latency_s: float) -> None:
-    """The rate is at most 15 % too low and at most 2 % too high."""
+    """The rate is at most 15 % too low and at most 6 % too high."""
     limit, level, now, before = UnreportedLimit(None, None, sure=False, full=True), float(burst), 0.0, 0.0
     for _ in range(2_000):
         level, before = min(burst, level + rate * (now - before)), now
@@ -27,7 +27,7 @@ def test_the_limit_of_any_bucket_is_found(rate: float, burst: int, latency_s: fl
     if rate * latency_s < 0.8:  # otherwise the reader is too slow to be refused
         assert limit.sure
         assert limit.rate_per_s is not None
-        assert 0.85 * rate <= limit.rate_per_s <= 1.02 * rate
+        assert 0.85 * rate <= limit.rate_per_s <= 1.06 * rate
 
 
 def test_a_refused_first_request_tells_nothing() -> None:

@@ -69,7 +69,6 @@ class Context(Generic[S]):
     run: SourceContext
     _shared: dict[object, Any] = field(default_factory=dict)
     _declared_api: Callable[[S], Api] | None = None
-    _first_stream: str = ""
 
     @property
     def api(self) -> ApiClient:
@@ -86,16 +85,15 @@ class Context(Generic[S]):
 
         if self._declared_api is None:
             raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")
-        client = ApiClient(self._declared_api(self.settings), self.run, self.run.limits.get(self.connection))
+        client = ApiClient(self._declared_api(self.settings), self.run, self.connection)
         self.run.at_end.callback(self._end_api, client)
         return client
 
     def _end_api(self, client: ApiClient) -> None:
         client.close()
-        allowance = client.allowance
-        if allowance.requests:
-            self.run.limits[self.connection] = allowance.bucket_state
-            self.run.notes.setdefault(self._first_stream, []).append(f"{self.connection}: {allowance.summary}")
+        if client.allowance.usage.requests:
+            self.run.limits[self.connection] = client.allowance.bucket_state
+            self.run.api_usage[self.connection] = client.allowance.usage
 
     def shared(self, name: object, make: Callable[[], T]) -> T:
         """The result of *make*, called once in a run and shared by all streams of the connection."""

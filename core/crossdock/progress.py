@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Protocol
 
 
@@ -17,6 +18,9 @@ class Progress(Protocol):
     def allowance(self, tokens: int | None) -> None:
         """The number of requests that could be sent now; None if unknown."""
 
+    def waiting(self, wait: timedelta) -> None:
+        """The rate limit of an API that is read makes the run wait; zero: it does no longer."""
+
     def warn(self, text: str) -> None:
         """Something that needs attention, though the work continues."""
 
@@ -31,6 +35,9 @@ class Silent:
         """Ignore it."""
 
     def allowance(self, tokens: int | None) -> None:
+        """Ignore it."""
+
+    def waiting(self, wait: timedelta) -> None:
         """Ignore it."""
 
     def warn(self, text: str) -> None:

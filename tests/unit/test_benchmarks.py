@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery, bench_sandbox, results
+from tests.benchmarks import bench_delivery, bench_sandbox, bench_sources, results
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +30,15 @@ def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:
     seconds, cpu_s = bench_sandbox.measure(tmp_path, 100)
     assert seconds > 0
     assert cpu_s >= 0
+
+
+@pytest.mark.parametrize("kind", ["rest", "graphql", "silent"])
+def test_sources_read_every_page(tmp_path: Path, kind: str) -> None:
+    """Both runs of a small read end, and the vendor has accepted one request for each page."""
+    case = bench_sources.Case(kind, kind, rate=400, burst=40, pages=5)
+    rows = list(bench_sources.measure(case, tmp_path, None))
+    assert [row[1:3] for row in rows] == [("crossdock, run 1", "5"), ("crossdock, run 2", "5")]
+    assert [row[5] for row in rows] == [0, 0]
 
 
 def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from crossdock.progress import Silent
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api
+from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import FailureLimits, no_removal
 from crossdock.testing.manual_clock import ManualClock
@@ -141,12 +142,11 @@ def test_a_connection_has_one_api_in_a_run() -> None:
         "shop",
         run,
         _declared_api=lambda _: Api("https://shop.example"),
-        _first_stream="shop.orders",
     )
     with run.at_end:
         assert context.api is context.api
         context.api.get("/orders")
-    assert run.notes == {"shop.orders": ["shop: 1 API request, 0 throttled"]}
+    assert run.api_usage == {"shop": ApiUsage(requests=1)}
     assert run.limits["shop"].spent == 1
     with pytest.raises(RuntimeError, match="closed"):
         context.api.get("/orders")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli import html_open_records, input_lines, tally_lines, timing_lines
+from crossdock.cli import api_lines, html_open_records, input_lines, tally_lines, timing_lines
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.shared_options import counted
 from crossdock.errors import ConfigError
@@ -64,6 +64,7 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
         *_title(run, tenant, config),
         *(needed or ["<p>Nothing needs attention.</p>"]),
         *_head(run),
+        *_apis(run),
         *_files(run),
         *_tally(run),
         *_timings(run),
@@ -142,6 +143,13 @@ def _files(run: RunRecord) -> Iterator[str]:
     rows = [row(_FILES, (name, *cells)) for name, stream in _streams(run) for cells in _files_of(stream)]
     if rows:
         yield f"<h2>Files</h2>{table(_FILES, rows)}"
+
+
+def _apis(run: RunRecord) -> Iterator[str]:
+    """The requests to each API that was read."""
+    if found := timing_lines.apis(run):
+        rows = (row(api_lines.COLUMNS, cells) for cells in api_lines.rows(found))
+        yield f"<h2>APIs read</h2>{table(api_lines.COLUMNS, rows, kind='numbers')}"
 
 
 def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:

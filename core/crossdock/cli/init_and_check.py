@@ -124,6 +124,6 @@ def _connection(connection: Connection) -> Iterator[Finding]:
         run = SourceContext(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
         try:
             with run.at_end:
-                yield from check(connection.context(run, connection.name))
+                yield from check(connection.context(run))
         except CrossdockError as error:
             yield Finding(ok=False, text=str(error))

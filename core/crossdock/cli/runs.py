@@ -94,7 +94,7 @@ def _show(run: RunRecord) -> None:
         requests = counted(run.requests, "request")
         say(f"run {run.id}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}")
     else:
-        terminal_output.show_run(terminal_output.out(), tally_lines.facts(run))
+        terminal_output.show_run(terminal_output.out(), tally_lines.facts(run) | {"apis": timing_lines.apis(run)})
     if steps := timing_lines.slowest(run):
         lines = [(step.name, step.lasted, f"{step.share:.0f} %") for step in steps]
         columns = ("step", "duration", "of the run")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import input_lines, tally_lines
+from crossdock.cli import api_lines, input_lines, tally_lines
 from crossdock.cli.shared_options import counted, say, warn
 from crossdock.exact_json import time_text
 from crossdock.printable import printable, printable_json
@@ -23,6 +23,11 @@ if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does 
     from rich.progress import Progress, TaskID
 
     from crossdock.cli.fitting_table import FittingTable
+
+SHOWN_WAIT, LONG_WAIT = (
+    timedelta(milliseconds=100),
+    timedelta(seconds=2),
+)  # waits for a rate limit that are shown, and of which the duration is shown
 
 
 def out() -> Console:
@@ -111,6 +116,12 @@ class _Bars(_Warnings):
         if self._task is not None and tokens is not None:
             self._bars.update(self._task, tokens=f"allowance {tokens:,}")
 
+    def waiting(self, wait: timedelta) -> None:
+        if self._task is not None:
+            # the stage has the name of a stream, which begins with that of the connection
+            lasts = f" {duration_text(wait)}" if wait >= LONG_WAIT else ""
+            self._bars.update(self._task, tokens=f"API rate limit{lasts}" if wait >= SHOWN_WAIT else "")
+
 
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Listener]:
@@ -161,6 +172,8 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
             console.print(f"{name}: {found}")
         for note in stream.get("notes", ()):
             console.print(f"{name}: {note}")
+    for sentence in api_lines.sentences(report.get("apis", {})):
+        console.print(sentence)
     for sentence in tally_lines.open_records(report["streams"]):
         console.print(sentence)
     balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"

@@ -65,7 +65,13 @@ def facts(run: RunRecord) -> dict[str, Any]:
         "highest": tokens.highest,
         "seconds_below_a_quarter": tokens.short.total_seconds(),
     }
-    return {"slowest_steps": steps, "allowance": summary}
+    return {"slowest_steps": steps, "allowance": summary, "apis": apis(run)}
+
+
+def apis(run: RunRecord) -> dict[str, Any]:
+    """What was requested of the APIs that were read, by connection; empty if there were none."""
+    found: dict[str, Any] = (run.timings or {}).get("apis", {})
+    return found
 
 
 def slowest(run: RunRecord) -> list[StepTime]:

@@ -33,9 +33,9 @@ class Connection:
         """Each stream with its full name, ``CONNECTION.STREAM``."""
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams)
 
-    def context(self, run: SourceContext, first_stream: str) -> Context[Any]:
-        """What the streams of the connection share in *run*; remarks on its API go to *first_stream*."""
-        return Context(self.settings, self.name, run, _declared_api=self.connector.api, _first_stream=first_stream)
+    def context(self, run: SourceContext) -> Context[Any]:
+        """What the streams of the connection share in *run*."""
+        return Context(self.settings, self.name, run, _declared_api=self.connector.api)
 
     def bind(self, name: str, stream: Stream[Any], target: str, context: Context[Any]) -> BoundStream:
         """*stream*, whose full name is *name*, in a run."""

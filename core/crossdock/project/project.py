@@ -94,7 +94,7 @@ class Project:
         for connection in self.connections:
             chosen = [(name, stream) for name, stream in connection.named_streams() if name in wanted]
             if chosen:
-                context = connection.context(run, chosen[0][0])
+                context = connection.context(run)
                 bound += [connection.bind(name, stream, target, context) for name, stream in chosen]
         order = list(RESOURCES)
         return sorted(bound, key=lambda item: order.index(item.stream.resource))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from crossdock.delivery.turn_writer import Counters
 from crossdock.errors import CrossdockError, InternalError, most_severe
+from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.tally import NOTHING_OPEN, OpenCounts, Tally
@@ -26,6 +27,7 @@ class Report:
         notes: Other remarks on a stream, by its name.
         inputs: What the sources of files found, by the stream's name.
         warnings: Those of *notes* that people are notified about, with the stream's name.
+        api_usage: What was requested of the APIs that were read, by connection.
         open: What is open at the end of the run, by stream, whether or not the run read it again.
     """
 
@@ -38,6 +40,7 @@ class Report:
     notes: dict[str, list[str]] = field(default_factory=dict)
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open: dict[str, OpenCounts] = field(default_factory=dict)
 
     @property
@@ -91,6 +94,10 @@ class Report:
             for name, tally in self.tallies.items()
         }
 
+    def apis(self) -> dict[str, Any]:
+        """What was requested of each API that was read, by connection."""
+        return {name: usage.as_json() for name, usage in sorted(self.api_usage.items())}
+
     def as_json(self) -> dict[str, Any]:
         return {
             "run": self.run,
@@ -101,6 +108,7 @@ class Report:
             "throttled": self.counters.throttled,
             "balanced": self.balanced,
             "streams": self.accounts(),
+            "apis": self.apis(),
             "open": self.all_open.as_json(),
             "errors": {name or "run": str(error) for name, error in self.errors.items()},
         }

@@ -183,6 +183,7 @@ class Run:
             warnings=report.warnings,
             at_end=stack.enter_context(ExitStack()),
             limits=self._api_limits,
+            api_usage=report.api_usage,
         )
         return session.project.bind(names, target=self._target.name, run=context)
 
@@ -249,7 +250,7 @@ class Run:
                 tally=report.accounts(),
                 error=error,
                 duration_ms=report.duration_ms,
-                timings=self._timings.as_json(),
+                timings=self._timings.as_json() | {"apis": report.apis()},
                 at=now,
             )
             stopped = self._interrupt.is_set() and not report.completed

@@ -107,6 +107,9 @@ class Timings:
                 for low, high in kept.values():
                     self._put(low, high)
 
+    def waiting(self, wait: timedelta) -> None:
+        self._listener.waiting(wait)
+
     def warn(self, text: str) -> None:
         self._listener.warn(text)
 

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock.errors import RefusedError, RemoteError
-from crossdock.pacing.bucket_store import BucketState
 from crossdock.sources import api_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
@@ -35,16 +34,16 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     Args:
         run: Where the run is executed; ``ctx.run``.
-        earlier: The rate limit as the last run left it.
+        connection: Its name; `SourceContext.limits` has the rate limit as the last run left it.
 
     Attributes:
         allowance: What the rate limit permits, and how much of it was used.
     """
 
-    def __init__(self, api: Api, run: SourceContext, earlier: BucketState | None = None) -> None:
+    def __init__(self, api: Api, run: SourceContext, connection: str = "api") -> None:
         self._api, self._base_url = api, api.base_url.rstrip("/")
         self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
-        self.allowance = SourceAllowance(run.clock, api.rate, earlier)
+        self.allowance = SourceAllowance(run.clock, api.rate, run.limits.get(connection), run.progress.waiting)
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
 

@@ -2,116 +2,208 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from crossdock.clock import Clock
 from crossdock.pacing import rate_headers
-from crossdock.pacing.allowance import Allowance, Token
-from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.limit_estimate import UNLIMITED, UNSURE, LimitEstimate
+from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.pacing.token_bucket import Bucket
+from crossdock.pacing.samples import Sample
+from crossdock.sources.api_usage import ApiUsage
+from crossdock.sources.query_costs import QueryCosts
+from crossdock.sources.reported_levels import ReportedLevels
+from crossdock.sources.unreported_limit import UnreportedLimit
 from crossdock.transport.http_answers import Answer
 
 LEAST_WAIT_S = 0.001
+FIRST_PER_S = 1.0  # while nothing is known of a bucket that is empty
+PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known: how many tokens are added tells it
+KEPT_BACK_FROM = (
+    4  # of a burst of this size one token is not spent, since requests arrive less evenly than they are sent
+)
+NO_HEADERS = RateHeaders("none")
 
 
 class SourceAllowance:
     """The allowance of one connection: of requests, and for GraphQL of the cost that answers report.
 
+    For one thread, which sends one request after the other.
+
     Args:
         earlier: The state of the bucket at the end of the last run.
+        waiting: Called before each wait with its length, and with zero when a request need not wait.
 
     Attributes:
-        requests: How many were sent.
-        throttled: How many of them the API refused.
+        usage: What was requested.
     """
 
-    def __init__(self, clock: Clock, limit: RateLimit, earlier: BucketState | None = None) -> None:
-        estimate, now = limit.estimate(earlier.estimate if earlier else None), clock.now().timestamp()
-        state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
-        self._clock, self._allowance = clock, Allowance(clock, MemoryStore(clock, state), ceiling=1)
-        self._costs = QueryCosts()
-        self.requests = self.throttled = 0
+    def __init__(
+        self,
+        clock: Clock,
+        limit: RateLimit,
+        earlier: BucketState | None = None,
+        waiting: Callable[[timedelta], None] = lambda _: None,
+    ) -> None:
+        self._clock, self._offset = clock, clock.now().timestamp() - clock.monotonic()
+        self._configured, self._reads_headers = limit, True
+        self._levels, self._costs = ReportedLevels(), QueryCosts()
+        estimate, now = limit.estimate(earlier.estimate if earlier else None), self._now
+        self._state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
+        full = self._state.bucket.level(now) >= self._state.bucket.burst
+        learned = estimate.rate_per_s if estimate.rate_from == "learned" else None
+        self._limit = UnreportedLimit(learned, estimate.burst, sure=estimate.agreed > 0, full=full)
+        self._fastest_s, self._refused_in_a_row = 0.0, 0
+        self._paced = self._from_full = False
+        self._waiting = waiting
+        self.usage = ApiUsage()
 
     @property
     def bucket_state(self) -> BucketState:
         """The bucket as it was last seen."""
-        return self._allowance.bucket_state
+        return self._state
 
     @property
-    def summary(self) -> str:
-        """The number of requests, of which some were throttled, for the report of a run."""
-        number = f"{self.requests:,} API request{'' if self.requests == 1 else 's'}"
-        return f"{number}, {self.throttled:,} throttled"
+    def _now(self) -> float:
+        """The present as the bucket's state has it: the time of day at the start, and monotonic from then on."""
+        return self._offset + self._clock.monotonic()
 
-    def take(self, query: str | None) -> Token:
-        """Wait until a request may be sent.
+    def take(self, query: str | None) -> float:
+        """Wait until a request may be sent; returns when that was.
 
         Args:
             query: Of a GraphQL request.
         """
-        if query is not None:
-            self._clock.sleep(self._costs.wait_s(query, self._clock.monotonic()))
-        while not (tokens := self._allowance.take(1)):
-            self._clock.sleep(max(LEAST_WAIT_S, self._allowance.wait_s()))
-        self.requests += 1
-        return tokens[0]
+        self._paced = False
+        while (wait_s := self._wait_s(query)) > 0:
+            self._paced = True
+            self._waiting(timedelta(seconds=wait_s))
+            self._clock.sleep(max(LEAST_WAIT_S, wait_s))
+            self.usage.waited_s += wait_s
+        if not self._paced:
+            self._waiting(timedelta())
+        now, bucket = self._now, self._state.bucket
+        self._from_full = bucket.spent_until <= now
+        self._state = replace(self._state, bucket=bucket.take(now, 1), spent=self._state.spent + 1, as_of=now)
+        self.usage.requests += 1
+        return now
+
+    def _wait_s(self, query: str | None) -> float:
+        cost_s = 0.0 if query is None else self._costs.wait_s(query, self._clock.monotonic())
+        return max(cost_s, self._state.wait_s(self._now, self._kept_back))
+
+    @property
+    def _kept_back(self) -> int:
+        burst = self._state.bucket.burst
+        return 1 if KEPT_BACK_FROM <= burst < UNLIMITED else 0
 
     def answered(
-        self, token: Token, answer: Answer, *, throttled: bool, query: str | None = None, body: Any = None
+        self, sent_at: float, answer: Answer, *, throttled: bool, query: str | None = None, body: Any = None
     ) -> None:
         """Learn from *answer*.
 
         Args:
+            sent_at: What `take` returned.
             throttled: Whether the rate limit refused the request, whatever the status says.
             body: The JSON of a GraphQL answer.
         """
         reports_cost = query is not None and self._costs.read(query, body, self._clock.monotonic())
-        self.throttled += throttled
+        self.usage.throttled += throttled
         if throttled and reports_cost:
             return  # the cost was too high for the moment; the number of requests was not
-        # a source sends one request at a time, so a refusal without a time always means an empty bucket
-        wait_s = (rate_headers.retry_after_s(answer.headers) or 0.0) if throttled else None
-        headers = rate_headers.read(answer.headers)
-        self._allowance.answered(token, accepted=not throttled, headers=headers, retry_after_s=wait_s)
+        headers = rate_headers.read(answer.headers) if self._reads_headers else None
+        headers = headers or NO_HEADERS
+        was_unknown = self._state.bucket.burst == UNLIMITED
+        self._adopt(headers)
+        if throttled:
+            self._levels.refused(headers.remaining)
+        if self._levels.misleading and self._reads_headers:
+            self._state, headers = BucketState.of(self._configured.estimate()), NO_HEADERS
+            self._reads_headers = False
+        if throttled:
+            self._refused(sent_at, self._now, rate_headers.retry_after_s(answer.headers))
+        else:
+            self._accepted(sent_at, self._now, headers.remaining, was_unknown=was_unknown)
 
+    def _adopt(self, headers: RateHeaders) -> None:
+        """Take over the rate and the burst that the API reports."""
+        estimate = self._state.estimate
+        if headers.burst is not None:
+            estimate = estimate.with_burst(int(headers.burst), "reported")
+        if headers.rate_per_s is not None:
+            estimate = estimate.with_rate(headers.rate_per_s, "reported")
+        self._resize(estimate)
 
-class QueryCosts:
-    """A bucket of GraphQL cost, as ``extensions.cost`` of the answers reports it (Shopify's form)."""
+    def _accepted(self, sent_at: float, now: float, remaining: float | None, *, was_unknown: bool) -> None:
+        latency_s, self._refused_in_a_row = now - sent_at, 0
+        reached_at, late_s = (sent_at + now) / 2, latency_s - self._fastest_s
+        self._fastest_s = min(self._fastest_s or latency_s, latency_s)
+        if self._from_full and self._state.bucket.burst < UNLIMITED:
+            # a full bucket gains nothing until the request arrives, which is later than others by up to this
+            bucket = self._state.bucket
+            self._state = replace(self._state, bucket=replace(bucket, spent_until=bucket.spent_until + late_s))
+        self._limit.accepted(reached_at, paced=self._paced)
+        # a small bucket is mostly empty: its levels do not tell the rate
+        sample = Sample(reached_at, self.usage.requests - self.usage.throttled, remaining or 0.0)
+        is_told = remaining is not None and self._state.bucket.burst >= KEPT_BACK_FROM
+        if is_told:
+            self._levels.check(sample)
+        if self._state.estimate.rate_from in UNSURE:
+            self._learn_rate(sample if is_told else None)
+        if remaining is not None:
+            self._correct(now, remaining, most=remaining + (0 if was_unknown else 1))
 
-    def __init__(self) -> None:
-        self._bucket: Bucket | None = None
-        self._costs: dict[str, int] = {}
+    def _learn_rate(self, reported: Sample | None) -> None:
+        estimate = self._state.estimate
+        if reported is not None:
+            rate_per_s = self._levels.rate(reported, estimate.burst) or estimate.rate_per_s or FIRST_PER_S
+            self._resize(estimate.with_rate(rate_per_s, "learned", agreed=1))
+        elif self._limit.rate_per_s is not None:
+            self._resize(self._with_learned_rate(self._limit.rate_per_s))
 
-    def wait_s(self, query: str, now: float) -> float:
-        """Seconds until *query* can be paid; 0 while its cost or the limit is unknown."""
-        if self._bucket is None:
-            return 0.0
-        return self._bucket.wait_s(now, min(self._costs.get(query, 1), self._bucket.burst))
+    def _correct(self, now: float, reported: float, most: float) -> None:
+        """Adopt a reported level, which is a whole number and so too low by less than one."""
+        bucket, estimate = self._state.bucket, self._state.estimate
+        level = min(bucket.level(now), most)
+        if bucket.rate_per_s < estimate.most_per_s:  # a configured rate is never exceeded
+            level = max(level, reported)
+        self._state = replace(self._state, bucket=bucket.with_level(now, level))
 
-    def read(self, query: str, body: Any, now: float) -> bool:
-        """Take over what an answer reports; False if it reports no cost."""
-        cost = _members(_members(_members(body).get("extensions")).get("cost"))
-        status = _members(cost.get("throttleStatus"))
-        names = ("maximumAvailable", "currentlyAvailable", "restoreRate")
-        most, left, per_s = (_number(status.get(name)) for name in names)
-        if not most or left is None or not per_s:
-            return False
-        self._bucket = Bucket(per_s, max(1, int(most))).with_level(now, left)
-        requested = _number(cost.get("requestedQueryCost"))
-        if requested is not None:
-            self._costs[query] = max(1, math.ceil(requested))
-        return True
+    def _refused(self, sent_at: float, now: float, retry_after_s: float | None) -> None:
+        estimate = self._state.estimate
+        if estimate.rate_from == "reported":
+            rate_per_s, is_sure = estimate.rate_per_s or FIRST_PER_S, True
+            self._limit.refused((sent_at + now) / 2, rate_per_s)
+        else:
+            self._limit.refused((sent_at + now) / 2)
+            rate_per_s, is_sure = self._limit.rate_per_s or FIRST_PER_S, self._limit.sure
+            if self._limit.rate_per_s is not None:
+                estimate = self._with_learned_rate(rate_per_s)
+        first_s = 1 / (2 * rate_per_s) if is_sure else PAUSE_S
+        pause_s = min(MAX_PAUSE_S, first_s * 2.0 ** min(self._refused_in_a_row, 10))
+        if retry_after_s is not None:
+            pause_s = retry_after_s
+        if estimate.burst_from in UNSURE and self._limit.burst is not None:
+            estimate = estimate.with_burst(self._limit.burst, "learned")
+        self._refused_in_a_row += 1
+        self._resize(estimate)
+        bucket = self._state.bucket.with_level(now, self._kept_back)
+        until, refused = max(self._state.frozen_until, now + pause_s), self._state.refused + 1
+        self._state = replace(self._state, bucket=bucket, refused=refused, frozen_until=until, as_of=now)
 
+    def _with_learned_rate(self, rate_per_s: float) -> LimitEstimate:
+        return self._state.estimate.with_rate(rate_per_s, "learned", agreed=int(self._limit.sure))
 
-def _members(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: Any) -> float | None:
-    """*value* if it is a number from 0 to 1e9."""
-    if isinstance(value, bool) or not hasattr(value, "__float__"):
-        return None
-    number = float(value)
-    return number if 0 <= number <= rate_headers.MOST else None
+    def _resize(self, estimate: LimitEstimate) -> None:
+        """Continue with another estimate."""
+        if estimate == self._state.estimate:
+            return
+        now, size, bucket = self._now, estimate.bucket(), self._state.bucket
+        if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
+            bucket = replace(bucket, burst=size.burst)
+        resized = bucket.resized(now, size.rate_per_s, size.burst)
+        self._state = replace(self._state, bucket=resized, estimate=estimate, as_of=now)

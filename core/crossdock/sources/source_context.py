@@ -14,6 +14,7 @@ from crossdock.errors import CrossdockError, StateError
 from crossdock.local_files import private_folder
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
+from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state import Digests, FileFacts
 
@@ -108,6 +109,7 @@ class SourceContext:
         transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
         recorded: Returns what takes the place of a transport of HTTP APIs, such as one that records the answers.
         limits: The token buckets of HTTP APIs by connection, kept for the next run.
+        api_usage: What was requested of HTTP APIs, by connection.
     """
 
     clock: Clock
@@ -126,6 +128,7 @@ class SourceContext:
     transport: httpx.BaseTransport | None = None
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None
     limits: dict[str, BucketState] = field(default_factory=dict)
+    api_usage: dict[str, ApiUsage] = field(default_factory=dict)
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.

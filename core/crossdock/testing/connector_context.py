@@ -60,7 +60,7 @@ def context(
         clock or ManualClock(), Silent(), NoIntake(), work / "spool", work, work / "spool", transport=transport
     )
     atexit.register(run.at_end.close)
-    return Context(settings, connector.name, run, _declared_api=connector.api, _first_stream=connector.name)
+    return Context(settings, connector.name, run, _declared_api=connector.api)
 
 
 def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> BoundStream:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -177,13 +178,14 @@ def test_an_order_waits_for_its_product(shop: Shop, config: Path, capsys: pytest
 def test_a_run_reports_its_requests_and_keeps_the_rate_limit(
     shop: Shop, config: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The report has a note for the connection, also of a stream that failed; the next run knows the limit."""
+    """The report has the requests of each connection, also of a stream that failed; the next run knows the limit."""
     limit = {"ratelimit-limit": "500", "ratelimit-remaining": "499", "ratelimit-policy": "500;w=10"}
     following = limit | {"link": '</orders?page=2>; rel="next"'}
     empty = b'{"items": []}'
     shop.answers = [(200, following, empty), (429, {"retry-after": "0.01"}, b""), (200, limit, empty)]
     report = synced(config, capsys, "web.orders")
-    assert (report["code"], report["streams"]["web.orders"]["notes"]) == (0, ["web: 3 API requests, 1 throttled"])
+    assert report["code"] == 0
+    assert report["apis"] == {"web": {"requests": 3, "throttled": 1, "waited_ms": ANY}}
     loaded = project.load(config)
     with loaded.look() as tx:
         kept = tx.buckets.get("api of web")
@@ -191,7 +193,9 @@ def test_a_run_reports_its_requests_and_keeps_the_rate_limit(
     assert (kept.estimate.rate_per_s, kept.estimate.burst) == (50.0, 500)
     shop.answers = [(404, {}, b"")]
     report = synced(config, capsys, "web.orders")
-    assert (report["code"], report["streams"]["web.orders"]["notes"]) == (3, ["web: 1 API request, 0 throttled"])
+    assert (report["code"], report["apis"]["web"]["requests"]) == (3, 1)
+    run(config, "show")
+    assert "web: 1 API request (0 throttled)\n" in capsys.readouterr().out
 
 
 def _customer(config: Path) -> str:

@@ -288,6 +288,17 @@ def test_a_plot_is_broken_where_nothing_was_sent() -> None:
     assert html_report._plot(working, 600).count("<polygon") == html_report._plot(working, 600).count("<rect") == 2
 
 
+def test_a_page_shows_the_requests_of_each_connection(kept: State) -> None:
+    """How many there were, how many were throttled, and how long the rate limit made the run wait."""
+    apis = {"apis": {"shop": {"requests": 3_640, "throttled": 2, "waited_ms": 90_000}}}
+    with kept.begin() as tx:
+        run = start(tx)
+        finish(tx, run, created=1, timings=TIMINGS | apis)
+        page = report(tx, run)
+    assert "APIs read" in page.text
+    assert all(cell in page.text for cell in ("shop", "3,640", "1 min 30 s"))
+
+
 def test_a_page_without_timings(kept: State) -> None:
     """A killed run has neither steps nor a plot; one that sent nothing has steps."""
     with kept.begin() as tx:

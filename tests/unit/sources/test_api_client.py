@@ -67,8 +67,9 @@ def test_throttling_costs_time_and_no_attempt() -> None:
     shop = Shop(*refusals, httpx.Response(200, json={}))
     shop.api.get("/items")
     assert shop.clock.monotonic() >= 60.0
-    assert (shop.api.allowance.requests, shop.api.allowance.throttled) == (13, 12)
-    assert shop.api.allowance.summary == "13 API requests, 12 throttled"
+    usage = shop.api.allowance.usage
+    assert (usage.requests, usage.throttled) == (13, 12)
+    assert 0 < usage.waited_s <= shop.clock.monotonic()
 
 
 def test_throttling_has_an_end() -> None:
@@ -88,7 +89,7 @@ def test_a_connector_names_other_forms_of_throttling(answer: httpx.Response) -> 
     """Inside a 200 or a 403."""
     shop = Shop(answer, httpx.Response(200, json={}), throttled=lambda answer: answer.at("/error") == "slow down")
     assert shop.api.get("/items").body == {}
-    assert shop.api.allowance.throttled == 1
+    assert shop.api.allowance.usage.throttled == 1
 
 
 def cost(left: int, requested: int = 60) -> dict[str, Any]:
@@ -292,3 +293,29 @@ def test_failures_end_after_five_attempts(failure: Any) -> None:
         broken.api.get("/items")
     assert len(broken.requests) == 5
     assert "canary" not in str(failed.value)
+
+
+@pytest.mark.parametrize("kind", ["TooManyRequestsException", "LimitExceededException"])
+def test_an_aws_usage_plan_throttles(kind: str) -> None:
+    """Its 429 has an ``x-amzn-ErrorType`` and no ``Retry-After``; it costs time and no attempt."""
+    refused = httpx.Response(429, headers={"x-amzn-ErrorType": kind}, json={"message": "Too Many Requests"})
+    shop = Shop(*[refused] * 7, httpx.Response(200, json={"items": []}))
+    assert shop.api.get("/items").body == {"items": []}
+    assert shop.api.allowance.usage.throttled == 7
+    assert shop.clock.monotonic() > 0
+
+
+def test_throttling_in_a_403() -> None:
+    """The rule of the connector tells it from refused credentials, which are still an error."""
+    slow_down = httpx.Response(403, headers={"retry-after": "2.5"}, json={"error": "rate limit"})
+    refused = httpx.Response(403, json={"error": "no access"})
+    shop = Shop(
+        slow_down,
+        httpx.Response(200, json={}),
+        refused,
+        throttled=lambda answer: answer.status == 403 and answer.at("/error") == "rate limit",
+    )
+    assert shop.api.get("/items").body == {}
+    assert shop.clock.monotonic() >= 2.5
+    with pytest.raises(UnauthorizedError, match="no access"):
+        shop.api.get("/items")

@@ -196,6 +196,16 @@ class Stream(StreamFacts, ABC, Generic[S]):
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
     @property
+    def cursor_version(self) -> str:
+        """`version`, and what the values of `cursor` mean: a cursor that is stored under another one is not used."""
+        if self.cursor is None:
+            return self.version
+        facts = self.cursor.model_dump(
+            by_alias=True, exclude_none=True, include={"column", "as_", "format", "timezone"}
+        )
+        return f"{self.version}:{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:16]}"
+
+    @property
     def used_columns(self) -> frozenset[str]:
         """The columns that the attributes name."""
         ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())

@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
+from crossdock.cursors import Cursor
 from crossdock.errors import ConnectorError
 from crossdock.progress import Silent
 from crossdock.resources import ResourceModel
@@ -177,3 +178,20 @@ def test_only_what_a_snapshot_lists_can_be_removed() -> None:
     assert "snapshot" in (no_removal("product", "append", "delete", finds_deleted=False) or "")
     assert "written once" in (no_removal("invoice", "snapshot", "delete", finds_deleted=False) or "")
     assert "no member active" in (no_removal("customer", "snapshot", "archive", finds_deleted=False) or "")
+
+
+def test_a_cursor_of_another_meaning_is_not_used() -> None:
+    """The version under which a cursor is stored depends on its column and type, and not on how the source sorts."""
+
+    class Things(Minimal):
+        cursor: Cursor | None = Cursor(column="changed", as_="instant")
+
+    first = Things()
+    assert first.version == Minimal().version == Minimal().cursor_version
+    for change in (Cursor(column="created", as_="instant"), Cursor(column="changed"), None):
+        other = Things()
+        other.cursor = change
+        assert other.cursor_version != first.cursor_version
+    same = Things()
+    same.cursor = Cursor(column="changed", as_="instant", sorted=False, overlap_s=5)
+    assert same.cursor_version == first.cursor_version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -13,6 +14,10 @@ from crossdock.mapping.number_format import DecimalMark, NumberFormat, Rounding,
 
 Row = Mapping[str, str | None]
 N = TypeVar("N", Decimal, int)
+_ISO = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,]([0-9]{1,9}))?"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 
 
 def text(row: Row, column: str) -> str:
@@ -67,13 +72,34 @@ def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
     return _moment(row, column, layout).date()
 
 
-def instant(row: Row, column: str, *, layout: str = "%Y-%m-%dT%H:%M:%S%z", timezone: str | None = None) -> datetime:
+def instant(row: Row, column: str, *, layout: str | None = None, timezone: str | None = None) -> datetime:
     """An instant in UTC. Text without an offset needs *timezone*, the IANA zone of its writer.
+
+    Args:
+        layout: As for `datetime.strptime`; by default ISO 8601, of whose fraction of a second six digits count.
 
     Raises:
         RecordError: Also outside of the years 1 to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
     """
-    return in_utc(_moment(row, column, layout), column, timezone)
+    if layout is not None:
+        return in_utc(_moment(row, column, layout), column, timezone)
+    moment, fraction = iso_time(row, column)
+    return in_utc(moment.replace(microsecond=int(f"{fraction or '':0<6}"[:6])), column, timezone)
+
+
+def iso_time(row: Row, column: str) -> tuple[datetime, str | None]:
+    """A date and time in ISO 8601 to the second, and the digits of the fraction of a second, at most nine.
+
+    Raises:
+        RecordError: If it is none.
+    """
+    match = _ISO.fullmatch(text(row, column))
+    try:
+        if match is None:
+            raise ValueError
+        return datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4] or ''}"), match[3]
+    except ValueError:
+        raise RecordError("bad_value", "is not a time in ISO 8601, and no format is declared", pointer=column) from None
 
 
 def in_utc(moment: datetime, column: str, timezone: str | None) -> datetime:

@@ -130,8 +130,7 @@ class FromColumn(ConfigModel):
             case "date":
                 return lambda row: convert.day(row, column, layout=self.format or "%Y-%m-%d")
             case "instant":
-                layout = self.format or "%Y-%m-%dT%H:%M:%S%z"
-                return lambda row: convert.instant(row, column, layout=layout, timezone=self.timezone)
+                return lambda row: convert.instant(row, column, layout=self.format, timezone=self.timezone)
             case "boolean":
                 return lambda row: convert.boolean(row, column, true=self.true_text, false=self.false_text)
 

@@ -6,7 +6,6 @@ A position is stored with each record, so its form never changes.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -16,17 +15,12 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, misplaced
-from crossdock.errors import RecordError
 from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
 from crossdock.scheduling.time_zones import zone_name
 
-_ISO = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?:[.,]([0-9]{1,9}))?"
-    r"(Z|[+-][0-9]{2}:?[0-9]{2})?"
-)
 KIND_LENGTH = 8
 _SHIFT = 10 ** (MAX_DIGITS_BEFORE_POINT + MAX_DIGITS_AFTER_POINT)  # makes every number positive
 
@@ -90,14 +84,8 @@ def kind_of(columns: Sequence[OrderBy]) -> str:
 
 
 def _iso_position(row: Row, column: str, timezone: str | None) -> str:
-    match = _ISO.fullmatch(convert.text(row, column))
-    try:
-        if match is None:
-            raise ValueError
-        moment = datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4] or ''}")
-    except ValueError:
-        raise RecordError("bad_value", "is not a time in ISO 8601, and no format is declared", pointer=column) from None
-    return _utc_text(convert.in_utc(moment, column, timezone), match[3])
+    moment, fraction = convert.iso_time(row, column)
+    return _utc_text(convert.in_utc(moment, column, timezone), fraction)
 
 
 def _utc_text(moment: datetime, fraction: str | None = None) -> str:

@@ -12,4 +12,5 @@ def since(tx: Transaction, bound: BoundStream) -> str:
     finished = tx.intake.last_finished(name)
     if finished is not None:
         return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
-    return "" if tx.cursors.version(name) in {None, version} else "since the last run"
+    stored = tx.cursors.version(name)
+    return "" if stored is None or stored.partition(":")[0] == version else "since the last run"

@@ -135,7 +135,7 @@ class StreamInput:
         bound, declared = self._bound, self._bound.stream.cursor
         if self._parts is None:
             with self._state.look() as tx:
-                self._since = tx.cursors.get(bound.name, bound.stream.version)
+                self._since = tx.cursors.get(bound.name, bound.stream.cursor_version)
             since = declared.since(self._since) if declared else self._since
             self._parts = ReadParts(pulled(bound, since), declared, bound.context.run.clock, whole=self._whole)
         known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
@@ -167,7 +167,7 @@ class StreamInput:
     def _reset_cursor(self) -> None:
         """Earlier parts stored cursors that may have passed over records."""
         with self._state.begin() as tx:
-            tx.cursors.reset(self._bound.name, self._bound.stream.version, self._since)
+            tx.cursors.reset(self._bound.name, self._bound.stream.cursor_version, self._since)
 
     def _new_cursor(self) -> str | None:
         """Where the next run continues once this part is settled; None for the cursor before."""
@@ -310,7 +310,7 @@ class StreamInput:
             self._is_held_back = self._is_held_back or not done
             cursor = None if self._is_held_back or self._gone.undecided else self._new_cursor()
             if cursor is not None:
-                tx.cursors.put(bound.name, bound.stream.version, cursor)
+                tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
         self._state.publish(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:
             with connector_code(bound, "finished"):

@@ -18,6 +18,7 @@ from crossdock.declared_streams import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.declarative import Form, RecordMap
+from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair, first_match
 from crossdock.records import RawBatch, Record, key_text, with_paths
 from crossdock.resources import Reference
@@ -350,3 +351,29 @@ def test_a_bad_element_of_a_json_list_is_named() -> None:
         items_of({"cart": {"lines": [{"price": 1}, {"price": "Kanari"}]}})
     assert refused.value.pointer == "cart.lines.1.price"
     assert "Kanari" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "microsecond"),
+    [
+        ("2026-03-01T13:00:00+01:00", 0),
+        ("2026-03-01T12:00:00Z", 0),
+        ("2026-03-01 12:00:00.5Z", 500_000),
+        ("2026-03-01T12:00:00.123456789+0000", 123_456),
+        ("2026-03-01T12:00Z", 0),
+    ],
+)
+def test_an_instant_without_a_format_is_iso_8601(text: str, microsecond: int) -> None:
+    """As APIs send it: with or without a fraction of a second; the same forms as in a cursor."""
+    expected = datetime(2026, 3, 1, 12, tzinfo=UTC, microsecond=microsecond)
+    assert convert.instant({"A": text}, "A") == expected
+    assert convert.instant({"A": text}, "A") == datetime.fromisoformat(
+        OrderBy(column="A", as_="instant").position({"A": text})
+    )
+
+
+@pytest.mark.parametrize("text", ["2026-03-01", "01.03.2026 12:00", "2026-13-01T12:00:00Z", "1772366400"])
+def test_other_times_need_a_format(text: str) -> None:
+    """The message says that none is declared."""
+    with pytest.raises(RecordError, match="is not a time in ISO 8601, and no format is declared"):
+        convert.instant({"A": text}, "A")

@@ -38,10 +38,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         for values, checkpoint in self._requests(ctx, since):
             window = f" until {checkpoint.cursor}" if checkpoint else ""
-            for number, page in enumerate(self.pages(ctx, values), 1):
-                # windows and bodies are not part of an address, and two pages must not have one name
-                place = "" if self._is_get else f" page {number}"
-                yield self.batch(ctx, page, f"{page.address}{window}{place}")
+            for page in self.pages(ctx, values):
+                yield self.batch(ctx, page, f"{page.address}{window}")
             if checkpoint is not None:
                 yield checkpoint
 
@@ -78,10 +76,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             graphql=config.graphql,
             variables=request_templates.filled(config.variables, values),
         )
-
-    @property
-    def _is_get(self) -> bool:
-        return self._config.graphql is None and self._config.body is None
 
     def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
         """The rows of *page*.

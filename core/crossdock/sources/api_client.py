@@ -44,6 +44,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._api, self._base_url = api, api.base_url.rstrip("/")
         self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
         self.allowance = SourceAllowance(run.clock, api.rate, run.limits.get(connection), run.progress.waiting)
+        self._answers: dict[int, int] = {}  # how many were given by address
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
 
@@ -166,7 +167,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if errors:
             reason = api_errors.message_of(errors, self._http.redacted)
             raise RemoteError(f"answered with GraphQL errors: {reason or 'without a message'}", where=shown)
-        return request, replace(answer, address=self._http.redacted(_shown(address, request, sent)))
+        return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
+
+    def _distinct(self, shown: str) -> str:
+        """*shown* with a number from its second answer on: bodies and masked values do not show in an address."""
+        number = self._answers[hash(shown)] = self._answers.get(hash(shown), 0) + 1
+        return shown if number == 1 else f"{shown} ({number})"
 
     def _refuse_other_host(self, address: str, where: str) -> None:
         if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:

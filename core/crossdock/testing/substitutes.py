@@ -97,5 +97,6 @@ def _alike(character: str) -> str:
         if (other.isalpha(), other.isdecimal()) == kind
         and any(kind)
         and other.lower() == other
+        and other.isupper() == character.isupper()  # capitals without a small letter, such as mathematical ones
         and len(other.upper()) == 1
     )

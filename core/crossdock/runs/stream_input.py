@@ -85,18 +85,17 @@ class StreamInput:
             CrossdockError: If the source fails or is refused; nothing of it is imported then.
         """
         bound, name = self._bound, self._bound.name
-        with self._state.look() as tx:
-            waiting = tx.waiting_records.of(name)
-            mapping_changed = mapping_changes.since(tx, bound)
         is_first = self._parts is None
         self._begin_part()
-        self._waiting = waiting if is_first else []
+        with self._state.look() as tx:
+            self._waiting = tx.waiting_records.of(name) if is_first else []
+            mapping_changed = mapping_changes.since(tx, bound)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         self._read_part(counted, advance)
         if not is_first:  # the others were planned with the first part
-            read = set(self._scan.latest[KEY_HASH].to_list())
-            self._waiting = [each for each in waiting if each.identity.key_hash in read]
+            with self._state.look() as tx:
+                self._waiting = tx.waiting_records.among(name, self._scan.latest[KEY_HASH].to_list())
         found = self._delta = self._compared(unsettled)
         self._removals = self._decided_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,6 +44,8 @@ class WaitingCount:
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
 _PUT = sql_statements.upserting(table, (*_COLUMNS, "run_id", "since"))
 _DELETE = DeleteByKey(table)
+_FIELDS = [table.c[name] for name in _COLUMNS]
+_AMONG = sql_statements.ByKey(select(*_FIELDS).where(of_stream(table)), table.c.key_hash)
 _SINCE = sql_statements.ByKey(select(table.c.key_hash, table.c.since).where(of_stream(table)), table.c.key_hash)
 _WAITS = sql_statements.ByKey(select(table.c.key_hash, table.c.waits_for).where(of_stream(table)), table.c.key_hash)
 
@@ -66,6 +68,10 @@ class WaitingRecords:
         """All waiting records of *stream*, longest waiting first."""
         return self.chosen(DeadLetterFilter(stream))
 
+    def among(self, stream: str, key_hashes: Sequence[int]) -> list[WaitingRecord]:
+        """Those of *key_hashes* that wait."""
+        return [_record(row) for row in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
+
     def fingerprint(self, stream: str, key_hash: int) -> int | None:
         """The fingerprint of a waiting record; None if it does not wait."""
         query = select(table.c.record_fp).where(table.c.stream == stream, table.c.key_hash == key_hash)
@@ -73,10 +79,9 @@ class WaitingRecords:
 
     def chosen(self, choice: DeadLetterFilter) -> list[WaitingRecord]:
         """The waiting records of *choice*, longest waiting first."""
-        fields = [table.c[name] for name in _COLUMNS]
-        query = select(*fields).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
+        query = select(*_FIELDS).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
         found = self._connection.execute(query)
-        return [WaitingRecord(RecordIdentity.of_row(row), row.waits_for, row.raw) for row in found]
+        return [_record(row) for row in found]
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         """Delete records that no longer wait."""
@@ -104,3 +109,8 @@ class WaitingRecords:
     def waits_of(self, stream: str, key_hashes: Sequence[int]) -> dict[int, list[dict[str, str]]]:
         """What those of *key_hashes* that wait are waiting for."""
         return dict(_WAITS.rows(self._connection, {"stream": stream}, key_hashes))
+
+
+def _record(row: Iterable[Any]) -> WaitingRecord:
+    *identity, waits_for, raw = row
+    return WaitingRecord(RecordIdentity(*identity), waits_for, raw)

@@ -24,3 +24,5 @@ def test_a_waiting_record_keeps_its_since(state: State) -> None:
     with state.begin() as tx:
         assert tx.waiting_records.listed(limit=5)[0]["since"] == AT
         assert tx.waiting_records.of("s") == [record]
+        assert tx.waiting_records.among("s", [0, 1, 2]) == [record]
+        assert tx.waiting_records.among("s", [2]) == tx.waiting_records.among("t", [1]) == []

@@ -49,7 +49,7 @@ def test_a_run_without_timings() -> None:
     """A killed run has no timings, and one that sent nothing has no allowance."""
     killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None, None)
     assert (timing_lines.facts(killed), timing_lines.slowest(killed), timing_lines.allowance(killed)) == ({}, [], None)
-    assert timing_lines.facts(run()) == {"slowest_steps": [], "allowance": None}
+    assert timing_lines.facts(run()) == {"slowest_steps": [], "allowance": None, "apis": {}}
 
 
 def test_the_facts_for_scripts() -> None:
@@ -62,6 +62,7 @@ def test_the_facts_for_scripts() -> None:
             {"step": "b", "seconds": 1.0, "percent": 33.3},
         ],
         "allowance": {"lowest": 0, "highest": 8, "seconds_below_a_quarter": 0.5},
+        "apis": {},
     }
 
 

@@ -31,7 +31,7 @@ from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
 from crossdock.resources import RESOURCES, ResourceModel
-from crossdock.stream_facts import MARKS_IN_SNAPSHOT, StreamFacts, no_removal
+from crossdock.stream_facts import EVERY_WITHOUT_LIST, MARKS_IN_SNAPSHOT, StreamFacts, no_removal
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
@@ -65,9 +65,14 @@ class StreamConfig(ConfigModel, StreamFacts):
     """How each member of the resource is made; or ``FILE.py:FUNCTION``, a function of a `Record`."""
 
     @property
+    def lists_existing(self) -> bool:
+        """As `Stream.lists_existing`."""
+        return False
+
+    @property
     def finds_deleted(self) -> bool:
         """As `Stream.finds_deleted`, of the stream that is made of this section."""
-        return self.deleted is not None
+        return self.deleted is not None or self.lists_existing
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -75,6 +80,8 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
+        if self.gone.every is not None and not self.lists_existing:
+            raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         if reason := no_removal(self.resource, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
             raise misplaced(("on_gone",), reason)
         members = list(members_of(RESOURCES[self.resource].draft))

@@ -11,6 +11,7 @@ from crossdock.config_file import ConfigModel, Name
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.resources import RESOURCES, ResourceName
+from crossdock.sources.expected_files import Interval
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
@@ -26,6 +27,8 @@ class GoneLimits(ConfigModel):
     """Share of the records that the stream has on the platform."""
     rows_within_percent: Percent = 20.0
     """Where nothing states a snapshot's number of rows: how far it may differ from each of the last three."""
+    every: Interval | None = None
+    """How often a list of existing records is read; by default in each run."""
 
 
 class FailureLimits(ConfigModel):
@@ -55,6 +58,7 @@ class ChangeLimits(ConfigModel):
         return updates > self.at_most and updates * 100 > self.at_most_percent * known
 
 
+EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
 MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
 

@@ -205,6 +205,28 @@ def test_a_record_that_this_run_reads_exists(bench: Bench) -> None:
     assert (bench.sync().exit_code, held(bench)) == (0, "a b c d e")
 
 
+def test_a_list_is_read_as_often_as_the_stream_says(bench: Bench) -> None:
+    """Other runs read the changes only; while removals need approval, each run reads it. A plan says the same."""
+    stream = Listed()
+    stream.gone = GoneLimits(at_most=0, at_most_percent=100, rows_within_percent=50, every="1d")
+    bench.begin([stream])
+    stream.changed = stream.listed = ["a", "b", "c", "d"]
+    for _ in range(3):
+        bench.sync()
+        bench.clock.advance(86_400 - 5)  # a daily job does not begin at the same second
+    stream.changed, stream.listed = [], RemoteError("responded with HTTP 502", where="/ids")
+    assert bench.sync().exit_code == 3
+    stream.listed = ["a", "b", "c"]
+    assert bench.sync().exit_code == 4
+    approve(bench)
+    assert (bench.sync().exit_code, held(bench)) == (0, "a b c")
+    stream.listed = RemoteError("responded with HTTP 502", where="/ids")
+    assert (bench.plan()[0].errors, bench.sync().exit_code) == ({}, 0)
+    bench.clock.advance(86_400)
+    assert list(bench.plan()[0].errors) == ["b.products"]
+    assert bench.sync().exit_code == 3
+
+
 def test_names_that_a_stream_does_not_declare_are_a_defect(bench: Bench) -> None:
     """The error says what to declare."""
     stream = Changes()

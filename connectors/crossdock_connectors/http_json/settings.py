@@ -132,8 +132,8 @@ class HttpJsonStreamConfig(StreamConfig):
     """A list of all records that exist, read after the changes in each run with ``on_gone``."""
 
     @property
-    def finds_deleted(self) -> bool:
-        return super().finds_deleted or self.existing is not None
+    def lists_existing(self) -> bool:
+        return self.existing is not None
 
     @model_validator(mode="after")
     def _existing_fits(self) -> Self:

@@ -14,7 +14,7 @@ from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
 from crossdock.resources import RESOURCES
-from crossdock.stream_facts import MARKS_IN_SNAPSHOT, StreamFacts, no_removal
+from crossdock.stream_facts import EVERY_WITHOUT_LIST, MARKS_IN_SNAPSHOT, StreamFacts, no_removal
 
 _MESSAGES = {
     "missing": "is missing",
@@ -84,6 +84,8 @@ def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str
     used = [name for name, value in ways.items() if value]
     if used and facts.mode == "snapshot":
         yield f"{used[0]} {MARKS_IN_SNAPSHOT}"
+    if facts.gone.every is not None and not stream.lists_existing:
+        yield f"gone.every {EVERY_WITHOUT_LIST}"
     if stream.lists_existing and len(used) > 1:
         yield f"{used[0]} and existing exclude each other: choose one way to find deleted records"
 

@@ -19,6 +19,7 @@ from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.resources import RESOURCES, ResourceName
 from crossdock.stream_facts import (
+    EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
     ChangeLimits,
     FailureLimits,
@@ -73,6 +74,8 @@ class StreamOverrides(ConfigModel):
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
         if self.deleted is not None and stream.lists_existing:
             raise misplaced(("deleted",), "cannot be set: the stream lists the records that exist")
+        if self.gone is not None and self.gone.every is not None and not stream.lists_existing:
+            raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         finds_deleted = stream.finds_deleted or self.deleted is not None
         if reason := no_removal(stream.resource, stream.mode, self.on_gone or "nothing", finds_deleted=finds_deleted):
             raise misplaced(("on_gone",), reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import polars as pl
 
@@ -17,6 +18,7 @@ from crossdock.planning.removals import Removals, decide, decide_deleted
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch
 from crossdock.runs.pull_checks import listed_batches
+from crossdock.scheduling.times_and_durations import span
 from crossdock.state import Intent, State, WaitingRecord
 from crossdock.tally import Tally
 
@@ -85,6 +87,22 @@ class GoneRecords:
         deleted, self._deleted = self._deleted, None
         at = self._bound.context.run.clock.now()
         return decide_deleted(self._state, self._bound, deleted, self._source, unsettled, at=at)
+
+    @property
+    def list_is_due(self) -> bool:
+        """Whether to read the list of existing records: as often as the stream says, and while removals need approval.
+
+        A tenth of the interval is tolerance, so that a daily job with ``every: 1d`` reads it each time.
+        """
+        stream, now = self._bound.stream, self._bound.context.run.clock.now()
+        if not stream.lists_existing or stream.on_gone == "nothing":
+            return False
+        if stream.gone.every is None:
+            return True
+        with self._state.look() as tx:
+            last, pending = tx.snapshots.last_at(self._bound.name), tx.snapshots.get(self._bound.name)
+        interval = span(stream.gone.every) * 9 / 10
+        return last is None or pending is not None or not timedelta() <= now - last < interval
 
     def of_list(self, scan: Scan, waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]) -> Removals:
         """Read the list of existing records, and decide about the records that it lacks.

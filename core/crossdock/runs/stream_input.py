@@ -119,13 +119,13 @@ class StreamInput:
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """What happens to the records that are gone; where parts are read, with the last one."""
-        stream, gone = self._bound.stream, self._gone
+        gone = self._gone
         if self._is_snapshot:
             return gone.of_snapshot(self._scan, found, counted, self._completeness, self._waiting, unsettled)
         self._tally.count("ignored", gone.take(self._scan, found))
         if self.has_more:
             return Removals()
-        if stream.lists_existing and stream.on_gone != "nothing":
+        if gone.list_is_due:
             return gone.of_list(self._scan, self._waiting, unsettled)
         return gone.of_marks(unsettled)
 

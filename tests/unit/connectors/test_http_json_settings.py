@@ -45,6 +45,7 @@ WRONG = """
 - {change: {cursor: {column: id}}, says: "cursor: needs mode: incremental"}
 - {change: {mode: incremental, cursor: {column: id}}, says: "cursor: the request does not use {since}"}
 - {change: {existing: {path: /ids, records: ids}}, says: "existing: is for other modes"}
+- {change: {gone: {every: 1d}}, says: "gone.every: needs existing"}
 - {change: {mode: append, existing: {path: /ids, records: ids}}, says: "existing: needs on_gone"}
 - change: {mode: append, deleted: {field: x, equals: y}, on_gone: delete, existing: {path: /ids, records: ids}}
   says: "existing: cannot be used with deleted"

@@ -97,6 +97,12 @@ class SnapshotHistory:
         latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
         return [PastSnapshot(rows, present) for rows, present in self._connection.execute(latest)]
 
+    def last_at(self, stream: str) -> datetime | None:
+        """When *stream* finished its newest snapshot; None if there was none."""
+        query = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream)
+        found: datetime | None = self._connection.execute(query).scalar_one()
+        return found
+
     def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
         """Key hash and last accepted step of the live bindings among *key_hashes*."""
         yield from _STEPS.rows(self._connection, scope.columns, key_hashes)

@@ -138,7 +138,7 @@ def configurable(settings: type[Settings]) -> type[Settings]:
     """*settings* with the key ``streams`` for overrides; unchanged if they have a key of that name themselves."""
     if "streams" in settings.model_fields:
         return settings
-    bases: Any = (settings, _Overridable)
+    bases: Any = (_Overridable, settings)  # pydantic lists the fields of the last one first
     made = create_model(settings.__name__, __base__=bases, __module__=settings.__module__, __doc__=settings.__doc__)
     return cast("type[Settings]", made)
 

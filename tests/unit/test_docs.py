@@ -56,6 +56,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "HttpJsonStreamConfig": "streams.NAME.",
     "SinglePage": "pagination.",
     "LinkHeaderPages": "pagination.",
+    "AfterIdPages": "pagination.",
     "NextUrlPages": "pagination.",
     "CursorInBodyPages": "pagination.",
     "CursorInHeaderPages": "pagination.",

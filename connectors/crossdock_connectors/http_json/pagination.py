@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 from crossdock import ConfigModel
 from crossdock.json_values import is_pointer
 from crossdock.sources import (
+    AfterId,
     CursorInBody,
     CursorInHeader,
     GraphQLConnection,
@@ -40,11 +41,12 @@ Size = Annotated[int, Field(ge=1)]
 
 class _Pages(ConfigModel):
     made: ClassVar[type[Paginator]] = Paginator
+    needs_records: ClassVar[bool] = False
 
     def paginator(self, records: str) -> Paginator:
         """The paginator for a list at the JSON pointer *records*."""
         given: dict[str, Any] = self.model_dump(exclude={"kind"})
-        return self.made(**(given | {"records": records} if self.made.counted else given))
+        return self.made(**(given | {"records": records} if self.needs_records else given))
 
 
 class SinglePage(_Pages):
@@ -88,6 +90,18 @@ class CursorInBodyPages(_SizedPages):
     made = CursorInBody
 
 
+class AfterIdPages(_SizedPages):
+    """Records in the order of their ids: the last id of a page is a parameter of the next; an empty page is the last."""
+
+    kind: Literal["after_id"]
+    param: str
+    """The parameter, such as since_id or starting_after."""
+    id: str = "id"
+    """The member of a record with its id."""
+    made = AfterId
+    needs_records = True
+
+
 class CursorInHeaderPages(_SizedPages):
     """A cursor in a header of the answer, sent back as a parameter."""
 
@@ -110,6 +124,7 @@ class PageNumberPages(_SizedPages):
     cap: Size | None = None
     """The number of pages after which the API lists no more; a list that reaches it is refused."""
     made = PageNumber
+    needs_records = True
 
 
 class OffsetPages(_SizedPages):
@@ -122,6 +137,7 @@ class OffsetPages(_SizedPages):
     cap: Size | None = None
     """The number of records after which the API lists no more; a list that reaches it is refused."""
     made = Offset
+    needs_records = True
 
 
 class GraphQLPages(_Pages):
@@ -144,6 +160,7 @@ Pagination = Annotated[
     | LinkHeaderPages
     | NextUrlPages
     | CursorInBodyPages
+    | AfterIdPages
     | CursorInHeaderPages
     | PageNumberPages
     | OffsetPages

@@ -96,6 +96,11 @@ def by_cursor(request: httpx.Request) -> Any:
     return {"items": ITEMS[start : start + 2], "meta": {"next": str(start + 2) if start < 4 else None}}
 
 
+def by_id(request: httpx.Request) -> Any:
+    after = int(request.url.params.get("since_id", "0"))
+    return {"items": [item for item in ITEMS if item["id"] > after][:2]}
+
+
 def by_header(request: httpx.Request) -> Any:
     start = int(request.url.params.get("cursor", "0"))
     headers = {"x-next": str(start + 2)} if start < 4 else {}
@@ -120,6 +125,7 @@ PAGED: Sequence[tuple[dict[str, Any], Callable[[httpx.Request], Any]]] = [
     ({"kind": "page_number", "size": 2, "size_param": "per_page"}, by_page),
     ({"kind": "offset", "param": "skip", "total": "/total"}, by_offset),
     ({"kind": "cursor_in_body", "path": "meta.next", "param": "after"}, by_cursor),
+    ({"kind": "after_id", "param": "since_id", "size": 2}, by_id),
     ({"kind": "cursor_in_header", "header": "X-Next"}, by_header),
     ({"kind": "next_url", "path": "links.next"}, by_url),
     ({"kind": "link_header"}, by_link),

@@ -91,7 +91,7 @@ class CursorInBodyPages(_SizedPages):
 
 
 class AfterIdPages(_SizedPages):
-    """Records in the order of their ids: the last id of a page is a parameter of the next; an empty page is the last."""
+    """Records in the order of their ids: the last id of a page is sent for the next; an empty page is the last."""
 
     kind: Literal["after_id"]
     param: str

@@ -30,7 +30,9 @@ from crossdock_connectors.http_json.pagination import pointer
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 
 TOKEN = "token-of-the-shop"
-ITEMS = [{"id": number, "sku": f"00{number}", "title": f"Item {number}", "price": "19.90"} for number in range(1, 6)]
+ITEMS: list[dict[str, Any]] = [
+    {"id": number, "sku": f"00{number}", "title": f"Item {number}", "price": "19.90"} for number in range(1, 6)
+]
 ITEM_MAP = {"sku": "sku", "name": "title", "unitPrice": {"from": "price", "as": "decimal"}}
 STREAM: dict[str, Any] = {"path": "/items", "records": "items", "mode": "snapshot", "key": ["id"]}
 STREAM |= {"resource": "product", "map": ITEM_MAP}

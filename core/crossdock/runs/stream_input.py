@@ -94,11 +94,13 @@ class StreamInput:
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         self._read_part(counted, advance)
+        if not self._is_snapshot:
+            self._tally.count("ignored", self._gone.without_older(self._scan))
         if not is_first:  # the others were planned with the first part
             read = set(self._scan.latest[KEY_HASH].to_list())
             self._waiting = [each for each in waiting if each.identity.key_hash in read]
         found = self._delta = self._compared(unsettled)
-        self._removals = self._decided_removals(found, counted, unsettled)
+        self._removals = self._decided_removals(found, counted, waiting, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self.accept()
         if mapping_changed and self._scan.sources:
@@ -118,7 +120,9 @@ class StreamInput:
         self._left_alone = self.waited & {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._count(found)
 
-    def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
+    def _decided_removals(
+        self, found: compare.Delta, counted: Tally, waiting: list[WaitingRecord], unsettled: list[Intent]
+    ) -> Removals:
         """What happens to the records that are gone; where parts are read, with the last one."""
         stream, gone = self._bound.stream, self._gone
         if self._is_snapshot:
@@ -127,7 +131,7 @@ class StreamInput:
         if self.has_more:
             return Removals()
         if stream.lists_existing and stream.on_gone != "nothing":
-            return gone.of_list(self._scan, self._waiting, unsettled)
+            return gone.of_list(waiting, unsettled)  # also those of earlier parts
         return gone.of_marks(unsettled)
 
     def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, RecordError, Stream
 from crossdock.cursors import Checkpoint
 from crossdock.errors import ConfigError, RemoteError
+from crossdock.records import with_paths
 from crossdock.runs import read_parts
 from crossdock.state import StateUrl
 from crossdock.stream_facts import GoneLimits, OnGone
@@ -53,7 +55,7 @@ class Listed(Stream[BenchSettings]):
         self.changed: list[str] = []
         self.listed: list[str] | Exception = []
 
-    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         yield RawBatch.json([{"id": key} for key in self.changed], source="/changes", key="id")
 
     def existing(self, ctx: Context[BenchSettings]) -> Iterator[RawBatch]:
@@ -264,3 +266,94 @@ def test_one_way_to_find_deleted_records(bench: Bench) -> None:
     stream.deleted = Filter(field="gone", equals="true")
     with pytest.raises(ConfigError, match="deleted and existing exclude each other"):
         bench.begin([stream])
+
+
+class Parts(Listed):
+    """Pages of changes from a cursor on, and a list of the records that exist."""
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for number in range(int(since or 0), len(self.changed)):
+            rows = [{"id": key} for key in self.changed[number].split()]
+            yield RawBatch.json(rows, source=f"/changes/{number}", key="id")
+            yield Checkpoint(str(number + 1))
+
+
+@pytest.mark.parametrize("rows", [1, 1_000])
+def test_a_record_that_any_part_of_a_run_reads_exists(bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """A list that lacks it was made before; the parts in which the changes are read make no difference."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", rows)
+    stream = Parts()
+    bench.begin([stream])
+    stream.changed, stream.listed = ["a b c"], list("abc")
+    for _ in range(4):
+        assert bench.sync().exit_code == 0
+    stream.changed += ["a d", "e", "f"]
+    report = bench.sync()
+    assert (report.exit_code, report.balanced, held(bench)) == (0, True, "a b c d e f")
+
+
+class Ordered(Stream[BenchSettings]):
+    """Pages of rows from a cursor on, each a key, a time and U or D for deleted, in any order."""
+
+    name, resource, key = "products", "product", ("id",)
+    order_by: tuple[str, ...] | None = ("at",)
+    deleted = Filter(field="op", equals="D")
+    on_gone: OnGone = "delete"
+    gone = GoneLimits(at_most=10, at_most_percent=100)
+
+    def __init__(self) -> None:
+        self.pages: list[str] = []
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for number in range(int(since or 0), len(self.pages)):
+            rows = [dict(zip(("id", "at", "op"), row, strict=True)) for row in self.pages[number].split()]
+            yield RawBatch.json(rows, source=f"/changes/{number}", key="id")
+            yield Checkpoint(str(number + 1))
+
+    def to_resource(self, record: Record) -> ProductDraft:
+        return ProductDraft(sku=record.key, name=record.at("/at", str))
+
+
+@pytest.mark.parametrize("rows", [1, 1_000])
+def test_a_row_that_is_older_than_a_deletion_does_not_bring_the_record_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """The newest row of a key decides, in whichever part of the reading it is; a newer one shows that it exists."""
+    monkeypatch.setattr(read_parts, "PART_ROWS", rows)
+    stream = Ordered()
+    bench.begin([stream])
+    stream.pages = ["a3U c3U x3U y3U z3U", "b9D a9D c5D", "b5U a5U c9U"]
+    report = bench.sync()
+    assert (report.exit_code, report.balanced, held(bench)) == (0, True, "c x y z")
+
+
+class Grouped(Ordered):
+    """As `Ordered`, but the rows of a key form its record, in the order of the page."""
+
+    order_by: tuple[str, ...] | None = None
+    group_by = ("id",)
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for item in super().pull(ctx, since):
+            yield (
+                replace(item, rows=with_paths(item.load(), ["id", "at", "op"])) if isinstance(item, RawBatch) else item
+            )
+
+    def to_resource(self, record: Record) -> ProductDraft:
+        return ProductDraft(sku=record.key, name="".join(row["at"] or "" for row in record.rows))
+
+
+@pytest.mark.parametrize("order_by", [None, ("at",)])
+def test_rows_after_a_deletion_form_a_new_group(bench: Bench, order_by: tuple[str, ...] | None) -> None:
+    """The last row of a key decides whether its record exists; it does not have the rows before the deletion."""
+    stream = Grouped()
+    stream.order_by = order_by
+    bench.begin([stream])
+    stream.pages = ["a1U a2U b1U b2U c1U"]
+    assert bench.sync().exit_code == 0
+    stream.pages += ["a3U b3U a4D b4U a5U b5D a6U c2D"]
+    planned, _ = bench.plan()
+    report = bench.sync()
+    assert (report.exit_code, report.balanced, report.errors) == (0, True, {})
+    assert {body["sku"]: body["name"] for body in bench.platform._stored.values()} == {"a": "56"}
+    assert planned.tallies["b.products"].as_json() == report.tallies["b.products"].as_json()

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta.row_preparation import DELETED, FP, KEY, KEY_HASH, OURS, POSITION, SKIP, named, prepare
+from crossdock.delta.grouped_rows import rows_of_groups
+from crossdock.delta.row_preparation import FP, KEY, KEY_HASH, OURS, POSITION, SKIP, named, prepare
 from crossdock.delta.source_unit import SourceUnit
 from crossdock.errors import InternalError
 from crossdock.records import LINE, Record
@@ -64,10 +65,10 @@ def _single_row_records(
 
 def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
     """Records of several rows, found by key."""
-    left_out = pl.col(SKIP).is_not_null() | (pl.lit(value=False) if stream.deleted is None else pl.col(DELETED))
-    parts = (prepare(stream, unit.source, frame).filter(~left_out) for frame in unit.rows())
+    parts = (prepare(stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.rows())
     keys = wanted.select(KEY_HASH)
-    found = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts]).sort(LINE)
+    read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])
+    found = rows_of_groups(read).sort(LINE)
     text = [name for name in found.columns if name not in OURS]
     groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in found.iter_rows(named=True):

@@ -15,6 +15,7 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
+from crossdock.delta.grouped_rows import rows_of_groups
 from crossdock.delta.keyed_records import KeyedRecord, keyed_records
 from crossdock.delta.positions import TimeNotations
 from crossdock.delta.row_preparation import (
@@ -65,6 +66,7 @@ class Scan:
         self._units: list[SourceUnit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
+        self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
         self._without_key = RowsWithoutKey(stream, name)
         self._times = TimeNotations(declared(stream.order_by))
@@ -179,12 +181,7 @@ class Scan:
         if self._stream.group_by:
             if DELETED in rows.columns:  # they are no part of a group
                 self._parts.append(self._candidates(rows.filter(DELETED)))
-                rows = rows.filter(~pl.col(DELETED))
-            columns = [
-                pl.col(name).cast(kind)
-                for name, kind in self._schema.items()
-                if name in rows.columns and name != DELETED
-            ]
+            columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
             self._group.append(rows.select(columns))
         elif self.key_order:
             same = self.key_order.same(rows)
@@ -206,7 +203,10 @@ class Scan:
     def _close_group(self) -> None:
         """Make records of the current unit's rows: groups never span units."""
         if self._group:
-            rows = pl.concat(self._group)
+            rows = rows_of_groups(read := pl.concat(self._group))
+            deleted = int(read[DELETED].sum()) if DELETED in read.columns else 0
+            self._rows_before_deletion += read.height - deleted - rows.height
+            rows = rows.drop(DELETED, strict=False)
             grouped = fingerprint.of_groups(rows, KEY_HASH, FP, self._stream.fingerprint).rename({"rows": ROWS})
             self._parts.append(self._candidates(grouped))
             self._group = []
@@ -240,7 +240,7 @@ class Scan:
             self.latest = pl.concat([candidates.filter(~duplicated), last], rechunk=False)
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
-        tally.rows_superseded += self._row_count(candidates) - in_records
+        tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
 
     def _row_count(self, candidates: pl.DataFrame) -> int:
         return int(candidates[ROWS].sum()) if self._stream.group_by else candidates.height

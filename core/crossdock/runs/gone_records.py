@@ -11,7 +11,8 @@ import polars as pl
 
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.latest_records import Scan
-from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
+from crossdock.delta.positions import comparable
+from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.errors import CrossdockError, StateError
 from crossdock.planning.completeness import Completeness, SnapshotFacts
 from crossdock.planning.removals import Removals, decide, decide_deleted
@@ -21,6 +22,8 @@ from crossdock.runs.pull_checks import listed_batches
 from crossdock.scheduling.times_and_durations import span
 from crossdock.state import Intent, State, WaitingRecord
 from crossdock.tally import Tally
+
+_MARKED = "_marked"  # position of the row that names a record as deleted
 
 
 class GoneRecords:
@@ -35,6 +38,8 @@ class GoneRecords:
         self._bound, self._state = bound, state
         self._deleted: pl.Series | None = None  # key hashes of known records that the source names as deleted
         self._source = ""  # that first named one
+        self._read: list[pl.DataFrame] = []  # key hashes of what was read, where a list says what exists
+        self._marks: list[pl.DataFrame] = []  # key hashes and positions of what the source names as deleted
         self.listed_rows: int | None = None
         self.digest = b""
 
@@ -65,12 +70,32 @@ class GoneRecords:
         )
         return decide(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
 
+    def without_older(self, scan: Scan) -> int:
+        """Leave out of *scan* the rows that are older than the deletion of their record in an earlier part.
+
+        Returns:
+            How many these are.
+        """
+        if POSITION not in scan.latest.columns or DELETED not in scan.latest.columns:
+            return 0
+        before = scan.latest.height
+        for marks in self._marks:
+            is_older = (pl.col(POSITION) < pl.col(_MARKED)) & comparable(POSITION, _MARKED)
+            older = scan.latest.join(marks, on=KEY_HASH).filter(is_older)
+            scan.latest = scan.latest.join(older, on=KEY_HASH, how="anti", maintain_order="left")
+        marks = scan.latest.filter(pl.col(DELETED) & pl.col(POSITION).is_not_null())
+        if marks.height:
+            self._marks.append(marks.select(KEY_HASH, pl.col(POSITION).alias(_MARKED)))
+        return before - scan.latest.height
+
     def take(self, scan: Scan, found: Delta) -> int:
-        """Add the records that one part names as deleted.
+        """Add what one part reads, and the records that it names as deleted.
 
         Returns:
             How many of those that earlier parts named this part shows to exist again, or names once more.
         """
+        if self._bound.stream.lists_existing:
+            self._read.append(scan.latest.select(KEY_HASH))
         before = self.undecided
         if before and self._deleted is not None:
             self._deleted = absent(self._deleted.to_frame(KEY_HASH), scan.latest)
@@ -104,7 +129,7 @@ class GoneRecords:
         interval = span(stream.gone.every) * 9 / 10
         return last is None or pending is not None or not timedelta() <= now - last < interval
 
-    def of_list(self, scan: Scan, waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]) -> Removals:
+    def of_list(self, waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]) -> Removals:
         """Read the list of existing records, and decide about the records that it lacks.
 
         If the list cannot be read, no record is gone, and the refusal is the error.
@@ -123,7 +148,7 @@ class GoneRecords:
         keys = listed.keys()
         self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is no evidence
         known = self._state.known(bound.scope)
-        gone = absent(known, pl.concat([keys, scan.latest.select(KEY_HASH)]))  # what this run read exists
+        gone = absent(known, pl.concat([keys, *self._read]))  # what this run read exists
         facts = SnapshotFacts(
             listed.source,
             listed.rows,

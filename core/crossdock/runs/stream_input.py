@@ -93,6 +93,8 @@ class StreamInput:
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         self._read_part(counted, advance)
+        if not self._is_snapshot:
+            self._tally.count("ignored", self._gone.without_older(self._scan))
         if not is_first:  # the others were planned with the first part
             with self._state.look() as tx:
                 self._waiting = tx.waiting_records.among(name, self._scan.latest[KEY_HASH].to_list())
@@ -126,7 +128,9 @@ class StreamInput:
         if self.has_more:
             return Removals()
         if gone.list_is_due:
-            return gone.of_list(self._scan, self._waiting, unsettled)
+            with self._state.look() as tx:
+                waiting = tx.waiting_records.of(self._bound.name)  # also those of earlier parts
+            return gone.of_list(waiting, unsettled)
         return gone.of_marks(unsettled)
 
     def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.consumers.running import python_client, run, schemathesis, typescript_client, use
+from tests.consumers.running import go_client, python_client, run, schemathesis, typescript_client, use
 
 from crossdock.sandbox import SandboxServer, SandboxSettings, openapi_document
 
@@ -60,6 +60,16 @@ def test_a_generated_typescript_client_is_typed_and_creates_an_invoice(
         pytest.skip("node and npm are not installed")
     program = typescript_client(throttling_server, tmp_path)
     invoice = use(["node", str(program)], throttling_server, tmp_path)
+    assert (invoice["status"], invoice["total"]) == ("approved", 75)
+
+
+def test_a_generated_go_client_is_exact_and_creates_an_invoice(
+    throttling_server: SandboxServer, tmp_path: Path
+) -> None:
+    """The generated module needs no other one, and with the type mapping of the documentation its amounts are exact."""
+    if not (shutil.which("go") and shutil.which("openapi-generator-cli")):
+        pytest.skip("go and openapi-generator-cli are not installed")
+    invoice = use([str(go_client(throttling_server, tmp_path))], throttling_server, tmp_path)
     assert (invoice["status"], invoice["total"]) == ("approved", 75)
 
 

@@ -20,7 +20,7 @@ def server(tmp_path: Path) -> Iterator[SandboxServer]:
 
 @pytest.fixture
 def throttling_server(tmp_path: Path) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path / "throttling", SandboxSettings(rate_per_min=60, burst=40)) as running:
+    with SandboxServer(tmp_path / "throttling", SandboxSettings(rate_per_min=1, burst=40)) as running:
         yield running
 
 

@@ -1,13 +1,25 @@
-"""Creates and reads an invoice through a generated client, as its user would write it."""
+"""Creates, lists and updates through a generated client, and is throttled, as its user would write it."""
 
 from __future__ import annotations
 
 import json
 import os
+from itertools import count
 
+import httpx
 from platform_client import AuthenticatedClient
 from platform_client.api.invoices import approve_invoice, create_invoice, get_invoice, list_invoice
-from platform_client.models import Currency, Invoice, InvoicePage, Line, Problem, StoredInvoice
+from platform_client.api.products import update_product
+from platform_client.models import (
+    Currency,
+    Invoice,
+    InvoicePage,
+    Line,
+    Problem,
+    ProductPatch,
+    StoredInvoice,
+    StoredProduct,
+)
 
 client = AuthenticatedClient(
     base_url=os.environ["BASE_URL"], token=os.environ["API_KEY"], httpx_args={"trust_env": False}
@@ -30,4 +42,35 @@ refused = create_invoice.sync(client=client, body=draft, x_tenant_slug=tenant)
 assert isinstance(refused, Problem)
 assert isinstance(refused.errors, list)
 assert [each.pointer for each in refused.errors] == ["#/items"]
+
+
+def wait(seconds: int) -> None:
+    """Let time pass on the sandbox's clock; with a real platform this is `time.sleep`."""
+    clock = f"{os.environ['BASE_URL']}/_sandbox/clock"
+    httpx.post(clock, json={"advance_s": seconds}, trust_env=False).raise_for_status()
+
+
+def reprice(price: float, key: str) -> tuple[StoredProduct, int]:
+    """The changed product, and how often the request was throttled."""
+    for throttled in count():
+        answer = update_product.sync_detailed(
+            os.environ["PRODUCT"],
+            client=client,
+            body=ProductPatch(unit_price=price),
+            x_tenant_slug=tenant,
+            idempotency_key=key,
+        )
+        if answer.status_code != 429:
+            assert isinstance(answer.parsed, StoredProduct), answer
+            return answer.parsed, throttled
+        wait(int(answer.headers["Retry-After"]))
+    raise AssertionError
+
+
+refusals = 0
+for number in range(60):
+    product, throttled = reprice(number + 0.25, f"price-{number}")
+    assert product.unit_price == number + 0.25
+    refusals += throttled
+assert refusals > 10, refusals  # the bucket has 40 tokens
 print(json.dumps(approved.to_dict()))

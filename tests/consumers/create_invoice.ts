@@ -1,4 +1,4 @@
-// Creates and reads an invoice through a generated client, as its user would write it.
+// Creates, lists and updates through a generated client, and is throttled, as its user would write it.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./platform.d.ts";
 
@@ -28,4 +28,28 @@ if (!page.data?.data.some((each) => each.id === made.data.id)) throw new Error("
 
 const refused = await client.POST("/api/v1/finance/invoices", { params: { header }, body: misspelt });
 if (refused.error?.errors?.[0]?.pointer !== "#/autoPost") throw new Error(JSON.stringify(refused));
+
+// Let time pass on the sandbox's clock; with a real platform this is a timer.
+async function wait(seconds: number): Promise<void> {
+  const init = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ advance_s: seconds }) };
+  if (!(await fetch(`${BASE_URL}/_sandbox/clock`, init)).ok) throw new Error("the clock does not move");
+}
+
+// How often the change of a price was throttled before it was made.
+async function reprice(price: number, key: string): Promise<number> {
+  for (let throttled = 0; ; throttled++) {
+    const changed = await client.PATCH("/api/v1/catalog/products/{id}", {
+      params: { header: { ...header, "Idempotency-Key": key }, path: { id: PRODUCT! } },
+      headers: { "Content-Type": "application/merge-patch+json" },
+      body: { unitPrice: price },
+    });
+    if (changed.data?.unitPrice === price) return throttled;
+    if (changed.response.status !== 429) throw new Error(JSON.stringify(changed));
+    await wait(Number(changed.response.headers.get("Retry-After")));
+  }
+}
+
+let refusals = 0;
+for (let number = 0; number < 60; number++) refusals += await reprice(number + 0.25, `price-${number}`);
+if (refusals <= 10) throw new Error(`throttled only ${refusals} times; the bucket has 40 tokens`);
 console.log(JSON.stringify(approved.data));

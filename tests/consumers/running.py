@@ -79,6 +79,22 @@ def typescript_client(server: SandboxServer, folder: Path) -> Path:
     return program.with_suffix(".js")
 
 
+def go_client(server: SandboxServer, folder: Path) -> Path:
+    """Generate a Go module whose amounts are decimals, and build the program that uses it."""
+    document, made = _document(server, folder), folder / "platform"
+    generate = ["openapi-generator-cli", "generate", "-g", "go", "-i", str(document), "-o", str(made)]
+    options = ["--package-name", "platform", "--type-mappings", "number=Decimal", "--additional-properties"]
+    parts = ["--global-property", "apiTests=false,modelTests=false"]
+    run([*generate, *options, "withGoMod=false", *parts], folder)
+    (made / "go.mod").write_text("module example.com/platform\n\ngo 1.23\n", encoding="utf-8")
+    (made / "program").mkdir()
+    for name, place in (("decimal.go", made), ("create_invoice.go", made / "program")):
+        (place / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
+    own = {"GOCACHE": str(folder / "cache"), "GOPATH": str(folder / "path"), "GOTOOLCHAIN": "local", "GOPROXY": "off"}
+    run(["go", "build", "-o", "create_invoice", "./program"], made, own)
+    return made / "create_invoice"
+
+
 def use(command: list[str], server: SandboxServer, folder: Path) -> dict[str, Any]:
     """Run a generated client's program and return the stored invoice that it prints."""
     ids = parents(server)

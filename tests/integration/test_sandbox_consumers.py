@@ -18,6 +18,12 @@ def server(tmp_path: Path) -> Iterator[SandboxServer]:
         yield running
 
 
+@pytest.fixture
+def throttling_server(tmp_path: Path) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path / "throttling", SandboxSettings(rate_per_min=1, burst=40)) as running:
+        yield running
+
+
 def test_schemathesis_finds_nothing_in_a_few_requests(server: SandboxServer, tmp_path: Path) -> None:
     """All checks over all operations: the examples, a few generated requests, and sequences of them."""
     few = ("--phases", "examples,fuzzing,stateful", "--max-examples", "2", "--generation-deterministic")
@@ -30,8 +36,8 @@ def test_schemathesis_finds_nothing_at_the_edges_of_an_invoice(server: SandboxSe
     assert "No issues found" in schemathesis(server, tmp_path, *edges)
 
 
-def test_a_generated_python_client_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
-    """The generator has no warnings, and its client creates, reads, lists and approves an invoice."""
-    program = python_client(server, tmp_path)
-    invoice = use([sys.executable, str(program)], server, tmp_path)
+def test_a_generated_python_client_creates_an_invoice(throttling_server: SandboxServer, tmp_path: Path) -> None:
+    """The generator has no warnings, and its client creates, reads, lists, approves, updates and is throttled."""
+    program = python_client(throttling_server, tmp_path)
+    invoice = use([sys.executable, str(program)], throttling_server, tmp_path)
     assert (invoice["status"], invoice["total"]) == ("approved", 75)

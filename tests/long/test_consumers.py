@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.consumers.running import python_client, run, schemathesis, typescript_client, use
+from tests.consumers.running import go_client, python_client, run, schemathesis, typescript_client, use
 
 from crossdock.sandbox import SandboxServer, SandboxSettings, openapi_document
 
@@ -27,6 +27,12 @@ def server(tmp_path: Path) -> Iterator[SandboxServer]:
         yield running
 
 
+@pytest.fixture
+def throttling_server(tmp_path: Path) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path / "throttling", SandboxSettings(rate_per_min=1, burst=40)) as running:
+        yield running
+
+
 def test_schemathesis_finds_nothing(server: SandboxServer, tmp_path: Path) -> None:
     """All checks over the whole API: examples, every boundary of every schema, generated requests, sequences."""
     every = ("--phases", "examples,coverage,fuzzing,stateful", "--max-examples", "100")
@@ -35,21 +41,35 @@ def test_schemathesis_finds_nothing(server: SandboxServer, tmp_path: Path) -> No
     print(output[-2000:])
 
 
-def test_a_generated_python_client_is_typed_and_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
+def test_a_generated_python_client_is_typed_and_creates_an_invoice(
+    throttling_server: SandboxServer, tmp_path: Path
+) -> None:
     """mypy --strict accepts the client and the program that uses it."""
-    program = python_client(server, tmp_path)
+    program = python_client(throttling_server, tmp_path)
     (tmp_path / "mypy.ini").write_text(_MYPY, encoding="utf-8")
     checked = ("-m", "mypy", "--config-file", "mypy.ini", "--cache-dir", "cache", "platform_client", program.name)
     run([sys.executable, *checked], tmp_path)
-    assert use([sys.executable, str(program)], server, tmp_path)["total"] == 75
+    assert use([sys.executable, str(program)], throttling_server, tmp_path)["total"] == 75
 
 
-def test_a_generated_typescript_client_is_typed_and_creates_an_invoice(server: SandboxServer, tmp_path: Path) -> None:
+def test_a_generated_typescript_client_is_typed_and_creates_an_invoice(
+    throttling_server: SandboxServer, tmp_path: Path
+) -> None:
     """tsc --strict accepts the program, finds a misspelt member, and the compiled program creates an invoice."""
     if not (shutil.which("node") and shutil.which("npm")):
         pytest.skip("node and npm are not installed")
-    program = typescript_client(server, tmp_path)
-    invoice = use(["node", str(program)], server, tmp_path)
+    program = typescript_client(throttling_server, tmp_path)
+    invoice = use(["node", str(program)], throttling_server, tmp_path)
+    assert (invoice["status"], invoice["total"]) == ("approved", 75)
+
+
+def test_a_generated_go_client_is_exact_and_creates_an_invoice(
+    throttling_server: SandboxServer, tmp_path: Path
+) -> None:
+    """The generated module needs no other one, and with the type mapping of the documentation its amounts are exact."""
+    if not (shutil.which("go") and shutil.which("openapi-generator-cli")):
+        pytest.skip("go and openapi-generator-cli are not installed")
+    invoice = use([str(go_client(throttling_server, tmp_path))], throttling_server, tmp_path)
     assert (invoice["status"], invoice["total"]) == ("approved", 75)
 
 

@@ -24,8 +24,9 @@ KEY_PATTERN = '^("[ -~]{1,255}"|[!#-~]([ -~]{0,253}[!-~])?)$'
 
 _ABOUT = """An emulation of the integration platform on your own machine.
 
-Everything marked `x-assumption` is assumed: the specification does not show it. Amounts and quantities are JSON
-numbers with an exact decimal meaning: read and write them as decimals, never as floats. Unknown members are refused."""
+Everything marked `x-assumption: true` is assumed: the specification does not show it. In the documented request it is a
+list of the keywords that are assumed. Amounts and quantities are JSON numbers with an exact decimal meaning and the
+format `decimal`: read and write them as decimals, never as floats. Unknown members are refused."""
 _COMPONENTS: Json = yaml.safe_load(files("crossdock.sandbox").joinpath("openapi_components.yaml").read_text("utf-8"))
 _PATTERNS = {
     "Tenant": f"^{SLUG.pattern}$",

@@ -21,14 +21,16 @@ Json = dict[str, Any]
 
 ASSUMED: Json = {"x-assumption": True}
 TIME: Json = {"type": "string", "format": "date-time"}
+DECIMAL: Json = {"type": "number", "format": "decimal"}  # of the OpenAPI format registry: an exact number
 _DOCUMENTED = frozenset({"Invoice", "Line"})  # the one request schema that the specification shows
+_SHOWN = frozenset({"type", "properties", "required", "items", "description", "examples"})  # what it shows of them
 _REFS = "#/components/schemas/"
 _ID_PREFIXES = {each.kind.name: each.prefix for each in COLLECTIONS.values()}
 _WHOLE_PRICE: Json = {"properties": {"unitPrice": {"type": ["integer", "null"]}}}
 _WHOLE_LINES: Json = {"properties": {"items": {"items": _WHOLE_PRICE}}}
 _SHARED: Json = {
     "Exact": {
-        "type": "number",
+        **DECIMAL,
         "exclusiveMinimum": -(10**15),
         "exclusiveMaximum": 10**15,
         "multipleOf": 0.0001,
@@ -109,8 +111,19 @@ def _referenced(name: str) -> set[str]:
 
 
 def _with_example(name: str, schema: Json) -> Json:
-    marks = {} if name in _DOCUMENTED else ASSUMED
-    return {**schema, **({"examples": [EXAMPLES[name]]} if name in EXAMPLES else {}), **marks}
+    marked = _with_assumed_rules(schema) if name in _DOCUMENTED else {**schema, **ASSUMED}
+    return {**marked, **({"examples": [EXAMPLES[name]]} if name in EXAMPLES else {})}
+
+
+def _with_assumed_rules(schema: Json) -> Json:
+    """A documented schema; ``x-assumption`` lists the keywords of it and of its members that are assumed."""
+    members = {name: _with_assumed_rules(inner) for name, inner in schema.get("properties", {}).items()}
+    assumed = [each for each in schema if each not in _SHOWN or (each == "type" and isinstance(schema[each], list))]
+    return {
+        **schema,
+        **({"properties": members} if members else {}),
+        **({"x-assumption": sorted(assumed)} if assumed else {}),
+    }
 
 
 def _object(schema: Json) -> Json:
@@ -167,7 +180,7 @@ def _not_null(schema: Json) -> Json:
 def _derived(name: str, collection: Collection, schema: Json) -> Iterator[tuple[str, Json]]:
     """The schemas that follow from an input: the stored resource, its merge patch, a page of resources."""
     members: Json = schema["properties"]
-    own = {"id": identifier(collection.prefix), "createdAt": TIME, "updatedAt": TIME, "total": {"type": "number"}}
+    own = {"id": identifier(collection.prefix), "createdAt": TIME, "updatedAt": TIME, "total": DECIMAL}
     own["status"] = {"type": "string", "enum": ["draft", "approved"]}
     read_only = {each: {**own[each], "description": DESCRIPTIONS[each]} for each in collection.read_only}
     if "status" in read_only:
@@ -220,7 +233,7 @@ def _others() -> Iterator[tuple[str, Json]]:
         "id": identifier("ent"),
         **{each: _reference(each) for each in ("accountId", "invoiceId")},
         "side": {"type": "string", "enum": ["debit", "credit"]},
-        "amount": {"type": "number", "minimum": 0},
+        "amount": {**DECIMAL, "minimum": 0},
         "currency": ref("Currency"),
         "at": TIME,
     }

@@ -4,6 +4,7 @@ from typing import Any
 
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.unit.sandbox.raw import METHODS, Raw
+from tests.unit.sandbox.test_openapi_schemas import walk
 
 from crossdock.sandbox import openapi_document, openapi_schemas
 from crossdock.sandbox.resource_paths import COLLECTIONS
@@ -47,8 +48,37 @@ def test_everything_but_the_documented_invoice_request_is_marked_as_assumed() ->
         parts["responses"][each["$ref"].rpartition("/")[2]]["x-assumption"] for n, each in answers.items() if n != "201"
     )
     assert [name for name, each in parts["parameters"].items() if not each.get("x-assumption")] == ["Tenant"]
-    plain = {name for name, each in parts["schemas"].items() if not each.get("x-assumption")}
+    plain = {name for name, each in parts["schemas"].items() if each.get("x-assumption") is not True}
     assert plain == {"Invoice", "Line"}
+
+
+def test_the_rules_that_are_assumed_are_marked_inside_the_documented_request() -> None:
+    """The form of ids, the digits, the currencies, the closed members: every rule that the specification lacks."""
+    schemas = openapi_document.document()["components"]["schemas"]
+    marks = {
+        f"{name}{f'.{member}' if member else ''}": schema["x-assumption"]
+        for name in ("Invoice", "Line")
+        for member, schema in [("", schemas[name]), *schemas[name]["properties"].items()]
+    }
+    assert marks == {
+        "Invoice": ["additionalProperties", "if", "then"],
+        "Invoice.customerId": ["pattern"],
+        "Invoice.currency": ["$ref"],
+        "Invoice.items": ["minItems"],
+        "Invoice.autoPostLedger": ["type"],
+        "Line": ["additionalProperties"],
+        "Line.productId": ["pattern"],
+        "Line.quantity": ["$ref"],
+        "Line.unitPrice": ["$ref"],
+    }
+    assert all(schemas[each]["x-assumption"] is True for each in ("Currency", "Exact"))
+
+
+def test_every_amount_is_a_decimal() -> None:
+    """Each number that is not a whole one has the format that generators map to a decimal type."""
+    for place, schema in walk(openapi_document.document()):
+        if schema.get("type") == "number":
+            assert schema["format"] == "decimal", place
 
 
 def test_the_three_events_are_described() -> None:

@@ -1,0 +1,40 @@
+"""A typed client of the platform's API, for programs that read or write single resources.
+
+    with Client("https://api.example.com", "acme", token) as client:
+        invoice = client.invoices.create(Invoice(customer_id=customer.id, currency="EUR", items=(line,)))
+
+Amounts and quantities are `decimal.Decimal`. A sync belongs to the engine, which keeps a state; this client keeps none.
+"""
+
+from crossdock.client.client_errors import FieldError, ProblemError
+from crossdock.client.platform_client import Client
+from crossdock.client.stored_resources import (
+    Entry,
+    StoredCustomer,
+    StoredInventoryLot,
+    StoredInvoice,
+    StoredLedgerAccount,
+    StoredMovement,
+    StoredOrder,
+    StoredProduct,
+    StoredWarehouseBin,
+)
+from crossdock.resources import (
+    Address,
+    Customer,
+    InventoryLot,
+    Invoice,
+    LedgerAccount,
+    Line,
+    Order,
+    Product,
+    WarehouseBin,
+)
+from crossdock.transport.http_auth import BearerAuth, ClientCredentialsAuth
+
+__all__ = [
+    "Address", "BearerAuth", "Client", "ClientCredentialsAuth", "Customer", "Entry", "FieldError", "InventoryLot",
+    "Invoice", "LedgerAccount", "Line", "Order", "ProblemError", "Product", "StoredCustomer", "StoredInventoryLot",
+    "StoredInvoice", "StoredLedgerAccount", "StoredMovement", "StoredOrder", "StoredProduct", "StoredWarehouseBin",
+    "WarehouseBin",
+]  # fmt: skip

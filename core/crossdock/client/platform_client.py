@@ -1,0 +1,116 @@
+"""`Client`: the platform's resources as attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Self
+
+import httpx
+
+from crossdock import addresses
+from crossdock.client.request_sender import RequestSender
+from crossdock.client.resource_collections import InventoryLots, Invoices, LedgerAccounts, ResourceCollection
+from crossdock.client.stored_resources import (
+    StoredCustomer,
+    StoredInventoryLot,
+    StoredInvoice,
+    StoredLedgerAccount,
+    StoredOrder,
+    StoredProduct,
+    StoredWarehouseBin,
+)
+from crossdock.clock import Clock, SystemClock
+from crossdock.errors import ConfigError
+from crossdock.platform.platform_config import PATHS
+from crossdock.resources import (
+    Customer,
+    InventoryLot,
+    Invoice,
+    LedgerAccount,
+    Order,
+    Product,
+    ResourceName,
+    WarehouseBin,
+)
+from crossdock.transport.connector_http_client import httpx_client
+from crossdock.transport.http_auth import BearerAuth
+
+_TENANT = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
+class Client:
+    """A synchronous client of the platform; close it, or use it as a context manager.
+
+    It sends one request at a time, on one connection: give each thread its own. It follows no redirects, and ignores
+    proxies of the environment. Answers longer than 8 MiB are refused.
+
+    Args:
+        base_url: The address of the platform, https, or http on this machine.
+        tenant: The tenant of all requests.
+        auth: An API key or access token, or an `httpx.Auth` such as `ClientCredentialsAuth`.
+        paths: Paths of resources that differ from the defaults.
+        tenant_header: The header with the tenant.
+        idempotency_header: The header with the idempotency key; None for a platform without such keys. Then a write is
+            repeated after 429 only.
+        attempts: Attempts for one request, the first included. After 429, 503, 409 with Retry-After, and without an
+            answer it is repeated, under the same key, after the pause that the platform asks for (at most 15 minutes).
+        timeout_s: Longest silence of the platform, in seconds.
+        total_timeout_s: Seconds for one attempt, to the last byte of its answer.
+        transport: Takes the place of the network in tests, for example an `httpx.MockTransport`.
+        clock: Waits between attempts.
+
+    Raises:
+        ConfigError: If the address or the tenant is not valid.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        tenant: str,
+        auth: str | httpx.Auth,
+        *,
+        paths: Mapping[ResourceName, str] | None = None,
+        tenant_header: str = "x-tenant-slug",
+        idempotency_header: str | None = "Idempotency-Key",
+        attempts: int = 6,
+        timeout_s: float = 30.0,
+        total_timeout_s: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        try:
+            address = addresses.base_url(base_url)
+        except ValueError as error:
+            raise ConfigError(f"the base_url {error}") from None
+        if not _TENANT.fullmatch(tenant):
+            raise ConfigError("the tenant must be 1 to 63 letters, digits, dots, hyphens and underscores")
+        if attempts < 1:
+            raise ConfigError("attempts must be at least 1")
+        self._http = httpx_client(
+            address,
+            headers={tenant_header: tenant, "accept": "application/json, application/problem+json"},
+            auth=BearerAuth(auth) if isinstance(auth, str) else auth,
+            timeout_s=timeout_s,
+            total_timeout_s=total_timeout_s,
+            transport=transport,
+        )
+        sender = RequestSender(self._http, idempotency_header, attempts, clock or SystemClock())
+        path = {**PATHS, **(paths or {})}
+        self.invoices = Invoices(sender, path["invoice"], Invoice, StoredInvoice)
+        self.customers = ResourceCollection(sender, path["customer"], Customer, StoredCustomer)
+        self.products = ResourceCollection(sender, path["product"], Product, StoredProduct)
+        self.orders = ResourceCollection(sender, path["order"], Order, StoredOrder)
+        self.inventory_lots = InventoryLots(sender, path["inventory_lot"], InventoryLot, StoredInventoryLot)
+        self.warehouse_bins = ResourceCollection(sender, path["warehouse_bin"], WarehouseBin, StoredWarehouseBin)
+        self.ledger_accounts = LedgerAccounts(sender, path["ledger_account"], LedgerAccount, StoredLedgerAccount)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

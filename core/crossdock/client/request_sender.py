@@ -1,0 +1,107 @@
+"""Sends one request and repeats it, with the same bytes and the same idempotency key, until it is answered."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from crossdock import exact_json
+from crossdock.client.client_errors import ProblemError
+from crossdock.clock import Clock
+from crossdock.errors import RemoteError, UnavailableError
+from crossdock.pacing.rate_headers import retry_after_s
+from crossdock.transport.connector_http_client import unavailable_errors
+from crossdock.transport.http_answers import UnreadableError
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0  # upper bounds; a pause is drawn uniformly below (full jitter)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSender:
+    """An HTTP client with the rules for idempotency keys and retries.
+
+    Attributes:
+        key_header: The header with the idempotency key; None for a platform without them.
+        attempts: Attempts for one request, the first included.
+    """
+
+    http: httpx.Client
+    key_header: str | None
+    attempts: int
+    clock: Clock
+
+    def read(self, path: str, query: dict[str, str] | None = None) -> Any:
+        """The JSON that a GET request returns; errors as in `write`."""
+        return self._json(self._send(self.http.build_request("GET", path, params=query), None))
+
+    def write(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
+        """Send a request under *key*, by default a new one; the JSON of the answer, None without a body.
+
+        Raises:
+            ProblemError: The platform refused the request, or all attempts.
+            UnavailableError: No attempt was answered. The request may have been carried out.
+            RemoteError: The answer is not JSON. The request was carried out.
+            ValueError: If *key* is not 1 to 255 printable ASCII characters without quotation marks and backslashes.
+            UnauthorizedError: If no access token is granted.
+        """
+        key = (str(uuid.uuid4()) if key is None else _checked(key)) if self.key_header else None
+        patch = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        content = None if body is None else exact_json.dumps(body)
+        headers = {"content-type": patch} if content is not None else {}
+        if self.key_header and key:
+            headers[self.key_header] = f'"{key}"'
+        return self._json(self._send(self.http.build_request(method, path, content=content, headers=headers), key))
+
+    def _send(self, request: httpx.Request, key: str | None) -> httpx.Response:
+        where = f"{request.method} {request.url.path}"
+        repeatable = request.method == "GET" or key is not None
+        hint = f"Repeat it with idempotency_key={key!r}: it may have been carried out." if key else None
+        for attempt in range(1, self.attempts + 1):
+            pause = random.uniform(0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (attempt - 1)))  # noqa: S311  no secret
+            try:
+                with unavailable_errors():
+                    response = self.http.send(request)
+            except UnavailableError as error:
+                if attempt == self.attempts or not repeatable or isinstance(error, UnreadableError):
+                    raise UnavailableError(error.message, where=where, hint=hint) from None
+            else:
+                if response.is_success:
+                    return response
+                asked = retry_after_s({name.lower(): value for name, value in response.headers.items()})
+                if attempt == self.attempts or not _may_succeed_later(response.status_code, asked, repeatable):
+                    unknown = hint if response.status_code >= 500 else None
+                    raise ProblemError(response.status_code, response.content, where=where, hint=unknown)
+                pause += asked or 0.0
+            self.clock.sleep(pause)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    @staticmethod
+    def _json(response: httpx.Response) -> Any:
+        if not response.content:
+            return None
+        try:
+            return exact_json.loads(response.content)
+        except ValueError as error:
+            where = f"{response.request.method} {response.request.url.path}"
+            raise RemoteError(f"the answer is not JSON: {error}", where=where) from None
+
+
+def _may_succeed_later(status: int, asked_s: float | None, repeatable: bool) -> bool:
+    """Whether an answer is a reason to repeat a request.
+
+    429 means that nothing happened. 503 may follow an effect, and 409 with Retry-After says that the first attempt is
+    still in progress, so that only the same key makes it safe to repeat them.
+    """
+    return status == 429 or (repeatable and (status == 503 or (status == 409 and asked_s is not None)))
+
+
+def _checked(key: str) -> str:
+    if not (1 <= len(key) <= 255 and key.isascii() and key.isprintable() and not {'"', "\\"} & set(key)):
+        raise ValueError(
+            "an idempotency key is 1 to 255 printable ASCII characters without quotation mark and backslash"
+        )
+    return key

@@ -1,0 +1,172 @@
+"""The operations on each type of resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Any, Generic, TypeVar
+from urllib.parse import quote
+
+from pydantic import TypeAdapter, ValidationError
+
+from crossdock import exact_json
+from crossdock.client.request_sender import RequestSender
+from crossdock.client.stored_resources import (
+    Entry,
+    Stored,
+    StoredInventoryLot,
+    StoredInvoice,
+    StoredLedgerAccount,
+    StoredMovement,
+)
+from crossdock.errors import RemoteError
+from crossdock.field_types import is_platform_id
+from crossdock.resources import InventoryLot, Invoice, LedgerAccount, ResourceModel
+
+Input = TypeVar("Input", bound=ResourceModel)
+Kept = TypeVar("Kept", bound=Stored)
+Answered = TypeVar("Answered", bound=ResourceModel)
+
+
+class ResourceCollection(Generic[Input, Kept]):
+    """The resources of one type. `RequestSender.write` lists the errors of all methods.
+
+    An *idempotency_key* names one request. By default each call has a new one, and its own retries use it again. Give
+    your own, and repeat the call with it, to be safe after a crash of your program.
+    """
+
+    def __init__(self, sender: RequestSender, path: str, model: type[Input], stored: type[Kept]) -> None:
+        self._sender, self._path, self._model, self._stored = sender, path, model, stored
+
+    def create(self, resource: Input, *, idempotency_key: str | None = None) -> Kept:
+        """Create a resource."""
+        answer = self._sender.write("POST", self._path, resource.payload(), idempotency_key)
+        return read_as(self._stored, answer)
+
+    def get(self, resource_id: str) -> Kept:
+        """The resource with an id; `ProblemError` with status 404 if there is none."""
+        return read_as(self._stored, self._sender.read(self._address(resource_id)))
+
+    def list(
+        self, *, updated_since: datetime | None = None, external_id: str | None = None, page_size: int = 100
+    ) -> Iterator[Kept]:
+        """All resources in the order of their last change; a page is requested when it is needed.
+
+        A resource that changes meanwhile appears again.
+
+        Args:
+            updated_since: Only those changed after this instant, which needs a time zone.
+            external_id: Only the one with this ``externalId``. Invoices have none.
+            page_size: Resources of one answer, 1 to 1,000.
+        """
+        query = {"updatedSince": exact_json.time_text(updated_since)} if updated_since else {}
+        query |= {} if external_id is None else {"externalId": external_id}
+        return self._pages(self._path, self._stored, query, page_size)
+
+    def update(self, resource_id: str, changes: Mapping[str, Any], *, idempotency_key: str | None = None) -> Kept:
+        """Change some members and return the whole resource.
+
+        Args:
+            changes: Values by field name, such as ``{"unit_price": Decimal("9.50")}``; None removes a member. An
+                address is replaced as a whole, and so are the lines.
+
+        Raises:
+            ValueError: If a field is unknown, or its value is not valid.
+        """
+        body = merge_patch(self._model, changes)
+        return read_as(self._stored, self._sender.write("PATCH", self._address(resource_id), body, idempotency_key))
+
+    def delete(self, resource_id: str, *, idempotency_key: str | None = None) -> None:
+        """Delete a resource."""
+        self._sender.write("DELETE", self._address(resource_id), key=idempotency_key)
+
+    def _address(self, resource_id: str, below: str = "") -> str:
+        if not is_platform_id(resource_id):
+            raise ValueError("an id is 1 to 64 printable characters, and not a dot or two")
+        return f"{self._path}/{quote(resource_id, safe='')}{below}"
+
+    def _pages(self, path: str, model: type[Answered], query: dict[str, str], page_size: int) -> Iterator[Answered]:
+        cursor: str | None = None
+        while True:
+            asked = {**query, "limit": str(page_size), **({"cursor": cursor} if cursor else {})}
+            page = self._sender.read(path, asked)
+            data = page.get("data") if isinstance(page, dict) else None
+            if not isinstance(data, list):
+                raise RemoteError("the page has no list named data", where=f"GET {path}")
+            yield from (read_as(model, each) for each in data)
+            following = page.get("nextCursor")
+            if not following:
+                return
+            if not isinstance(following, str) or following == cursor:
+                raise RemoteError("the page names no next page, or itself", where=f"GET {path}")
+            cursor = following
+
+
+class Invoices(ResourceCollection[Invoice, StoredInvoice]):
+    """Invoices."""
+
+    def approve(self, invoice_id: str, *, idempotency_key: str | None = None) -> StoredInvoice:
+        """Approve an invoice. An approved one is returned as it is."""
+        answer = self._sender.write("POST", self._address(invoice_id, "/approve"), {}, idempotency_key)
+        return read_as(StoredInvoice, answer)
+
+
+class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
+    """Inventory lots."""
+
+    def move(
+        self, lot_id: str, *, to_bin_id: str, quantity: Decimal | int, idempotency_key: str | None = None
+    ) -> StoredMovement:
+        """Move a quantity of a lot to another bin. Nothing but the *idempotency_key* tells two movements apart."""
+        body = {"toBinId": to_bin_id, "quantity": quantity}
+        return read_as(
+            StoredMovement, self._sender.write("POST", self._address(lot_id, "/movements"), body, idempotency_key)
+        )
+
+
+class LedgerAccounts(ResourceCollection[LedgerAccount, StoredLedgerAccount]):
+    """Ledger accounts."""
+
+    def entries(self, account_id: str, *, page_size: int = 100) -> Iterator[Entry]:
+        """The entries of an account, oldest first."""
+        return self._pages(self._address(account_id, "/entries"), Entry, {}, page_size)
+
+
+def read_as(model: type[Answered], answer: Any) -> Answered:
+    """An answer as a model. Members that the model does not have are ignored: a platform may add some.
+
+    Raises:
+        RemoteError: If it does not fit. The message names the members and none of their values.
+    """
+    try:
+        return model.model_validate(answer, by_alias=True, by_name=False, extra="ignore")
+    except ValidationError as error:
+        names = [".".join(map(str, each["loc"])) or "the whole" for each in error.errors(include_input=False)]
+        raise RemoteError(f"the answer is no {model.__name__}; wrong or missing: {', '.join(names[:10])}") from None
+
+
+def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch (RFC 7396) of *changes*, by wire names.
+
+    Raises:
+        ValueError: If *model* lacks a field, or does not accept a value.
+    """
+    patch: dict[str, Any] = {}
+    for name, value in changes.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            known = ", ".join(model.model_fields)
+            raise ValueError(f"{model.__name__} has no field {name!r}; it has {known}")
+        kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+        valid = TypeAdapter[Any](kind).validate_python(value)
+        patch[field.alias or name] = _replacing(valid)
+    return patch
+
+
+def _replacing(value: Any) -> Any:
+    """A value whose absent members are null, so that a merge leaves none of the old ones."""
+    if isinstance(value, ResourceModel):
+        fields = type(value).model_fields.items()
+        return {field.alias or name: _replacing(getattr(value, name)) for name, field in fields}
+    return [each.payload() for each in value] if isinstance(value, tuple) else value

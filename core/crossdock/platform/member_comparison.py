@@ -15,7 +15,7 @@ from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
-from crossdock.platform.openapi_file import Json, OpenApi, mapping, types
+from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping, types
 from crossdock.platform.platform_target import external_id
 from crossdock.resources import RESOURCES, ResourceName
 
@@ -102,7 +102,7 @@ class MemberComparison:
             called = f"; it describes {known}" if known else ""
             said = "is not accepted" if is_closed else "is not described"
             yield self._at(f"{place}/{name}", f"{said}{called}", is_error=is_closed and name in always)
-        for name in map(str, other.get("required") or ()):
+        for name in map(str, listed(other.get("required"))):
             if mapping(described.get(name)).get("readOnly") is True or name in always:
                 continue
             rest = "it is sent only if it is mapped" if name in members else "it is never sent"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from crossdock.platform import member_comparison
 from crossdock.platform.member_comparison import Difference, MemberComparison, nearest, plain
-from crossdock.platform.openapi_file import METHODS, Json, OpenApi, mapping, types
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, listed, mapping, types
 from crossdock.platform.platform_config import PATHS, Profile
 from crossdock.resources import RESOURCES, ResourceName
 
@@ -110,8 +110,8 @@ class _Comparison:
         body = self._body(update)
         if body is not None:
             mine = self._sent(resource)
-            always = mapping(self._document.schema(body)).get("required") or ()
-            found = MemberComparison(self._document, where).differences({**mine, "required": list(always)}, body)
+            always = listed(self._document.schema(body).get("required"))
+            found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
             yield from found
             if always:
                 yield Difference(where, f"requires {', '.join(map(str, always))}; only changed members are sent")
@@ -134,11 +134,11 @@ class _Comparison:
                 yield Difference(where, f"requires the header {name}, which is not sent")
 
     def _of_look_up(self, path: str, item: Json, *, is_needed: bool) -> Iterator[Difference]:
-        where, listed = f"GET {path}", self._operation(item, "get")
-        if listed is None:
+        where, look_up = f"GET {path}", self._operation(item, "get")
+        if look_up is None:
             yield Difference(where, _other_methods(item), is_error=is_needed)
             return
-        parameter, known = self._profile.lookup.parameter, self._parameters(item, listed, "query")
+        parameter, known = self._profile.lookup.parameter, self._parameters(item, look_up, "query")
         if parameter not in known:
             near = nearest(parameter, known) or next((each for each in known if "external" in each.lower()), None)
             fix = f"platform.lookup.parameter: {near}" if near else ""
@@ -180,8 +180,7 @@ class _Comparison:
         """The names of parameters, and whether they are required."""
         found: dict[str, bool] = {}
         for holder in (item, operation):
-            listed = holder.get("parameters")
-            for each in listed if isinstance(listed, list) else ():
+            for each in listed(holder.get("parameters")):
                 parameter = self._document.resolved(mapping(each))
                 if parameter.get("in") == place:
                     found[str(parameter.get("name"))] = parameter.get("required") is True

@@ -64,13 +64,13 @@ class OpenApi:
 
     def _combined(self, value: Json) -> Json:
         found = dict(value)
-        for part in _listed(found.pop("allOf", None)):
+        for part in listed(found.pop("allOf", None)):
             inner = self.schema(part)
             for name in ("properties", "required"):
                 both = _joined(inner.get(name), found.get(name))
                 inner = {**inner, **({name: both} if both else {})}
             found = {**inner, **{name: each for name, each in found.items() if name not in {"properties", "required"}}}
-        choices = [self.schema(part) for key in ("anyOf", "oneOf") for part in _listed(found.pop(key, None))]
+        choices = [self.schema(part) for key in ("anyOf", "oneOf") for part in listed(found.pop(key, None))]
         choices = [each for each in choices if types(each) != {"null"}]
         if len(choices) == 1:
             found = {**choices[0], **found}
@@ -91,7 +91,7 @@ class OpenApi:
         return value
 
     def _prefixes(self) -> Iterator[str]:
-        for server in _listed(self.data.get("servers")):
+        for server in listed(self.data.get("servers")):
             url = mapping(server).get("url")
             if isinstance(url, str):
                 try:
@@ -145,11 +145,12 @@ def types(schema: Json) -> set[str]:
     return {str(each) for each in (stated if isinstance(stated, list) else [stated]) if each is not None}
 
 
-def _listed(value: object) -> list[Any]:
+def listed(value: object) -> list[Any]:
+    """*value* if it is an array; else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def _joined(one: object, other: object) -> Any:
     if isinstance(one, list) or isinstance(other, list):
-        return [*_listed(one), *_listed(other)]
+        return [*listed(one), *listed(other)]
     return {**mapping(one), **mapping(other)}

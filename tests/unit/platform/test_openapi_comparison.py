@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.unit.platform.test_access_check import profile_of
 
 from crossdock import exact_json
+from crossdock.errors import ConfigError
 from crossdock.platform import openapi_comparison
 from crossdock.platform.member_comparison import Difference
 from crossdock.platform.openapi_file import OpenApi
@@ -243,3 +246,32 @@ def test_the_proposed_settings_remove_their_differences() -> None:
     assert not [each for each in found if each.fix]
     unset = compared(yaml.safe_load(OTHER), "product", base_url="https://api.example.com/v2")
     assert "platform.paths.product: /items/" in {each.fix for each in unset}
+
+
+def places(value: object, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The place of each value within *value*."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place, *(found for key, each in inner for found in places(each, (*place, key)))]
+
+
+OTHER_DOCUMENT = yaml.safe_load(OTHER)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.decimals(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("$ref"), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(place=st.sampled_from(places(OTHER_DOCUMENT)[1:]), value=JSON)
+def test_a_wrong_value_in_any_place_is_no_traceback(place: tuple[Any, ...], value: object) -> None:
+    """A document may be wrong anywhere: it is compared as far as it can be, or refused."""
+    changed = copy.deepcopy(OTHER_DOCUMENT)
+    holder = changed
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    try:
+        found = compared(changed, "product", base_url="https://api.example.com")
+    except ConfigError:
+        return
+    assert all(each.where and each.what for each in found)

@@ -31,14 +31,24 @@ def init(config: Path, *, as_json: bool) -> None:
     terminal_output.print_result(document, text, as_json=as_json)
 
 
-@click.command(epilog=example("crossdock check"))
+@click.command(epilog=example("crossdock check", "crossdock check --openapi openapi.json"))
 @common_options
-def check(config: Path, *, as_json: bool) -> int:
+@click.option(
+    "--openapi",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Only compare the platform's OpenAPI document with what is sent to it; no connection is opened.",
+)
+def check(config: Path, *, as_json: bool, openapi: Path | None) -> int:
     """Test state, platform, credentials and sources; change nothing.
 
     Also lists what is assumed about the platform. Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
     """
     loaded = load(config)
+    if openapi is not None:
+        from crossdock.cli import openapi_check
+
+        return openapi_check.check(loaded, openapi, as_json=as_json)
     findings = list(_findings(loaded))
     assumptions = dict(loaded.platform.assumptions())
     if as_json:
@@ -56,31 +66,38 @@ def check(config: Path, *, as_json: bool) -> int:
 def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     state = _try(lambda: loaded.open_state(read_only=True).close(), "exists and belongs to this platform")
     yield "state", state
-    yield from (("platform", finding) for finding in _platform(loaded))
+    yield from _platform(loaded)
     if state.ok:  # otherwise the allowance fails for the same reason
         yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
 
 
-def _platform(loaded: Project) -> Iterator[Finding]:
+def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, and otherwise one list, of which a refusal is sufficient too."""
     from crossdock.connector import Finding
-    from crossdock.platform import access_check
+    from crossdock.platform import access_check, scopes
 
     try:
         access = access_check.reach(loaded.platform, loaded.probed)
     except CrossdockError as error:
-        yield Finding(ok=False, text=str(error))
+        yield "platform", Finding(ok=False, text=str(error))
         return
-    yield Finding(ok=True, text=access.text)
+    yield "platform", Finding(ok=True, text=access.text)
     for resource in access.unreadable:
         if resource in loaded.looked_up:
-            yield Finding(ok=False, text=f"may not read {_plural(resource)}, but their delivery needs look-ups")
-        else:
-            yield Finding(
-                ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"
+            yield (
+                "platform",
+                Finding(ok=False, text=f"may not read {_plural(resource)}, but their delivery needs look-ups"),
             )
+        else:
+            yield (
+                "platform",
+                Finding(ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"),
+            )
+    needed = scopes.needed(loaded.platform, loaded.written, loaded.looked_up)
+    compared = scopes.compare(needed, access.scopes)
+    yield "scopes", Finding(ok=not compared.missing, text=compared.text)
 
 
 def _plural(resource: str) -> str:

@@ -11,7 +11,7 @@ from datetime import timedelta
 from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_headers import http_date
-from crossdock.platform import error_answers
+from crossdock.platform import error_answers, introspection
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.token_endpoint import GrantedToken
@@ -29,14 +29,16 @@ class Access:
     Attributes:
         text: In one line.
         unreadable: Resources that were requested and that the credential may not read.
+        scopes: As granted; None if neither introspection nor the token endpoint says.
     """
 
     text: str
     unreadable: tuple[ResourceName, ...]
+    scopes: tuple[str, ...] | None = None
 
 
 def reach(profile: Profile, resources: Sequence[ResourceName]) -> Access:
-    """List one record of each of *resources*, and nothing else.
+    """List one record of each of *resources*, and request the scopes if the profile has an ``introspection_url``.
 
     An answer that the scope is insufficient proves that the credential is valid, and so does one successful request.
 
@@ -61,7 +63,11 @@ def reach(profile: Profile, resources: Sequence[ResourceName]) -> Access:
             raise UnavailableError(f"responded with HTTP {answer.status}", where=profile.base_url)
     token = target.credential.token
     text = f"{profile.base_url} grants access" + (_described(token) if token else "")
-    return Access(text, tuple(forbidden))
+    if profile.introspection_url is not None:
+        scopes = introspection.granted_scopes(profile, profile.introspection_url, target.credential)
+    else:
+        scopes = (token.scopes or None) if token else None
+    return Access(text, tuple(forbidden), scopes)
 
 
 def _is_about_scope(answer: Answer) -> bool:

@@ -29,6 +29,16 @@ PATHS: Mapping[ResourceName, str] = {
     "warehouse_bin": "/api/v1/warehouse/bins",
 }
 
+SCOPE_NAMES: Mapping[ResourceName, str] = {
+    "invoice": "invoices:{access}",
+    "ledger_account": "accounts:{access}",
+    "customer": "customers:{access}",
+    "order": "orders:{access}",
+    "product": "products:{access}",
+    "inventory_lot": "lots:{access}",
+    "warehouse_bin": "bins:{access}",
+}
+
 Header = Annotated[str, Field(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", max_length=100)]
 """The name of a header field: a token (RFC 9110 section 5.1)."""
 DOCUMENTED_PER_S = 10_000 / 60  # section 8 of the specification
@@ -148,6 +158,10 @@ class Profile(ConfigModel):
     auth: Annotated[ApiKey | ClientCredentials, Field(discriminator="kind")]
     paths: Mapping[ResourceName, Annotated[str, Field(pattern=r"^/[^?#\s]*$")]] = {}
     """Paths that differ from the defaults, by resource, without a query."""
+    scope_names: Mapping[ResourceName, Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$")]] = {}
+    """Names of scopes that differ from the defaults, by resource; ``{access}`` stands for ``read`` or ``write``."""
+    introspection_url: Annotated[str, AfterValidator(endpoint)] | None = None
+    """Where ``crossdock check`` asks for the scopes of the credential (RFC 7662). Default: it is not asked."""
     conditional_updates: bool = True
     """Send ``If-Match`` with updates, so that changes made by others are not overwritten."""
     tenant_header: Header = "x-tenant-slug"

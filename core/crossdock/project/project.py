@@ -77,15 +77,32 @@ class Project:
             {
                 stream.resource: None
                 for _, stream in self._named_streams()
-                if stream.adopt == "external_id" or self.platform.rule(stream.resource, "create") == "verify"
+                if stream.adopt == "external_id" or self._verifies(stream.resource)
             }
         )
+
+    def _verifies(self, resource: ResourceName) -> bool:
+        """Whether an ambiguous answer is followed by a look-up; a record that is written once has only a create."""
+        operations = ("create",) if RESOURCES[resource].write_once else ("create", "update")
+        return any(self.platform.rule(resource, operation) == "verify" for operation in operations)
+
+    @property
+    def written(self) -> tuple[ResourceName, ...]:
+        """The resources that the streams write, parents first. References are resolved from the state."""
+        used = {stream.resource for _, stream in self._named_streams()}
+        return tuple(resource for resource in RESOURCES if resource in used)
+
+    @property
+    def deleted(self) -> frozenset[ResourceName]:
+        """The resources of which streams delete records."""
+        return frozenset(stream.resource for _, stream in self._named_streams() if stream.on_gone == "delete")
 
     @property
     def probed(self) -> tuple[ResourceName, ...]:
         """The resources to request in a test of access: what delivery looks up, else one without personal data."""
-        used = {stream.resource for _, stream in self._named_streams()} or {"product"}
-        least_personal = min(used, key=lambda name: (len(personal_members(RESOURCES[name].wire)), name))
+        least_personal = min(
+            self.written or ("product",), key=lambda name: (len(personal_members(RESOURCES[name].wire)), name)
+        )
         return self.looked_up or (least_personal,)
 
     def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:

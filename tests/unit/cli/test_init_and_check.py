@@ -12,6 +12,7 @@ import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.sandbox import SandboxServer
+from crossdock.sandbox.openapi_document import document
 
 CUSTOMERS = """\
       customers:
@@ -113,3 +114,33 @@ def test_a_key_that_cannot_read_what_is_needed_fails(
     code, found = checked(site)
     assert (code, found["platform"]) == (3, (False, "may not read customers, but their delivery needs look-ups"))
     assert {each["path"].partition("?")[0] for each in requests(sandbox)[before:]} == {"/api/v1/sales/customers"}
+
+
+def test_the_scopes_that_the_streams_need_are_named(
+    site: CommandLine, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing includes reading, so a stream that adopts records needs one scope."""
+    site.config.write_text(site.config.read_text() + CUSTOMERS, encoding="utf-8")
+    monkeypatch.setenv("CROSSDOCK_API_KEY", sandbox.sandbox.new_key("sandbox", "customers:write", "products:write"))
+    assert checked(site)[1]["scopes"] == (
+        True,
+        "the streams need the scopes customers:write products:write; which are granted is not reported",
+    )
+
+
+def test_an_openapi_document_is_compared_without_a_connection(command_line: CommandLine) -> None:
+    """Exit 0 without a difference that makes requests fail, 3 with one, 2 for a file that is no such document."""
+    path = command_line.folder / "openapi.json"
+    path.write_text(json.dumps(document()), encoding="utf-8")
+    result = command_line.run("check", "--openapi", str(path))
+    assert (result.code, result.out) == (0, f"ok    {path} describes what is sent for product\n")
+    changed = path.read_text().replace("/api/v1/catalog/products", "/v2/catalogue/products")
+    path.write_text(changed, encoding="utf-8")
+    result = command_line.run("check", "--openapi", str(path))
+    assert result.code == 3
+    assert "platform.paths.product: /v2/catalogue/products" in result.out
+    found = command_line.run("check", "--openapi", str(path), "--json")
+    assert (found.code, found.json["differences"][0]["error"]) == (3, True)
+    path.write_text("{}", encoding="utf-8")
+    result = command_line.run("check", "--openapi", str(path))
+    assert (result.code, "is not an OpenAPI 3.0 or 3.1 document" in result.err) == (2, True)

@@ -1,0 +1,56 @@
+"""``crossdock check --openapi FILE``: the platform's OpenAPI document against what is sent to the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossdock.cli import terminal_output
+from crossdock.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from crossdock.platform.member_comparison import Difference
+    from crossdock.project.project import Project
+
+
+def check(loaded: Project, path: Path, *, as_json: bool) -> int:
+    """Compare for the resources that the streams write, or for all without streams, and print the differences.
+
+    Returns:
+        0 if no difference makes every request fail, else 3.
+
+    Raises:
+        ConfigError: If the document cannot be read, or is not one.
+    """
+    from crossdock.platform import openapi_comparison, openapi_file
+
+    document, resources = openapi_file.read(path), loaded.written or tuple(RESOURCES)
+    found = openapi_comparison.compare(document, loaded.platform, resources, loaded.looked_up, loaded.deleted)
+    failing = [each for each in found if each.is_error]
+    if as_json:
+        listed = [
+            {"where": each.where, "what": each.what, "fix": each.fix or None, "error": each.is_error} for each in found
+        ]
+        terminal_output.print_json({"file": str(path), "resources": list(resources), "differences": listed})
+    else:
+        _print(path, resources, failing, [each for each in found if not each.is_error])
+    return 3 if failing else 0
+
+
+def _print(path: Path, resources: Sequence[str], failing: Sequence[Difference], others: Sequence[Difference]) -> None:
+    console = terminal_output.out()
+    named = ", ".join(resources)
+    if not failing and not others:
+        terminal_output.print_lines(console, f"ok    {path} describes what is sent for {named}")
+        return
+    terminal_output.print_lines(console, f"{path} compared with what is sent for {named}")
+    for title, rows in (("Requests would fail", failing), ("Some records may be rejected", others)):
+        if rows:
+            columns = ("where", "what", "fix")
+            shown = [(each.where, each.what, each.fix) for each in rows]
+            console.print()
+            console.print(terminal_output.table(title, columns, shown))
+    settings = list(dict.fromkeys(each.fix for each in (*failing, *others) if each.fix))
+    if settings:
+        terminal_output.print_lines(console, "\n".join(["", "Settings to try:", *(f"  {each}" for each in settings)]))

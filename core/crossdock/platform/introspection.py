@@ -1,0 +1,49 @@
+"""Requests the scopes of our own credential by token introspection (RFC 7662)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from urllib.parse import urlencode
+
+from crossdock.errors import UnauthorizedError, UnavailableError
+from crossdock.platform.platform_config import ClientCredentials, Profile
+from crossdock.platform.request_authorization import Credential
+from crossdock.platform.token_endpoint import MAX_ANSWER_BYTES
+from crossdock.transport import oauth_tokens
+
+
+def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
+    """The scopes of *credential*; None if the answer does not say.
+
+    A client authenticates as at the token endpoint, an API key by itself.
+
+    Args:
+        credential: Already prepared.
+
+    Raises:
+        UnauthorizedError: If the request is refused, or the credential is not active.
+        UnavailableError: If there is no usable answer.
+    """
+    from crossdock.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands do not ask
+
+    rule, authorization = profile.auth, credential.authorization()
+    form, headers = {"token": authorization.removeprefix("Bearer ")}, {"authorization": authorization}
+    if isinstance(rule, ClientCredentials):
+        fields, headers = oauth_tokens.client_fields(rule.client_id, rule.client_secret.reveal(), rule.client_auth)
+        form |= fields
+    headers |= {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+    http = profile.http
+    client = HttpClient(url, headers=headers, connection=http, max_response_bytes=MAX_ANSWER_BYTES, **http.timeouts())
+    with closing(client):
+        answer = client.send("POST", "", body=urlencode(form).encode())
+    if answer.status in {401, 403}:
+        hint = "see platform.auth, or remove platform.introspection_url"
+        raise UnauthorizedError(f"refused the introspection (HTTP {answer.status})", where=url, hint=hint)
+    found = oauth_tokens.members(answer.body)
+    active, scope = found.get("active"), found.get("scope", "")
+    if answer.status != 200 or not isinstance(active, bool) or not isinstance(scope, str):
+        hint = "platform.introspection_url is the address of an RFC 7662 endpoint"
+        raise UnavailableError(f"gave no introspection answer (HTTP {answer.status})", where=url, hint=hint)
+    if not active:
+        raise UnauthorizedError("the credential is not active", where=url, hint="see platform.auth")
+    return tuple(scope.split()) if "scope" in found else None

@@ -1,0 +1,202 @@
+"""Compares an OpenAPI document of the platform with the requests that a profile makes, and proposes settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from urllib.parse import urlsplit
+
+from crossdock.platform import member_comparison
+from crossdock.platform.member_comparison import Difference, MemberComparison, nearest, plain
+from crossdock.platform.openapi_file import METHODS, Json, OpenApi, listed, mapping, types
+from crossdock.platform.platform_config import PATHS, Profile
+from crossdock.resources import RESOURCES, ResourceName
+
+_SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"})
+_LEAST_OVERLAP = 0.5  # of the members, for a path whose name says nothing
+
+
+def compare(
+    document: OpenApi,
+    profile: Profile,
+    written: Sequence[ResourceName],
+    looked_up: Collection[ResourceName],
+    deleted: Collection[ResourceName],
+) -> list[Difference]:
+    """The differences for each resource *written*.
+
+    Raises:
+        ConfigError: If the document refers to something outside of itself.
+    """
+    comparison = _Comparison(document, profile)
+    found = [
+        each
+        for resource in written
+        for each in comparison.of_resource(
+            resource, needs_look_up=resource in looked_up, is_deleted=resource in deleted
+        )
+    ]
+    return list(dict.fromkeys(found))
+
+
+class _Comparison:
+    def __init__(self, document: OpenApi, profile: Profile) -> None:
+        self._document, self._profile = document, profile
+        self._items = {_unnamed(path): (path, item) for path, item in document.paths()}
+        self._base = urlsplit(profile.base_url).path.rstrip("/")
+
+    def of_resource(self, resource: ResourceName, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
+        """Compare the operations on one resource, at the path that is set or else at the one proposed."""
+        path = self._profile.path(resource)
+        if self._item(path) is None:
+            proposed = self._proposed(resource)
+            fix = f"platform.paths.{resource}: {proposed}" if proposed else ""
+            yield Difference(f"POST {path}", f"has no such path for {resource}", fix)
+            if proposed is None:
+                return
+            path = proposed
+        item = self._item(path) or {}
+        found = list(self._of_create(resource, path, item))
+        yield from found
+        below = self._item(f"{path}/{{}}") or {}
+        if not RESOURCES[resource].write_once:
+            said = {(_member(each), each.what) for each in found}
+            updates = self._of_update(resource, path, below)
+            yield from (each for each in updates if (_member(each), each.what) not in said)
+        if is_deleted and "delete" not in below:
+            yield Difference(f"DELETE {path}/{{id}}", _other_methods(below))
+        if self._profile.can_look_up(resource):
+            yield from self._of_look_up(path, item, is_needed=needs_look_up)
+
+    def _item(self, path: str) -> Json | None:
+        for each in (_unnamed(path), _unnamed(self._base + path)):
+            if each in self._items:
+                return self._items[each][1]
+        return None
+
+    def _operation(self, item: Json, method: str) -> Json | None:
+        return self._document.resolved(mapping(item[method])) if method in item else None
+
+    def _of_create(self, resource: ResourceName, path: str, item: Json) -> Iterator[Difference]:
+        where, create = f"POST {path}", self._operation(item, "post")
+        if create is None:
+            yield Difference(where, _other_methods(item))
+            return
+        yield from self._of_headers(where, item, create)
+        body = self._body(create)
+        if body is None:
+            yield Difference(where, "describes no JSON body")
+        else:
+            yield from MemberComparison(self._document, where).differences(self._sent(resource), body)
+        answered = [
+            self._body(self._document.resolved(mapping(answer)))
+            for status, answer in mapping(create.get("responses")).items()
+            if str(status).startswith("2")
+        ]
+        for schema in answered:
+            members = mapping(self._document.schema(schema).get("properties"))
+            ids = types(self._document.schema(members.get("id"))) - {"string"}
+            if members and "id" not in members:
+                known = next((name for name in members if plain(name).endswith("id")), None)
+                yield Difference(where, "the response has no id" + (f"; it has {known}" if known else ""))
+            elif ids:
+                yield Difference(where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read")
+
+    def _of_update(self, resource: ResourceName, path: str, below: Json) -> Iterator[Difference]:
+        where, update = f"PATCH {path}/{{id}}", self._operation(below, "patch")
+        if update is None:
+            yield Difference(where, _other_methods(below))
+            return
+        yield from self._of_headers(where, below, update)
+        body = self._body(update)
+        if body is not None:
+            mine = self._sent(resource)
+            always = listed(self._document.schema(body).get("required"))
+            found = MemberComparison(self._document, where).differences({**mine, "required": always}, body)
+            yield from found
+            if always:
+                yield Difference(where, f"requires {', '.join(map(str, always))}; only changed members are sent")
+
+    def _of_headers(self, where: str, item: Json, operation: Json) -> Iterator[Difference]:
+        profile = self._profile
+        names = {plain(profile.tenant_header): "tenant_header"}
+        if profile.idempotency.enabled:
+            names[plain(profile.idempotency.header)] = "idempotency.header"
+        described = self._parameters(item, operation, "header")
+        for name, is_required in described.items():
+            if name.lower() in _SENT_HEADERS or plain(name) in names:
+                continue
+            key = "tenant_header" if "tenant" in name.lower() else "idempotency.header"
+            if key == "tenant_header" or "idempoten" in name.lower():
+                yield Difference(
+                    where, f"has the header {name}, which is not sent", f"platform.{key}: {name}", is_required
+                )
+            elif is_required:
+                yield Difference(where, f"requires the header {name}, which is not sent")
+
+    def _of_look_up(self, path: str, item: Json, *, is_needed: bool) -> Iterator[Difference]:
+        where, look_up = f"GET {path}", self._operation(item, "get")
+        if look_up is None:
+            yield Difference(where, _other_methods(item), is_error=is_needed)
+            return
+        parameter, known = self._profile.lookup.parameter, self._parameters(item, look_up, "query")
+        if parameter not in known:
+            near = nearest(parameter, known) or next((each for each in known if "external" in each.lower()), None)
+            fix = f"platform.lookup.parameter: {near}" if near else ""
+            yield Difference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
+
+    def _proposed(self, resource: ResourceName) -> str | None:
+        """A path that creates such records, by its name or else by its members; relative to the base address."""
+        names = {plain(each).removesuffix("s") for each in (resource, PATHS[resource].rpartition("/")[2])}
+        creating = {path: item for path, item in self._items.values() if "post" in item and "{" not in path}
+        named = [path for path in creating if plain(path.rstrip("/").rpartition("/")[2]).removesuffix("s") in names]
+        overlaps = {path: self._overlap(resource, creating[path]) for path in named or creating}
+        if not named:
+            overlaps = {path: share for path, share in overlaps.items() if share >= _LEAST_OVERLAP}
+        if not overlaps:
+            return None
+        best = max(overlaps, key=lambda path: (overlaps[path], -len(path)))
+        return best.removeprefix(self._base)
+
+    def _overlap(self, resource: ResourceName, item: Json) -> float:
+        """The share of the always sent members that the body of a create has, whatever their spelling."""
+        create = self._operation(item, "post") or {}
+        described = mapping(self._document.schema(self._body(create) or {}).get("properties"))
+        wanted = {plain(name) for name in self._sent(resource)["required"]} - {"externalid"}
+        return len(wanted & set(map(plain, described))) / len(wanted)
+
+    @staticmethod
+    def _sent(resource: ResourceName) -> Json:
+        return member_comparison.sent(resource)[1]
+
+    def _body(self, holder: Json) -> object | None:
+        """The schema of a request body or of a response; None without JSON."""
+        inner = self._document.resolved(mapping(holder["requestBody"])) if "requestBody" in holder else holder
+        for media_type, content in mapping(inner.get("content")).items():
+            if "json" in str(media_type).lower():
+                return mapping(content).get("schema") or {}
+        return None
+
+    def _parameters(self, item: Json, operation: Json, place: str) -> dict[str, bool]:
+        """The names of parameters, and whether they are required."""
+        found: dict[str, bool] = {}
+        for holder in (item, operation):
+            for each in listed(holder.get("parameters")):
+                parameter = self._document.resolved(mapping(each))
+                if parameter.get("in") == place:
+                    found[str(parameter.get("name"))] = parameter.get("required") is True
+        return found
+
+
+def _member(difference: Difference) -> str:
+    """The JSON pointer at the end of its place."""
+    return difference.where.rpartition(" ")[2]
+
+
+def _unnamed(path: str) -> str:
+    """*path* without the names of its parameters."""
+    return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
+
+
+def _other_methods(item: Json) -> str:
+    methods = [method.upper() for method in METHODS if method in item]
+    return f"is not described; the path has {', '.join(methods)}" if methods else "is not described"

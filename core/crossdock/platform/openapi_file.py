@@ -1,0 +1,156 @@
+"""Reads an OpenAPI 3.0 or 3.1 document from a file, and resolves what it refers to within itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from crossdock import exact_json, yaml_reader
+from crossdock.errors import ConfigError
+from crossdock.local_files import open_regular, read_bounded
+
+Json = Mapping[str, Any]
+
+MAX_BYTES = 16 << 20
+MAX_HOPS = 32  # of references to references
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenApi:
+    """A document; *name* is its file, for errors."""
+
+    name: str
+    data: Json
+    _known: dict[str, Json] = field(default_factory=dict, repr=False, compare=False)  # schemas by reference
+
+    def paths(self) -> Iterator[tuple[str, Json]]:
+        """Each path below the base address of each server, with its item; the same path may come twice."""
+        for path, item in mapping(self.data.get("paths")).items():
+            resolved = self.resolved(mapping(item))
+            for prefix in dict.fromkeys(self._prefixes()) or ("",):
+                yield f"{prefix}{path}", resolved
+
+    def resolved(self, value: Json) -> Json:
+        """*value*, or what its ``$ref`` names, with the members beside the reference.
+
+        Raises:
+            ConfigError: If it names something outside of this document, or nothing, or itself.
+        """
+        for _ in range(MAX_HOPS):
+            reference = value.get("$ref")
+            if not isinstance(reference, str):
+                return value
+            beside = {name: inner for name, inner in value.items() if name != "$ref"}
+            value = {**self._named(reference), **beside}
+        raise ConfigError("a $ref refers to itself", where=self.name)
+
+    def schema(self, value: object) -> Json:
+        """A schema as one object: references are resolved, ``allOf`` is merged, and a choice with null is what is left.
+
+        Of a real choice only the ``type`` remains, as a list.
+        """
+        reference = mapping(value).get("$ref")
+        if not isinstance(reference, str):
+            return self._combined(mapping(value))
+        if reference not in self._known:
+            self._known[reference] = {}  # what a schema is within itself; each is combined once
+            self._known[reference] = self._combined(self.resolved({"$ref": reference}))
+        beside = {name: inner for name, inner in mapping(value).items() if name != "$ref"}
+        return {**self._known[reference], **beside}
+
+    def _combined(self, value: Json) -> Json:
+        found = dict(value)
+        for part in listed(found.pop("allOf", None)):
+            inner = self.schema(part)
+            for name in ("properties", "required"):
+                both = _joined(inner.get(name), found.get(name))
+                inner = {**inner, **({name: both} if both else {})}
+            found = {**inner, **{name: each for name, each in found.items() if name not in {"properties", "required"}}}
+        choices = [self.schema(part) for key in ("anyOf", "oneOf") for part in listed(found.pop(key, None))]
+        choices = [each for each in choices if types(each) != {"null"}]
+        if len(choices) == 1:
+            found = {**choices[0], **found}
+        elif choices and all(map(types, choices)):
+            found.setdefault("type", sorted(set().union(*map(types, choices))))
+        return found
+
+    def _named(self, reference: str) -> Json:
+        if not reference.startswith("#/"):
+            message = f"$ref: {reference} is outside of this document"
+            raise ConfigError(message, where=self.name, hint="bundle the document into one file first")
+        value: Any = self.data
+        for part in reference[2:].split("/"):
+            name = unquote(part).replace("~1", "/").replace("~0", "~")
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"$ref: there is nothing at {reference}", where=self.name)
+        return value
+
+    def _prefixes(self) -> Iterator[str]:
+        for server in listed(self.data.get("servers")):
+            url = mapping(server).get("url")
+            if isinstance(url, str):
+                try:
+                    yield urlsplit(url).path.rstrip("/")
+                except ValueError:
+                    continue
+
+
+def read(path: Path) -> OpenApi:
+    """Read a document in JSON or YAML, of at most `MAX_BYTES`.
+
+    Raises:
+        ConfigError: If it cannot be read, or is no OpenAPI 3.0 or 3.1 document.
+    """
+    name = str(path)
+    try:
+        with open_regular(path) as file:
+            text = read_bounded(file, MAX_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", where=name) from error
+    except UnicodeDecodeError:
+        raise ConfigError("is not UTF-8 text", where=name) from None
+    data = _parsed(text, name)
+    version = data.get("openapi") if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping) or not str(version).startswith(("3.0", "3.1")):
+        raise ConfigError("is not an OpenAPI 3.0 or 3.1 document: see its member openapi", where=name)
+    if not isinstance(data.get("paths"), Mapping):
+        raise ConfigError("has no paths", where=name)
+    return OpenApi(name, data)
+
+
+def _parsed(text: str, name: str) -> object:
+    if text.lstrip().startswith("{"):
+        try:
+            return exact_json.loads(text)
+        except ValueError as error:
+            raise ConfigError(f"is not valid JSON: {error}", where=name) from None
+    return yaml_reader.parse(text, name, {}).data
+
+
+def mapping(value: object) -> Json:
+    """*value* if it is an object; else an empty one, because a document may be wrong in any place."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def types(schema: Json) -> set[str]:
+    """The types that a schema allows; empty if it allows all."""
+    stated = schema.get("type")
+    if stated is None and "properties" in schema:
+        return {"object"}
+    return {str(each) for each in (stated if isinstance(stated, list) else [stated]) if each is not None}
+
+
+def listed(value: object) -> list[Any]:
+    """*value* if it is an array; else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def _joined(one: object, other: object) -> Any:
+    if isinstance(one, list) or isinstance(other, list):
+        return [*listed(one), *listed(other)]
+    return {**mapping(one), **mapping(other)}

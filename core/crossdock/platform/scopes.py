@@ -1,0 +1,96 @@
+"""Which scopes a config needs, compared with those that are granted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from crossdock.platform.platform_config import SCOPE_NAMES, Profile
+from crossdock.resources import RESOURCES, ResourceName
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A scope that is needed.
+
+    Attributes:
+        name: For example ``products:write``.
+        sufficient: The scopes that include it: itself, writing if it is reading, and both for every resource (``*``).
+        narrow: How scopes begin and end that grant it for single records, as ``accounts:4000:write`` does.
+        is_assumed: Whether the name is the default.
+    """
+
+    name: str
+    sufficient: frozenset[str]
+    narrow: tuple[tuple[str, str], ...]
+    is_assumed: bool
+
+    def is_narrowed_by(self, granted: str) -> bool:
+        return any(
+            granted.startswith(begin) and granted.endswith(end) and len(granted) > len(begin) + len(end)
+            for begin, end in self.narrow
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The needed scopes and the granted ones.
+
+    Attributes:
+        text: In one line.
+        missing: Needed and not granted, not even for single records.
+        narrowed: Granted, and needed, for single records only.
+        extra: Granted and not needed.
+    """
+
+    text: str
+    missing: tuple[str, ...] = ()
+    narrowed: tuple[str, ...] = ()
+    extra: tuple[str, ...] = ()
+
+
+def needed(profile: Profile, written: Collection[ResourceName], read: Collection[ResourceName]) -> tuple[Scope, ...]:
+    """The scopes to write the resources *written*, and to read the others of *read*; writing includes reading."""
+    chosen = [(name, "write" if name in written else "read") for name in RESOURCES if name in {*written, *read}]
+    return tuple(_scope(profile, name, access) for name, access in chosen)
+
+
+def compare(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Comparison:
+    """Compare.
+
+    Args:
+        granted: None if they are not known. If none of them is named as assumed, nothing is said to be missing.
+    """
+    needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
+    if granted is None:
+        return Comparison(f"{needs}; which are granted is not reported")
+    narrowed = tuple(name for name in granted if any(scope.is_narrowed_by(name) for scope in wanted))
+    missing = tuple(
+        scope.name
+        for scope in wanted
+        if scope.sufficient.isdisjoint(granted) and not any(map(scope.is_narrowed_by, granted))
+    )
+    if granted and all(scope.is_assumed for scope in wanted) and not any(map(_is_named_as_assumed, granted)):
+        return Comparison(f"{needs}; granted: {' '.join(granted)}; set platform.scope_names to compare these names")
+    extra = tuple(name for name in granted if name not in {*narrowed, *(scope.name for scope in wanted)})
+    groups = (("missing", missing), ("for single records only", narrowed), ("more than needed", extra))
+    said = [f"{label}: {' '.join(names)}" for label, names in groups if names]
+    return Comparison("; ".join([needs, *(said or ["exactly these are granted"])]), missing, narrowed, extra)
+
+
+def _scope(profile: Profile, resource: ResourceName, access: str) -> Scope:
+    including = ("read", "write") if access == "read" else ("write",)
+    template = profile.scope_names.get(resource, SCOPE_NAMES[resource])
+    begin, _, end = template.partition("{access}")
+    narrow = tuple((begin, f":{each}{end}") for each in including) if "{access}" in template else ()
+    sufficient = {template.replace("{access}", each) for each in including} | {f"*:{each}" for each in including}
+    return Scope(
+        template.replace("{access}", access), frozenset(sufficient), narrow, resource not in profile.scope_names
+    )
+
+
+def _is_named_as_assumed(name: str) -> bool:
+    """Whether *name* is a scope as it is named by default."""
+    begin, _, access = name.partition(":")
+    known = {template.partition(":")[0] for template in SCOPE_NAMES.values()} | {"*"}
+    return begin in known and access.rpartition(":")[2] in {"read", "write"}

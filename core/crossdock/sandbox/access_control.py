@@ -32,6 +32,7 @@ _SCOPE_NAMES: Mapping[ResourceName, str] = {
     "warehouse_bin": "bins",
     "ledger_account": "accounts",
 }
+SCOPE_LABELS = {each: resource.replace("_", " ").capitalize() + "s" for resource, each in _SCOPE_NAMES.items()}
 SCOPES = tuple(f"{name}:{access}" for name in (*_SCOPE_NAMES.values(), "*") for access in ("read", "write"))
 
 
@@ -57,7 +58,7 @@ def authenticate(known: Mapping[str, Caller], headers: Mapping[str, str]) -> Cal
 def authorize(caller: Caller, resource: ResourceName, method: str) -> None:
     """403 with the required scope if *caller* does not have it (RFC 6750 section 3.1)."""
     required = required_scope(resource, method)
-    if not _allows(caller.scopes, required):
+    if not allows(caller.scopes, required):
         challenge = f'Bearer error="insufficient_scope", scope="{required}"'
         detail = f"This credential does not have the scope {required}."
         raise ProblemError(403, detail, headers={"www-authenticate": challenge})
@@ -68,7 +69,7 @@ def required_scope(resource: ResourceName, method: str) -> str:
 
 
 @cache
-def _allows(scopes: str, required: str) -> bool:
+def allows(scopes: str, required: str) -> bool:
     """Whether one of the *scopes* includes the *required* one: writing includes reading, ``*`` every resource."""
     resource, _, access = required.partition(":")
     sufficient = {f"{name}:{each}" for name in (resource, "*") for each in {access, "write"}}

@@ -86,6 +86,25 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
             connection.execute("COMMIT")
         return credential, key
 
+    def narrow(self, key_id: str, scopes: Iterable[str]) -> bool:
+        """Replace the scopes of a key by some that they include; False if there is no key with this id.
+
+        Raises:
+            ConfigError: If a scope does not exist, or the key does not have it.
+        """
+        wanted = _scope_text(scopes)
+        with contextlib.closing(database.connect(self._path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            row = connection.execute("SELECT scopes FROM credentials WHERE id = ?", (key_id,)).fetchone()
+            if row is None:
+                return False
+            if wider := [each for each in wanted.split() if not access_control.allows(row[0], each)]:
+                hint = "Create another key for them."
+                raise ConfigError(f"the key does not have {', '.join(wider)}", where="scopes", hint=hint)
+            connection.execute("UPDATE credentials SET scopes = ? WHERE id = ?", (wanted, key_id))
+            connection.execute("COMMIT")
+        return True
+
     def revoke(self, key_id: str) -> bool:
         """Revoke a key; False if there is none with this id."""
         with contextlib.closing(database.connect(self._path)) as connection:

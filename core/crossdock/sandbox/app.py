@@ -27,6 +27,7 @@ from crossdock.sandbox import (
     fault_and_clock_controls,
     openapi_document,
     openapi_serving,
+    page_routes,
     read_operations,
     write_operations,
 )
@@ -35,6 +36,7 @@ from crossdock.sandbox.api_call import Call, media_type, read_body
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
+from crossdock.sandbox.page_routes import Page
 from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.rate_limiter import RateLimiter
@@ -44,7 +46,7 @@ from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
 
-_OWN_PREFIXES = (*openapi_serving.PREFIXES, "/_sandbox/")
+_OWN_PREFIXES = (*openapi_serving.PREFIXES, page_routes.DOCUMENTATION_PATH, page_routes.PREFIX, "/_sandbox/")
 _MAX_OWN_BODY_BYTES = 64 << 10
 _JSON = "application/json"
 _MEDIA_TYPES = {"POST": (_JSON,), "PATCH": ("application/merge-patch+json", _JSON)}
@@ -94,6 +96,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._settings = settings or SandboxSettings()
         self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
         self._keyring = Keyring(data_dir)
+        self._page = Page(self._keyring)
         self.tenant = TENANT
         self._bare = self._settings.profile == "bare"
         self._reader = database.connect(data_dir / database.FILE_NAME)
@@ -138,7 +141,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         await response(scope, receive, send)
 
     async def _answer_own(self, request: Request) -> Response:
-        """Answer a request to the sandbox itself; requests below ``/_sandbox`` only to this machine.
+        """Answer a request to the sandbox itself; its page and ``/_sandbox`` only to this machine.
 
         These endpoints need no credential, so Host and Origin are checked: a page of another site must not reach them
         through a browser on this machine. The platform's API needs a credential and can be used under any name.
@@ -147,18 +150,25 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         try:
             if refusal := self._names.refusal(request.scope):
                 raise ProblemError(403, refusal)
-            if not path.startswith("/_sandbox/"):
+            if path == page_routes.DOCUMENTATION_PATH:
+                return page_routes.answer_documentation(request)
+            if path != "/" and not path.startswith((page_routes.PREFIX, "/_sandbox/")):
                 return openapi_serving.answer(request)
             if peer is None or not is_loopback(peer.host):
-                raise ProblemError(403, "/_sandbox answers only requests from this machine.")
-            body = await _read_own_body(request)
-            if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
-                return await api_keys.answer(self._keyring, request, body)
-            if path in fault_and_clock_controls.PATHS:
-                return await self._controls.answer(request, body)
-            return self._answer_log(request)
+                raise ProblemError(403, "The page and /_sandbox answer only requests from this machine.")
+            if not path.startswith("/_sandbox/"):
+                return await self._page.answer(request)
+            return await self._control(request)
         except ProblemError as problem:
             return problem.response
+
+    async def _control(self, request: Request) -> Response:
+        path, body = request.scope["path"], await _read_own_body(request)
+        if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
+            return await api_keys.answer(self._keyring, request, body)
+        if path in fault_and_clock_controls.PATHS:
+            return await self._controls.answer(request, body)
+        return self._answer_log(request)
 
     def _answer_log(self, request: Request) -> Response:
         if request.method != "GET":

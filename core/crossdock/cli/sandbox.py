@@ -51,7 +51,7 @@ _option = partial(click.option, show_default=True)
     "allowed_hosts",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="Repeatable: an additional host name for /, /openapi.json, /schemas and /_sandbox.",
+    help="Repeatable: an additional host name for all but the platform's API.",
 )
 @click.option("--new-key", is_flag=True, help="Create and print another API key.")
 @click.pass_context
@@ -61,7 +61,7 @@ def sandbox(
     """Serve an emulation of the platform on this machine until interrupted.
 
     When it is ready, it prints one JSON line with base_url, tenant and api_key. The key is shown only when it is
-    created. GET / lists the OpenAPI document and the logs.
+    created. Open base_url in a browser to manage keys and read the documentation of the API.
     """
     if ctx.invoked_subcommand:
         return

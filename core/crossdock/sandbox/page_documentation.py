@@ -16,10 +16,10 @@ _METHODS = ("get", "post", "put", "patch", "delete")
 _SCHEMAS = "#/components/schemas/"
 _MAX_LISTED = 8  # values of a closed list; of a longer one only the number is shown
 _LIMITS = {
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
+    "minLength": "shortest length {}",
+    "maxLength": "longest length {}",
+    "minItems": "fewest items {}",
+    "maxItems": "most items {}",
     "minimum": "at least {}",
     "maximum": "at most {}",
     "exclusiveMinimum": "greater than {}",

@@ -20,7 +20,7 @@ PATH = "/page/keys"
 PAGE_SIZE = 50  # keys on one page of the list
 
 _EVERYTHING = "*:write"
-_LABELS = {**access_control.SCOPE_LABELS, "*": "All resources"}
+_LABELS = {"*": "All resources", **access_control.SCOPE_LABELS}
 
 
 async def answer(keyring: Keyring, session: Session, request: Request) -> Response:
@@ -108,7 +108,7 @@ def _list(
         total=len(keys),
         page=page,
         pages=pages,
-        form=form or {"tenant": TENANT, "scopes": [_EVERYTHING]},
+        form=form or {"tenant": TENANT, "scopes": []},
         scope_rows=_scope_rows(_EVERYTHING),
         errors=errors or {},
         message=message,
@@ -134,7 +134,7 @@ def _one(
         here="",
         session=session,
         key=key,
-        form={"scopes": key["scopes"]},
+        form={"scopes": []},
         scope_rows=_scope_rows(" ".join(key["scopes"])),
         errors=errors or {},
         message=message,

@@ -27,6 +27,9 @@ _FAULTS = (
     "lost_answer",
     "error_after_commit",
     "cut_body",
+    "webhook_duplicate",
+    "webhook_reorder",
+    "webhook_late",
 )
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _COUNT = click.IntRange(min=1)

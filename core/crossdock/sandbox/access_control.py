@@ -33,7 +33,8 @@ _SCOPE_NAMES: Mapping[ResourceName, str] = {
     "ledger_account": "accounts",
 }
 SCOPE_LABELS = {each: resource.replace("_", " ").capitalize() + "s" for resource, each in _SCOPE_NAMES.items()}
-SCOPES = tuple(f"{name}:{access}" for name in (*_SCOPE_NAMES.values(), "*") for access in ("read", "write"))
+SCOPE_LABELS["webhooks"] = "Webhooks"
+SCOPES = tuple(f"{name}:{access}" for name in (*_SCOPE_NAMES.values(), "webhooks", "*") for access in ("read", "write"))
 
 
 def generate_key(tenant: str, scopes: str) -> tuple[Caller, str]:
@@ -57,7 +58,11 @@ def authenticate(known: Mapping[str, Caller], headers: Mapping[str, str]) -> Cal
 
 def authorize(caller: Caller, resource: ResourceName, method: str) -> None:
     """403 with the required scope if *caller* does not have it (RFC 6750 section 3.1)."""
-    required = required_scope(resource, method)
+    require(caller, required_scope(resource, method))
+
+
+def require(caller: Caller, required: str) -> None:
+    """403 if *caller* does not have the *required* scope."""
     if not allows(caller.scopes, required):
         challenge = f'Bearer error="insufficient_scope", scope="{required}"'
         detail = f"This credential does not have the scope {required}."

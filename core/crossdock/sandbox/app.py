@@ -29,6 +29,8 @@ from crossdock.sandbox import (
     openapi_serving,
     page_routes,
     read_operations,
+    webhook_operations,
+    webhook_paths,
     write_operations,
 )
 from crossdock.sandbox.access_control import Caller
@@ -41,7 +43,9 @@ from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_no
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.rate_limiter import RateLimiter
 from crossdock.sandbox.request_log import RequestLog
-from crossdock.sandbox.resource_paths import Route, find_route
+from crossdock.sandbox.resource_paths import find_route
+from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
+from crossdock.sandbox.webhook_transport import WebhookTransport
 from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
@@ -68,6 +72,7 @@ class SandboxSettings:
     max_items: int = 10_000  # an invoice or order with more lines is answered 422
     delay_s: float = 0.0  # how long each response is held back after its effect; meanwhile its key is running
     rate_headers: Dialect = "draft10"
+    webhook_timeout_s: float = 15.0  # for an attempt to deliver a webhook
     profile: Profile = "full"
     faults: FaultSet = field(default_factory=FaultSet)
     allowed_hosts: tuple[str, ...] = ()  # host names, besides this machine's, for everything but the platform's API
@@ -107,12 +112,15 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         dialect = "none" if self._bare else self._settings.rate_headers
         self._rate_limiter = RateLimiter(self._settings.rate_per_min, self._settings.burst, dialect)
         self._request_log = RequestLog()
+        self._webhook_transport = WebhookTransport(self._settings.webhook_timeout_s)
+        self.webhooks = WebhookDispatcher(self._reader, self._writer, self._controls, self._webhook_transport)
         self._running: set[tuple[str, str | None]] = set()  # credentials and keys of requests that are in progress
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
+        self._webhook_transport.close()
         self._writing.close()
         self._reader.close()
         self._keyring.close()
@@ -167,7 +175,9 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
             return await api_keys.answer(self._keyring, request, body)
         if path in fault_and_clock_controls.PATHS:
-            return await self._controls.answer(request, body)
+            response = await self._controls.answer(request, body)
+            self.webhooks.wake()
+            return response
         return self._answer_log(request)
 
     def _answer_log(self, request: Request) -> Response:
@@ -214,10 +224,14 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         try:
             call.caller = access_control.authenticate(self.keys, call.headers)
             call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
+            if call.path.startswith(webhook_paths.PREFIX):
+                return await self._carry_out_on_webhooks(call, query)
             route = find_route(call.method, call.path)
             access_control.authorize(call.caller, route.collection.kind.name, call.method)
             if call.method != "GET":
-                return await self._write(call, route)
+                without_body = route.operation == "approve" and not call.body
+                execute = partial(write_operations.execute, call=call, route=route)
+                return await self._write(call, execute, without_body=without_body)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
             return read_operations.read(self._reader, route, call.caller.tenant, query)
@@ -227,9 +241,16 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             logger.exception("request %s failed", call.id)
             return ProblemError(500, "Internal error of the sandbox; see its log.").response
 
-    async def _write(self, call: Call, route: Route) -> Response:
+    async def _carry_out_on_webhooks(self, call: Call, query: Mapping[str, str]) -> Response:
+        route = webhook_paths.find_route(call.method, call.path)
+        webhook_operations.authorize(call)
+        if call.method == "GET":
+            return webhook_operations.read(self._reader, call, route, query)
+        execute = partial(webhook_operations.execute, call=call, route=route)
+        return await self._write(call, execute, without_body=not route.has_input and not call.body)
+
+    async def _write(self, call: Call, execute: database.Work[Response], *, without_body: bool) -> Response:
         key = _idempotency_key(call) if self._settings.profile == "full" else None
-        without_body = route.operation == "approve" and not call.body
         accepted = None if without_body else _MEDIA_TYPES.get(call.method)
         if accepted and media_type(call.headers) not in accepted:
             headers = {"accept-patch" if call.method == "PATCH" else "accept": ", ".join(accepted)}
@@ -242,7 +263,9 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 raise ProblemError(409, "A request with this Idempotency-Key is in progress.", headers=headers)
             self._running.add((call.caller.id, key))
             call.key = key
-        return await self._writer.run(partial(write_operations.execute, call=call, route=route))
+        response = await self._writer.run(execute)
+        self.webhooks.wake()
+        return response
 
 
 async def _read_own_body(request: Request) -> bytes:

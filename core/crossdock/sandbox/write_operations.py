@@ -16,15 +16,21 @@ from crossdock.sandbox.body_validation import validated
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import Collection, Route
+from crossdock.sandbox.webhook_events import record_event
 
 _KEY_LIFE_S = 24 * 3600
 
 
 def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Response:
-    """Execute a request, or replay the response that its key got before. Refusals are responses too, and are kept."""
+    """Execute a request on a resource, once under its key."""
     operation = _OPERATIONS[route.operation]
+    return execute_once(connection, call, lambda: operation(connection, call, route.collection, route.resource_id))
+
+
+def execute_once(connection: sqlite3.Connection, call: Call, operation: Callable[[], Response]) -> Response:
+    """Execute a request, or replay the response that its key got before. Refusals are responses too, and are kept."""
     if call.key is None:
-        return operation(connection, call, route.collection, route.resource_id)
+        return operation()
     connection.execute("DELETE FROM answers WHERE at < ?", (call.now - _KEY_LIFE_S,))
     scope = (call.caller.tenant, call.caller.id, call.key)
     fingerprint = hashlib.sha256(f"{call.method} {call.path}\n".encode() + call.body).digest()
@@ -36,7 +42,7 @@ def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Respons
             raise ProblemError(422, "This Idempotency-Key was used for another request.")
         return Response(kept[3], kept[1], {**json.loads(kept[2]), "idempotent-replayed": "true"})
     try:
-        response = operation(connection, call, route.collection, route.resource_id)
+        response = operation()
     except ProblemError as problem:  # raised before anything is written
         response = problem.response
     answer = (response.status_code, json.dumps(dict(response.headers)), response.body)
@@ -48,6 +54,8 @@ def _create(connection: sqlite3.Connection, call: Call, collection: Collection, 
     body = validated(collection.kind.wire, call.json())
     own = {"id": resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
     text, tag = _save(connection, call, "create", collection, {**body, **own})
+    if collection.kind.name == "order":
+        record_event(connection, call, "order.created", text)
     headers = {"location": f"{collection.path}/{own['id']}", "etag": tag}
     return Response(text, 201, headers, json_codec.MEDIA_TYPE)
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -25,6 +25,7 @@ from crossdock.sandbox import (
     database,
     effects_log,
     fault_and_clock_controls,
+    json_codec,
     openapi_document,
     openapi_serving,
     page_routes,
@@ -101,7 +102,6 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._settings = settings or SandboxSettings()
         self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
         self._keyring = Keyring(data_dir)
-        self._page = Page(self._keyring)
         self.tenant = TENANT
         self._bare = self._settings.profile == "bare"
         self._reader = database.connect(data_dir / database.FILE_NAME)
@@ -114,6 +114,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._request_log = RequestLog()
         self._webhook_transport = WebhookTransport(self._settings.webhook_timeout_s)
         self.webhooks = WebhookDispatcher(self._reader, self._writer, self._controls, self._webhook_transport)
+        self._page = Page(self._keyring, self._operate)
         self._running: set[tuple[str, str | None]] = set()  # credentials and keys of requests that are in progress
 
     def __exit__(self, *_: object) -> None:
@@ -248,6 +249,18 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             return webhook_operations.read(self._reader, call, route, query)
         execute = partial(webhook_operations.execute, call=call, route=route)
         return await self._write(call, execute, without_body=not route.has_input and not call.body)
+
+    async def _operate(self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any) -> Response:
+        """Carry out an operation on webhooks for the page: without a credential, rate limit, faults and log."""
+        content = b"" if body is None else json_codec.write(body).encode()
+        call = Call(
+            method, path, {"content-type": _JSON}, content, self._controls.clock(), {}, self._settings.max_items
+        )
+        call.caller = Caller("page", tenant, b"", "*:write")
+        try:
+            return await self._carry_out_on_webhooks(call, query)
+        except ProblemError as problem:
+            return problem.response
 
     async def _write(self, call: Call, execute: database.Work[Response], *, without_body: bool) -> Response:
         key = _idempotency_key(call) if self._settings.profile == "full" else None

@@ -8,7 +8,7 @@ from crossdock.sandbox.page_responses import html, render, style
 
 def test_values_are_escaped() -> None:
     """Whatever a template is given is text."""
-    text = render("message.html", here="", heading="<b>", message='"<script>&')
+    text = render("message.html", here="", heading="<b>", back="/", message='"<script>&')
     assert "&lt;b&gt;" in text
     assert "&#34;&lt;script&gt;&amp;" in text
 

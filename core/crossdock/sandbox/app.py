@@ -25,6 +25,9 @@ from crossdock.sandbox import (
     database,
     effects_log,
     fault_and_clock_controls,
+    oauth_clients,
+    oauth_endpoints,
+    oauth_tokens,
     openapi_document,
     openapi_serving,
     read_operations,
@@ -35,11 +38,14 @@ from crossdock.sandbox.api_call import Call, media_type, read_body
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
+from crossdock.sandbox.oauth_clients import OAuthClients
+from crossdock.sandbox.oauth_endpoints import OAuthEndpoints
 from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.rate_limiter import RateLimiter
 from crossdock.sandbox.request_log import RequestLog
 from crossdock.sandbox.resource_paths import Route, find_route
+from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
@@ -66,13 +72,14 @@ class SandboxSettings:
     max_items: int = 10_000  # an invoice or order with more lines is answered 422
     delay_s: float = 0.0  # how long each response is held back after its effect; meanwhile its key is running
     rate_headers: Dialect = "draft10"
+    token_life_s: int = 3_600  # how long an access token is valid, an assumption
     profile: Profile = "full"
     faults: FaultSet = field(default_factory=FaultSet)
     allowed_hosts: tuple[str, ...] = ()  # host names, besides this machine's, for everything but the platform's API
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:
-        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "delay_s": 0}
+        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "token_life_s": 1, "delay_s": 0}
         for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise ConfigError("is too small", where=f"sandbox {name}", hint=f"Give at least {least}.")
@@ -94,6 +101,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._settings = settings or SandboxSettings()
         self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
         self._keyring = Keyring(data_dir)
+        self.clients = OAuthClients(data_dir)
         self.tenant = TENANT
         self._bare = self._settings.profile == "bare"
         self._reader = database.connect(data_dir / database.FILE_NAME)
@@ -101,6 +109,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._writer = database.Writer(self._writing)
         clock = AdjustableClock(clock, self._reader)
         self._controls = RuntimeControls(self._settings.faults, clock, self._writer)
+        self._oauth = OAuthEndpoints(self.clients, self._reader, self._writer, clock, self._settings.token_life_s)
         dialect = "none" if self._bare else self._settings.rate_headers
         self._rate_limiter = RateLimiter(self._settings.rate_per_min, self._settings.burst, dialect)
         self._request_log = RequestLog()
@@ -113,6 +122,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._writing.close()
         self._reader.close()
         self._keyring.close()
+        self.clients.close()
 
     @property
     def connection_limits(self) -> ConnectionLimits:
@@ -132,7 +142,10 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         request, path = Request(scope, receive), scope["path"]
         own = path == "/" or path.startswith(_OWN_PREFIXES)
         try:
-            response = await (self._answer_own(request) if own else self._answer_api(request))
+            if path in oauth_endpoints.PATHS:
+                response = await self._answer_oauth(request)
+            else:
+                response = await (self._answer_own(request) if own else self._answer_api(request))
         except ClientDisconnect:  # the body is incomplete, and nothing has happened
             return
         await response(scope, receive, send)
@@ -154,6 +167,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             body = await _read_own_body(request)
             if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
                 return await api_keys.answer(self._keyring, request, body)
+            if path == oauth_clients.PATH or path.startswith(f"{oauth_clients.PATH}/"):
+                return await oauth_clients.answer(self.clients, request, body)
             if path in fault_and_clock_controls.PATHS:
                 return await self._controls.answer(request, body)
             return self._answer_log(request)
@@ -172,6 +187,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 self._reader.execute("SELECT 1 FROM stored")
                 return JSONResponse({"status": "ok"})
         raise ProblemError(404, "There is nothing at this path.")
+
+    async def _answer_oauth(self, request: Request) -> Response:
+        response, client = await self._oauth.answer(request)
+        facts = {"method": request.method, "path": request.scope["path"], "idempotencyKey": None, "credential": client}
+        self._request_log.add(response.status_code, **facts, at=instant_text(self._controls.clock()), faults=())
+        return response
 
     async def _answer_api(self, request: Request) -> Response:
         body = await read_body(request, self._settings.max_body_bytes)
@@ -202,7 +223,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     async def _carry_out(self, call: Call, query: Mapping[str, str]) -> Response:
         try:
-            call.caller = access_control.authenticate(self.keys, call.headers)
+            find_token = partial(oauth_tokens.caller, self._reader, now=call.now)
+            call.caller = access_control.authenticate(self.keys, find_token, call.headers)
             call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
             route = find_route(call.method, call.path)
             access_control.authorize(call.caller, route.collection.kind.name, call.method)
@@ -210,7 +232,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 return await self._write(call, route)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
-            return read_operations.read(self._reader, route, call.caller.tenant, query)
+            return read_operations.read(self._reader, route, call.caller, query)
         except ProblemError as problem:
             return problem.response
         except Exception:

@@ -46,7 +46,7 @@ def approve(connection: sqlite3.Connection, call: Call, collection: Collection, 
 def move(connection: sqlite3.Connection, call: Call, collection: Collection, lot_id: str) -> Response:
     request = validated(Movement, call.json())
     lot, _ = resource_store.load_for_change(connection, call, collection, lot_id)
-    resource_store.check_against_stored(connection, call.caller.tenant, collection, request, lot_id)
+    resource_store.check_against_stored(connection, call.caller, collection, {}, request, lot_id)
     existing = _matching_lot(connection, call.caller.tenant, lot, request["toBinId"])
     to_lot = existing or _new_lot(connection, call, collection, lot, request["toBinId"])
     _check_quantity(lot, to_lot, request)

@@ -26,6 +26,9 @@ from crossdock.sandbox import (
     effects_log,
     fault_and_clock_controls,
     json_codec,
+    oauth_clients,
+    oauth_endpoints,
+    oauth_tokens,
     openapi_document,
     openapi_serving,
     page_routes,
@@ -39,12 +42,15 @@ from crossdock.sandbox.api_call import Call, media_type, read_body
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
+from crossdock.sandbox.oauth_clients import OAuthClients
+from crossdock.sandbox.oauth_endpoints import OAuthEndpoints
 from crossdock.sandbox.page_routes import Page
 from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.rate_limiter import RateLimiter
 from crossdock.sandbox.request_log import RequestLog
 from crossdock.sandbox.resource_paths import find_route
+from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
 from crossdock.serving import ConnectionLimits, ServerNames
@@ -74,13 +80,14 @@ class SandboxSettings:
     delay_s: float = 0.0  # how long each response is held back after its effect; meanwhile its key is running
     rate_headers: Dialect = "draft10"
     webhook_timeout_s: float = 15.0  # for an attempt to deliver a webhook
+    token_life_s: int = 3_600  # how long an access token is valid, an assumption
     profile: Profile = "full"
     faults: FaultSet = field(default_factory=FaultSet)
     allowed_hosts: tuple[str, ...] = ()  # host names, besides this machine's, for everything but the platform's API
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:
-        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "delay_s": 0}
+        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "token_life_s": 1, "delay_s": 0}
         for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise ConfigError("is too small", where=f"sandbox {name}", hint=f"Give at least {least}.")
@@ -102,6 +109,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._settings = settings or SandboxSettings()
         self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
         self._keyring = Keyring(data_dir)
+        self.clients = OAuthClients(data_dir)
         self.tenant = TENANT
         self._bare = self._settings.profile == "bare"
         self._reader = database.connect(data_dir / database.FILE_NAME)
@@ -109,12 +117,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._writer = database.Writer(self._writing)
         clock = AdjustableClock(clock, self._reader)
         self._controls = RuntimeControls(self._settings.faults, clock, self._writer)
+        self._oauth = OAuthEndpoints(self.clients, self._reader, self._writer, clock, self._settings.token_life_s)
         dialect = "none" if self._bare else self._settings.rate_headers
         self._rate_limiter = RateLimiter(self._settings.rate_per_min, self._settings.burst, dialect)
         self._request_log = RequestLog()
         self._webhook_transport = WebhookTransport(self._settings.webhook_timeout_s)
         self.webhooks = WebhookDispatcher(self._reader, self._writer, self._controls, self._webhook_transport)
-        self._page = Page(self._keyring, self._operate)
+        self._page = Page(self._keyring, self.clients, self._operate)
         self._running: set[tuple[str, str | None]] = set()  # credentials and keys of requests that are in progress
 
     def __exit__(self, *_: object) -> None:
@@ -125,6 +134,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._writing.close()
         self._reader.close()
         self._keyring.close()
+        self.clients.close()
 
     @property
     def connection_limits(self) -> ConnectionLimits:
@@ -144,7 +154,10 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         request, path = Request(scope, receive), scope["path"]
         own = path == "/" or path.startswith(_OWN_PREFIXES)
         try:
-            response = await (self._answer_own(request) if own else self._answer_api(request))
+            if path in oauth_endpoints.PATHS:
+                response = await self._answer_oauth(request)
+            else:
+                response = await (self._answer_own(request) if own else self._answer_api(request))
         except ClientDisconnect:  # the body is incomplete, and nothing has happened
             return
         await response(scope, receive, send)
@@ -175,6 +188,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         path, body = request.scope["path"], await _read_own_body(request)
         if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
             return await api_keys.answer(self._keyring, request, body)
+        if path == oauth_clients.PATH or path.startswith(f"{oauth_clients.PATH}/"):
+            return await oauth_clients.answer(self.clients, request, body)
         if path in fault_and_clock_controls.PATHS:
             response = await self._controls.answer(request, body)
             self.webhooks.wake()
@@ -193,6 +208,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 self._reader.execute("SELECT 1 FROM stored")
                 return JSONResponse({"status": "ok"})
         raise ProblemError(404, "There is nothing at this path.")
+
+    async def _answer_oauth(self, request: Request) -> Response:
+        response, client = await self._oauth.answer(request)
+        facts = {"method": request.method, "path": request.scope["path"], "idempotencyKey": None, "credential": client}
+        self._request_log.add(response.status_code, **facts, at=instant_text(self._controls.clock()), faults=())
+        return response
 
     async def _answer_api(self, request: Request) -> Response:
         body = await read_body(request, self._settings.max_body_bytes)
@@ -223,7 +244,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     async def _carry_out(self, call: Call, query: Mapping[str, str]) -> Response:
         try:
-            call.caller = access_control.authenticate(self.keys, call.headers)
+            find_token = partial(oauth_tokens.caller, self._reader, now=call.now)
+            call.caller = access_control.authenticate(self.keys, find_token, call.headers)
             call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
             if call.path.startswith(webhook_paths.PREFIX):
                 return await self._carry_out_on_webhooks(call, query)
@@ -235,7 +257,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 return await self._write(call, execute, without_body=without_body)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
-            return read_operations.read(self._reader, route, call.caller.tenant, query)
+            return read_operations.read(self._reader, route, call.caller, query)
         except ProblemError as problem:
             return problem.response
         except Exception:

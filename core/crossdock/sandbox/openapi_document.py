@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from crossdock.sandbox import json_codec, openapi_schemas, read_operations
-from crossdock.sandbox.access_control import SCOPES, required_scope
 from crossdock.sandbox.api_keys import SLUG
 from crossdock.sandbox.openapi_examples import EXAMPLES
 from crossdock.sandbox.openapi_schemas import ASSUMED, identifier
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.sandbox.rfc3339 import INSTANT
+from crossdock.sandbox.scopes import SCOPES, required_scope
 from crossdock.serving.problem_responses import MEDIA_TYPE
 
 Json = dict[str, Any]

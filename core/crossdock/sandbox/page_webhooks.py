@@ -35,6 +35,8 @@ _MESSAGES = {
 class WebhooksPage:
     """The pages at `PATH` and below it: ``/TENANT/SUBSCRIPTION/DELIVERY``, each followed by an action for a form."""
 
+    path = home = PATH
+
     def __init__(self, operate: Operate, tenants: Callable[[], Iterable[str]]) -> None:
         self._operate, self._tenants = operate, tenants
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from crossdock.cli.sandbox_clients import clients
 from crossdock.cli.sandbox_keys import keys
 from crossdock.cli.shared_options import example
 
@@ -45,6 +46,7 @@ _option = partial(click.option, show_default=True)
 @_option("--rate", "rate_per_min", type=_COUNT, default=10_000, help="Requests per minute.")
 @_option("--burst", type=_COUNT, default=2_000, help="Size of the token bucket.")
 @_option("--max-items", type=_COUNT, default=10_000, help="Maximum lines of an invoice.")
+@_option("--token-life", "token_life_s", type=_COUNT, default=3_600, help="Seconds that access tokens are valid.")
 @_option("--rate-headers", type=click.Choice(_DIALECTS), default="draft10", help="Dialect of the rate limit headers.")
 @_option("--profile", type=click.Choice(_PROFILES), default="full", help="Optional features to emulate.")
 @click.option("--fault", multiple=True, metavar="NAME=PROBABILITY", help=f"Repeatable: {', '.join(_FAULTS)}.")
@@ -75,6 +77,7 @@ def sandbox(
 
 
 sandbox.add_command(keys)
+sandbox.add_command(clients)
 
 
 def _fault_set(given: tuple[str, ...], seed: int) -> FaultSet:

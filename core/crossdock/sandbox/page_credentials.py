@@ -193,7 +193,7 @@ def _wanted(fields: Fields) -> list[str]:
         whole = [each for each in ticked if each.partition(":")[0] == name]
         if records and (not whole or any(each.startswith("*:") for each in ticked)):
             hint = "Tick reading or writing for them, and not for all resources."
-            raise ConfigError(f"{label[5:]} are named, but their scope is not chosen", where=name, hint=hint)
+            raise ConfigError(f"{label[11:]} are named, but their scope is not chosen", where=name, hint=hint)
         if records:
             narrowed = [f"{name}:{record}:{each.rpartition(':')[2]}" for each in whole for record in records]
             ticked = [each for each in ticked if each not in whole] + narrowed

@@ -49,6 +49,13 @@ def required_scope(resource: ResourceName, method: str) -> str:
     return f"{NAMES[resource]}:{'read' if method == 'GET' else 'write'}"
 
 
+def about_scope(scope: str) -> str:
+    """What a scope of `SCOPES` permits."""
+    name, _, access = scope.partition(":")
+    records = "everything" if name == "*" else name
+    return f"Read {records}." if access == "read" else f"Read and change {records}."
+
+
 @lru_cache(4096)
 def permitted_records(scopes: str, resource: ResourceName, access: str) -> frozenset[str] | None:
     """The names of the records that *scopes* permit; None for all of them."""

@@ -130,6 +130,7 @@ def test_the_readme_fits_its_promises() -> None:
         "runs",
         "show",
         "records list",
+        "sandbox clients new",
         "sandbox keys new",
         "state purge",
         "config show",

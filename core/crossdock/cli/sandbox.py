@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from crossdock.cli.sandbox_clients import clients
 from crossdock.cli.sandbox_keys import keys
 from crossdock.cli.shared_options import example
 
@@ -27,6 +28,9 @@ _FAULTS = (
     "lost_answer",
     "error_after_commit",
     "cut_body",
+    "webhook_duplicate",
+    "webhook_reorder",
+    "webhook_late",
 )
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _COUNT = click.IntRange(min=1)
@@ -42,6 +46,7 @@ _option = partial(click.option, show_default=True)
 @_option("--rate", "rate_per_min", type=_COUNT, default=10_000, help="Requests per minute.")
 @_option("--burst", type=_COUNT, default=2_000, help="Size of the token bucket.")
 @_option("--max-items", type=_COUNT, default=10_000, help="Maximum lines of an invoice.")
+@_option("--token-life", "token_life_s", type=_COUNT, default=3_600, help="Seconds that access tokens are valid.")
 @_option("--rate-headers", type=click.Choice(_DIALECTS), default="draft10", help="Dialect of the rate limit headers.")
 @_option("--profile", type=click.Choice(_PROFILES), default="full", help="Optional features to emulate.")
 @click.option("--fault", multiple=True, metavar="NAME=PROBABILITY", help=f"Repeatable: {', '.join(_FAULTS)}.")
@@ -51,7 +56,7 @@ _option = partial(click.option, show_default=True)
     "allowed_hosts",
     multiple=True,
     metavar="HOST[:PORT]",
-    help="Repeatable: an additional host name for /, /openapi.json, /schemas and /_sandbox.",
+    help="Repeatable: an additional host name for all but the platform's API.",
 )
 @click.option("--new-key", is_flag=True, help="Create and print another API key.")
 @click.pass_context
@@ -61,7 +66,7 @@ def sandbox(
     """Serve an emulation of the platform on this machine until interrupted.
 
     When it is ready, it prints one JSON line with base_url, tenant and api_key. The key is shown only when it is
-    created. GET / lists the OpenAPI document and the logs.
+    created. Open base_url in a browser to manage keys and read the documentation of the API.
     """
     if ctx.invoked_subcommand:
         return
@@ -72,6 +77,7 @@ def sandbox(
 
 
 sandbox.add_command(keys)
+sandbox.add_command(clients)
 
 
 def _fault_set(given: tuple[str, ...], seed: int) -> FaultSet:

@@ -20,7 +20,7 @@ def _data(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -
 
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-_data_option = click.option("--data", type=_FOLDER, callback=_data, help="The sandbox's folder.")
+data_option = click.option("--data", type=_FOLDER, callback=_data, help="The sandbox's folder.")
 
 
 @click.group()
@@ -35,7 +35,7 @@ _NEW = "crossdock sandbox keys new"
 
 
 @keys.command("new", epilog=example(_NEW, f"{_NEW} --scope invoices:write --scope orders:read"))
-@_data_option
+@data_option
 @click.option("--tenant", default="sandbox", show_default=True, help="Tenant of the key; created if it is new.")
 @click.option("--scope", multiple=True, metavar="WHAT:read|write", help="Repeatable; default: *:write.")
 @as_json
@@ -43,18 +43,19 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
     """Create a key.
 
     It is shown only once: the sandbox stores its hash. WHAT is one of invoices, orders, customers, products, lots,
-    bins, accounts, or '*'. Writing includes reading.
+    bins, accounts, or '*'. Writing includes reading. accounts:4000:write is for the account with this code alone, and
+    bins:EXTERNAL_ID:read for one bin; both can be named by id as well.
     """
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(data) as keyring:
         credential, key = keyring.add(tenant, scope)
     facts = {"id": credential.id, "tenant": tenant, "scopes": credential.scopes.split(), "api_key": key}
-    _print(key, facts, as_json=as_json)
+    print_result(key, facts, as_json=as_json)
 
 
 @keys.command("list", epilog=example("crossdock sandbox keys list --data ./sandbox"))
-@_data_option
+@data_option
 @click.option("--tenant", help="Only keys of this tenant.")
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
@@ -62,7 +63,7 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     from crossdock.cli import terminal_output
     from crossdock.sandbox.api_keys import Keyring
 
-    with Keyring(_existing(data)) as keyring:
+    with Keyring(existing(data)) as keyring:
         found = keyring.listed(tenant)
     if as_json:
         terminal_output.print_json(found)
@@ -75,7 +76,7 @@ def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
 
 
 @keys.command("revoke", epilog=example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
-@_data_option
+@data_option
 @click.argument("key_id", metavar="ID")
 @as_json
 def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
@@ -85,15 +86,15 @@ def revoke(data: Path, key_id: str, *, as_json: bool) -> None:
     """
     from crossdock.sandbox.api_keys import Keyring
 
-    with Keyring(_existing(data)) as keyring:
+    with Keyring(existing(data)) as keyring:
         if not keyring.revoke(key_id):
             raise ConfigError(
                 "no key has this id", where=str(data), hint="'crossdock sandbox keys list' shows the ids."
             )
-    _print(f"revoked {key_id}", {"revoked": key_id}, as_json=as_json)
+    print_result(f"revoked {key_id}", {"revoked": key_id}, as_json=as_json)
 
 
-def _print(text: str, document: object, *, as_json: bool) -> None:
+def print_result(text: str, document: object, *, as_json: bool) -> None:
     if as_json:
         from crossdock.cli.terminal_output import print_json
 
@@ -102,7 +103,7 @@ def _print(text: str, document: object, *, as_json: bool) -> None:
         say(text)
 
 
-def _existing(data: Path) -> Path:
+def existing(data: Path) -> Path:
     from crossdock.sandbox.database import FILE_NAME
 
     if not (data / FILE_NAME).is_file():

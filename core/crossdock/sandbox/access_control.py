@@ -1,38 +1,43 @@
-"""Authentication by API key, of which only the SHA-256 is stored, and authorization by scope."""
+"""Authentication by API key or access token, of which only the SHA-256 is stored, and authorization by scope."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from crossdock.resources import ResourceName
+from crossdock.sandbox import scopes as scope_names
 from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.scopes import required_scope
+
+_REALM = 'Bearer realm="sandbox"'
 
 
 class Caller(NamedTuple):
-    """The stored part of an API key. Access, rate limit and both logs refer to it."""
+    """The stored part of an API key or access token. Access, rate limit and both logs refer to it.
+
+    All tokens of an OAuth client have its id, so a retry with the next token finds the response that is kept.
+    """
 
     id: str
     tenant: str
     key_hash: bytes
     scopes: str = ""  # separated by spaces, as in OAuth
+    client_scopes: str = ""  # of the OAuth client; a token that leaves a narrowed scope out is narrowed nonetheless
+
+    def permitted_records(self, resource: ResourceName, access: str) -> frozenset[str] | None:
+        """The names of the records of *resource* that a request may touch, also through others; None for all."""
+        for each in (self.scopes, self.client_scopes):
+            permitted = scope_names.permitted_records(each, resource, access)
+            if permitted is None or scope_names.is_narrowed(each, resource):
+                return permitted
+        return None
 
 
 NOBODY = Caller("", "", b"")
-_SCOPE_NAMES: Mapping[ResourceName, str] = {
-    "invoice": "invoices",
-    "order": "orders",
-    "customer": "customers",
-    "product": "products",
-    "inventory_lot": "lots",
-    "warehouse_bin": "bins",
-    "ledger_account": "accounts",
-}
-SCOPES = tuple(f"{name}:{access}" for name in (*_SCOPE_NAMES.values(), "*") for access in ("read", "write"))
 
 
 def generate_key(tenant: str, scopes: str) -> tuple[Caller, str]:
@@ -42,34 +47,49 @@ def generate_key(tenant: str, scopes: str) -> tuple[Caller, str]:
     return Caller(name, tenant, hashlib.sha256(key.encode()).digest(), scopes), key
 
 
-def authenticate(known: Mapping[str, Caller], headers: Mapping[str, str]) -> Caller:
-    """The caller of a request; 401 without a *known* key, 403 if the key belongs to another tenant."""
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    credential = known.get(key.split("_")[1]) if key.count("_") == 2 else None
-    given = hashlib.sha256(key.encode()).digest()
-    if scheme.lower() != "bearer" or not credential or not hmac.compare_digest(credential.key_hash, given):
-        raise ProblemError(401, "A valid bearer credential is required.", headers={"www-authenticate": "Bearer"})
+def authenticate(
+    known: Mapping[str, Caller], find_token: Callable[[str], Caller | None], headers: Mapping[str, str]
+) -> Caller:
+    """The caller of a request; 401 without a *known* key or a valid token, 403 if it belongs to another tenant.
+
+    A challenge has an error only if a credential was presented (RFC 6750 section 3.1).
+    """
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not given:
+        raise ProblemError(401, "A valid bearer credential is required.", headers={"www-authenticate": _REALM})
+    credential = _find_key(known, given) or find_token(given)
+    if credential is None:
+        challenge = (
+            f'{_REALM}, error="invalid_token", error_description="The credential is unknown, expired or revoked"'
+        )
+        raise ProblemError(401, "A valid bearer credential is required.", headers={"www-authenticate": challenge})
     if headers.get("x-tenant-slug") != credential.tenant:
         raise ProblemError(403, "x-tenant-slug does not name the tenant of this credential.")
     return credential
 
 
 def authorize(caller: Caller, resource: ResourceName, method: str) -> None:
-    """403 with the required scope if *caller* does not have it (RFC 6750 section 3.1)."""
+    """403 with the required scope if *caller* may reach no record of *resource* with *method*."""
     required = required_scope(resource, method)
-    if not _allows(caller.scopes, required):
-        challenge = f'Bearer error="insufficient_scope", scope="{required}"'
-        detail = f"This credential does not have the scope {required}."
-        raise ProblemError(403, detail, headers={"www-authenticate": challenge})
+    permitted = scope_names.permitted_records(caller.scopes, resource, required.rpartition(":")[2])
+    if permitted is not None and not permitted:
+        raise insufficient_scope(required)
 
 
-def required_scope(resource: ResourceName, method: str) -> str:
-    return f"{_SCOPE_NAMES[resource]}:{'read' if method == 'GET' else 'write'}"
+def require(caller: Caller, required: str) -> None:
+    """403 if *caller* does not have the *required* scope."""
+    if not scope_names.include(caller.scopes, required):
+        raise insufficient_scope(required)
 
 
-@cache
-def _allows(scopes: str, required: str) -> bool:
-    """Whether one of the *scopes* includes the *required* one: writing includes reading, ``*`` every resource."""
-    resource, _, access = required.partition(":")
-    sufficient = {f"{name}:{each}" for name in (resource, "*") for each in {access, "write"}}
-    return not sufficient.isdisjoint(scopes.split())
+def insufficient_scope(required: str) -> ProblemError:
+    """403 that names the *required* scopes (RFC 6750 section 3.1)."""
+    challenge = f'{_REALM}, error="insufficient_scope", scope="{required}"'
+    detail = f"This credential does not have the scope {required}."
+    return ProblemError(403, detail, headers={"www-authenticate": challenge})
+
+
+def _find_key(known: Mapping[str, Caller], key: str) -> Caller | None:
+    credential = known.get(key.split("_")[1]) if key.count("_") == 2 else None
+    given = hashlib.sha256(key.encode()).digest()
+    return credential if credential and hmac.compare_digest(credential.key_hash, given) else None

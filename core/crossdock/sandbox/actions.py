@@ -25,6 +25,7 @@ from crossdock.sandbox.body_validation import EmptyBody, Movement, fits, validat
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
+from crossdock.sandbox.webhook_events import record_event
 
 _BINS = COLLECTIONS["/api/v1/warehouse/bins"]
 _MAX_EXTERNAL_ID = 500  # characters
@@ -38,13 +39,14 @@ def approve(connection: sqlite3.Connection, call: Call, collection: Collection, 
     if invoice.get("status") != "approved":
         approved = {**invoice, "status": "approved"}
         text, tag = resource_store.save(connection, call, "approve", collection, approved)
+        record_event(connection, call, "invoice.approved", text)
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
 def move(connection: sqlite3.Connection, call: Call, collection: Collection, lot_id: str) -> Response:
     request = validated(Movement, call.json())
     lot, _ = resource_store.load_for_change(connection, call, collection, lot_id)
-    resource_store.check_against_stored(connection, call.caller.tenant, collection, request, lot_id)
+    resource_store.check_against_stored(connection, call.caller, collection, {}, request, lot_id)
     existing = _matching_lot(connection, call.caller.tenant, lot, request["toBinId"])
     to_lot = existing or _new_lot(connection, call, collection, lot, request["toBinId"])
     _check_quantity(lot, to_lot, request)
@@ -58,6 +60,7 @@ def move(connection: sqlite3.Connection, call: Call, collection: Collection, lot
     }
     text = json_codec.write(movement)
     record_effect(connection, call, "move", collection.kind.name, lot_id, text)
+    record_event(connection, call, "inventory.lot_moved", text)
     lot["quantity"] -= request["quantity"]
     to_lot["quantity"] += request["quantity"]
     resource_store.save(connection, call, "update", collection, lot)

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from crossdock.errors import ConfigError
-from crossdock.sandbox import access_control, database, general_ledger
+from crossdock.sandbox import access_control, database, general_ledger, scopes
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.body_validation import parsed
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
@@ -23,6 +23,7 @@ from crossdock.sandbox.rfc3339 import instant_text
 
 TENANT = "sandbox"
 PATH = "/_sandbox/keys"
+_MAX_SCOPES = 100
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
@@ -32,8 +33,8 @@ def _must_be_strings(value: object) -> object:
     return value
 
 
-class _NewKey(BaseModel):
-    """The body of a request for a key."""
+class NewCredential(BaseModel):
+    """The body of a request for a key or an OAuth client."""
 
     model_config = ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True)
 
@@ -71,20 +72,33 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         Raises:
             ConfigError: If *tenant* is not a slug, or a scope does not exist.
         """
-        if not SLUG.fullmatch(tenant):
-            hint = "Use 1 to 63 letters, digits, '.', '_' and '-', starting with a letter or digit."
-            raise ConfigError("is not a tenant slug", where="tenant", hint=hint)
-        credential, key = access_control.generate_key(tenant, _scope_text(scopes))
+        check_tenant(tenant)
+        credential, key = access_control.generate_key(tenant, scope_text(scopes))
         now = time.time()
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             general_ledger.default_accounts(connection, tenant, now)  # the first key of a tenant creates the tenant
             connection.execute(
                 "INSERT INTO credentials (id, tenant, key_hash, scopes, created_at) VALUES (?, ?, ?, ?, ?)",
-                (*credential, instant_text(now)),
+                (*credential[:4], instant_text(now)),
             )
             connection.execute("COMMIT")
         return credential, key
+
+    def narrow(self, key_id: str, scopes: Iterable[str]) -> bool:
+        """Replace the scopes of a key by some that they include; False if there is no key with this id.
+
+        Raises:
+            ConfigError: If a scope does not exist, or the key does not have it.
+        """
+        with contextlib.closing(database.connect(self._path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            row = connection.execute("SELECT scopes FROM credentials WHERE id = ?", (key_id,)).fetchone()
+            if row is None:
+                return False
+            connection.execute("UPDATE credentials SET scopes = ? WHERE id = ?", (narrowed(row[0], scopes), key_id))
+            connection.execute("COMMIT")
+        return True
 
     def revoke(self, key_id: str) -> bool:
         """Revoke a key; False if there is none with this id."""
@@ -107,7 +121,7 @@ async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
         case "GET", "":
             return JSONResponse({"data": keyring.listed()})
         case "POST", "":
-            credential, key = await asyncio.to_thread(_add, keyring, parsed(_NewKey, body or b"{}"))
+            credential, key = await asyncio.to_thread(_add, keyring, parsed(NewCredential, body or b"{}"))
             facts = {"api_key": key, "credential": credential.id, "tenant": credential.tenant}
             return JSONResponse({**facts, "scopes": credential.scopes.split()}, 201)
         case "DELETE", key_id if key_id:
@@ -117,15 +131,41 @@ async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
     raise method_not_allowed("DELETE" if key_id else "GET, POST")
 
 
-def _scope_text(scopes: Iterable[str]) -> str:
-    wanted = sorted(set(scopes)) or ["*:write"]
-    if unknown := [scope for scope in wanted if scope not in access_control.SCOPES]:
-        known = ", ".join(access_control.SCOPES)
-        raise ConfigError(f"{len(unknown)} unknown scope(s)", where="scopes", hint=f"Known scopes: {known}.")
-    return " ".join(wanted)
+def check_tenant(tenant: str) -> None:
+    """Raise `ConfigError` if *tenant* is not a slug."""
+    if not SLUG.fullmatch(tenant):
+        hint = "Use 1 to 63 letters, digits, '.', '_' and '-', starting with a letter or digit."
+        raise ConfigError("is not a tenant slug", where="tenant", hint=hint)
 
 
-def _add(keyring: Keyring, wanted: _NewKey) -> tuple[Caller, str]:
+def scope_text(wanted: Iterable[str]) -> str:
+    """The scopes sorted, separated by spaces; without any, to read and write everything.
+
+    Raises:
+        ConfigError: If one does not exist, or there are more than 100.
+    """
+    distinct = sorted(set(wanted)) or ["*:write"]
+    if unknown := [each for each in distinct if not scopes.is_scope(each)]:
+        raise ConfigError(f"{len(unknown)} unknown scope(s)", where="scopes", hint=f"Known scopes: {scopes.FORMS}.")
+    if len(distinct) > _MAX_SCOPES:
+        raise ConfigError(f"{len(distinct)} scopes", where="scopes", hint=f"Give at most {_MAX_SCOPES}.")
+    return " ".join(distinct)
+
+
+def narrowed(held: str, wanted: Iterable[str]) -> str:
+    """Like `scope_text`, of scopes that a credential with those *held* includes.
+
+    Raises:
+        ConfigError: If one does not exist, or is not included.
+    """
+    text = scope_text(wanted)
+    if wider := [each for each in text.split() if not scopes.include(held, each)]:
+        hint = "Create another one for them."
+        raise ConfigError(f"it does not have {', '.join(wider)}", where="scopes", hint=hint)
+    return text
+
+
+def _add(keyring: Keyring, wanted: NewCredential) -> tuple[Caller, str]:
     try:
         return keyring.add(wanted.tenant, wanted.scopes)
     except ConfigError as error:

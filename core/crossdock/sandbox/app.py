@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -25,9 +25,16 @@ from crossdock.sandbox import (
     database,
     effects_log,
     fault_and_clock_controls,
+    json_codec,
+    oauth_clients,
+    oauth_endpoints,
+    oauth_tokens,
     openapi_document,
     openapi_serving,
+    page_routes,
     read_operations,
+    webhook_operations,
+    webhook_paths,
     write_operations,
 )
 from crossdock.sandbox.access_control import Caller
@@ -35,16 +42,22 @@ from crossdock.sandbox.api_call import Call, media_type, read_body
 from crossdock.sandbox.api_keys import TENANT, Keyring
 from crossdock.sandbox.fault_and_clock_controls import AdjustableClock, RuntimeControls
 from crossdock.sandbox.fault_injection import FaultSet, RequestFaults
+from crossdock.sandbox.oauth_clients import OAuthClients
+from crossdock.sandbox.oauth_endpoints import OAuthEndpoints
+from crossdock.sandbox.page_routes import Page
 from crossdock.sandbox.problem_errors import ProblemError, make_plain, method_not_allowed
 from crossdock.sandbox.rate_limit_headers import Dialect
 from crossdock.sandbox.rate_limiter import RateLimiter
 from crossdock.sandbox.request_log import RequestLog
-from crossdock.sandbox.resource_paths import Route, find_route
+from crossdock.sandbox.resource_paths import find_route
+from crossdock.sandbox.rfc3339 import instant_text
+from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
+from crossdock.sandbox.webhook_transport import WebhookTransport
 from crossdock.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
 
-_OWN_PREFIXES = (*openapi_serving.PREFIXES, "/_sandbox/")
+_OWN_PREFIXES = (*openapi_serving.PREFIXES, page_routes.DOCUMENTATION_PATH, page_routes.PREFIX, "/_sandbox/")
 _MAX_OWN_BODY_BYTES = 64 << 10
 _JSON = "application/json"
 _MEDIA_TYPES = {"POST": (_JSON,), "PATCH": ("application/merge-patch+json", _JSON)}
@@ -66,13 +79,15 @@ class SandboxSettings:
     max_items: int = 10_000  # an invoice or order with more lines is answered 422
     delay_s: float = 0.0  # how long each response is held back after its effect; meanwhile its key is running
     rate_headers: Dialect = "draft10"
+    webhook_timeout_s: float = 15.0  # for an attempt to deliver a webhook
+    token_life_s: int = 3_600  # how long an access token is valid, an assumption
     profile: Profile = "full"
     faults: FaultSet = field(default_factory=FaultSet)
     allowed_hosts: tuple[str, ...] = ()  # host names, besides this machine's, for everything but the platform's API
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:
-        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "delay_s": 0}
+        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "token_life_s": 1, "delay_s": 0}
         for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise ConfigError("is too small", where=f"sandbox {name}", hint=f"Give at least {least}.")
@@ -94,6 +109,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._settings = settings or SandboxSettings()
         self._names = ServerNames(self._settings.allowed_hosts, "crossdock sandbox")
         self._keyring = Keyring(data_dir)
+        self.clients = OAuthClients(data_dir)
         self.tenant = TENANT
         self._bare = self._settings.profile == "bare"
         self._reader = database.connect(data_dir / database.FILE_NAME)
@@ -101,18 +117,24 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._writer = database.Writer(self._writing)
         clock = AdjustableClock(clock, self._reader)
         self._controls = RuntimeControls(self._settings.faults, clock, self._writer)
+        self._oauth = OAuthEndpoints(self.clients, self._reader, self._writer, clock, self._settings.token_life_s)
         dialect = "none" if self._bare else self._settings.rate_headers
         self._rate_limiter = RateLimiter(self._settings.rate_per_min, self._settings.burst, dialect)
         self._request_log = RequestLog()
+        self._webhook_transport = WebhookTransport(self._settings.webhook_timeout_s)
+        self.webhooks = WebhookDispatcher(self._reader, self._writer, self._controls, self._webhook_transport)
+        self._page = Page(self._keyring, self.clients, self._operate)
         self._running: set[tuple[str, str | None]] = set()  # credentials and keys of requests that are in progress
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
+        self._webhook_transport.close()
         self._writing.close()
         self._reader.close()
         self._keyring.close()
+        self.clients.close()
 
     @property
     def connection_limits(self) -> ConnectionLimits:
@@ -132,13 +154,16 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         request, path = Request(scope, receive), scope["path"]
         own = path == "/" or path.startswith(_OWN_PREFIXES)
         try:
-            response = await (self._answer_own(request) if own else self._answer_api(request))
+            if path in oauth_endpoints.PATHS:
+                response = await self._answer_oauth(request)
+            else:
+                response = await (self._answer_own(request) if own else self._answer_api(request))
         except ClientDisconnect:  # the body is incomplete, and nothing has happened
             return
         await response(scope, receive, send)
 
     async def _answer_own(self, request: Request) -> Response:
-        """Answer a request to the sandbox itself; requests below ``/_sandbox`` only to this machine.
+        """Answer a request to the sandbox itself; its page and ``/_sandbox`` only to this machine.
 
         These endpoints need no credential, so Host and Origin are checked: a page of another site must not reach them
         through a browser on this machine. The platform's API needs a credential and can be used under any name.
@@ -147,18 +172,29 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         try:
             if refusal := self._names.refusal(request.scope):
                 raise ProblemError(403, refusal)
-            if not path.startswith("/_sandbox/"):
+            if path == page_routes.DOCUMENTATION_PATH:
+                return page_routes.answer_documentation(request)
+            if path != "/" and not path.startswith((page_routes.PREFIX, "/_sandbox/")):
                 return openapi_serving.answer(request)
             if peer is None or not is_loopback(peer.host):
-                raise ProblemError(403, "/_sandbox answers only requests from this machine.")
-            body = await _read_own_body(request)
-            if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
-                return await api_keys.answer(self._keyring, request, body)
-            if path in fault_and_clock_controls.PATHS:
-                return await self._controls.answer(request, body)
-            return self._answer_log(request)
+                raise ProblemError(403, "The page and /_sandbox answer only requests from this machine.")
+            if not path.startswith("/_sandbox/"):
+                return await self._page.answer(request)
+            return await self._control(request)
         except ProblemError as problem:
             return problem.response
+
+    async def _control(self, request: Request) -> Response:
+        path, body = request.scope["path"], await _read_own_body(request)
+        if path == api_keys.PATH or path.startswith(f"{api_keys.PATH}/"):
+            return await api_keys.answer(self._keyring, request, body)
+        if path == oauth_clients.PATH or path.startswith(f"{oauth_clients.PATH}/"):
+            return await oauth_clients.answer(self.clients, request, body)
+        if path in fault_and_clock_controls.PATHS:
+            response = await self._controls.answer(request, body)
+            self.webhooks.wake()
+            return response
+        return self._answer_log(request)
 
     def _answer_log(self, request: Request) -> Response:
         if request.method != "GET":
@@ -172,6 +208,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 self._reader.execute("SELECT 1 FROM stored")
                 return JSONResponse({"status": "ok"})
         raise ProblemError(404, "There is nothing at this path.")
+
+    async def _answer_oauth(self, request: Request) -> Response:
+        response, client = await self._oauth.answer(request)
+        facts = {"method": request.method, "path": request.scope["path"], "idempotencyKey": None, "credential": client}
+        self._request_log.add(response.status_code, **facts, at=instant_text(self._controls.clock()), faults=())
+        return response
 
     async def _answer_api(self, request: Request) -> Response:
         body = await read_body(request, self._settings.max_body_bytes)
@@ -202,24 +244,48 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     async def _carry_out(self, call: Call, query: Mapping[str, str]) -> Response:
         try:
-            call.caller = access_control.authenticate(self.keys, call.headers)
+            find_token = partial(oauth_tokens.caller, self._reader, now=call.now)
+            call.caller = access_control.authenticate(self.keys, find_token, call.headers)
             call.rate_limit_headers = self._rate_limiter.take(call.caller, call.now)
+            if call.path.startswith(webhook_paths.PREFIX):
+                return await self._carry_out_on_webhooks(call, query)
             route = find_route(call.method, call.path)
             access_control.authorize(call.caller, route.collection.kind.name, call.method)
             if call.method != "GET":
-                return await self._write(call, route)
+                without_body = route.operation == "approve" and not call.body
+                execute = partial(write_operations.execute, call=call, route=route)
+                return await self._write(call, execute, without_body=without_body)
             if self._bare and "externalId" in query:
                 raise ProblemError(400, "1 unknown query parameter.")
-            return read_operations.read(self._reader, route, call.caller.tenant, query)
+            return read_operations.read(self._reader, route, call.caller, query)
         except ProblemError as problem:
             return problem.response
         except Exception:
             logger.exception("request %s failed", call.id)
             return ProblemError(500, "Internal error of the sandbox; see its log.").response
 
-    async def _write(self, call: Call, route: Route) -> Response:
+    async def _carry_out_on_webhooks(self, call: Call, query: Mapping[str, str]) -> Response:
+        route = webhook_paths.find_route(call.method, call.path)
+        webhook_operations.authorize(call)
+        if call.method == "GET":
+            return webhook_operations.read(self._reader, call, route, query)
+        execute = partial(webhook_operations.execute, call=call, route=route)
+        return await self._write(call, execute, without_body=not route.has_input and not call.body)
+
+    async def _operate(self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any) -> Response:
+        """Carry out an operation on webhooks for the page: without a credential, rate limit, faults and log."""
+        content = b"" if body is None else json_codec.write(body).encode()
+        call = Call(
+            method, path, {"content-type": _JSON}, content, self._controls.clock(), {}, self._settings.max_items
+        )
+        call.caller = Caller("page", tenant, b"", "*:write")
+        try:
+            return await self._carry_out_on_webhooks(call, query)
+        except ProblemError as problem:
+            return problem.response
+
+    async def _write(self, call: Call, execute: database.Work[Response], *, without_body: bool) -> Response:
         key = _idempotency_key(call) if self._settings.profile == "full" else None
-        without_body = route.operation == "approve" and not call.body
         accepted = None if without_body else _MEDIA_TYPES.get(call.method)
         if accepted and media_type(call.headers) not in accepted:
             headers = {"accept-patch" if call.method == "PATCH" else "accept": ", ".join(accepted)}
@@ -232,7 +298,9 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 raise ProblemError(409, "A request with this Idempotency-Key is in progress.", headers=headers)
             self._running.add((call.caller.id, key))
             call.key = key
-        return await self._writer.run(partial(write_operations.execute, call=call, route=route))
+        response = await self._writer.run(execute)
+        self.webhooks.wake()
+        return response
 
 
 async def _read_own_body(request: Request) -> bytes:

@@ -38,6 +38,25 @@ CREATE TABLE IF NOT EXISTS answers (
     tenant TEXT NOT NULL, credential TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, fingerprint BLOB NOT NULL,
     status INTEGER NOT NULL, headers TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tenant, credential, key));
 CREATE INDEX IF NOT EXISTS answers_at ON answers (at);
+CREATE TABLE IF NOT EXISTS events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL, tenant TEXT NOT NULL, type TEXT NOT NULL,
+    body TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS events_tenant ON events (tenant, seq);
+CREATE TABLE IF NOT EXISTS subscriptions (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, url TEXT NOT NULL,
+    events TEXT NOT NULL, concurrency INTEGER NOT NULL, status TEXT NOT NULL, disabled_reason TEXT,
+    created_at TEXT NOT NULL, updated_at TEXT NOT NULL, secret TEXT NOT NULL, previous_secret TEXT,
+    previous_until REAL NOT NULL DEFAULT 0, cursor INTEGER NOT NULL, healthy_at REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS deliveries (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, subscription TEXT NOT NULL, event INTEGER NOT NULL,
+    status TEXT NOT NULL, tries INTEGER NOT NULL DEFAULT 0, since REAL NOT NULL, due REAL NOT NULL,
+    reordered INTEGER NOT NULL DEFAULT 0, created_at TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS deliveries_due ON deliveries (subscription, due, seq) WHERE status = 'pending';
+CREATE INDEX IF NOT EXISTS deliveries_of ON deliveries (subscription, seq);
+CREATE TABLE IF NOT EXISTS attempts (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, delivery TEXT NOT NULL, at TEXT NOT NULL, duration_ms INTEGER NOT NULL,
+    status INTEGER, problem TEXT);
+CREATE INDEX IF NOT EXISTS attempts_of ON attempts (delivery, seq);
 CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offset_s REAL NOT NULL);
 """
 

@@ -39,6 +39,10 @@ class AdjustableClock:
         """Seconds since the epoch."""
         return self._source() + self.offset_s
 
+    def unadjusted(self) -> float:
+        """Seconds since the epoch without the offset: the time of everyone else."""
+        return self._source()
+
     async def advance(self, seconds: float, writer: Writer) -> None:
         if self() + seconds > _LATEST:
             findings = [("#/advance_s", "is too large")]

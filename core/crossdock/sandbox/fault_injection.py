@@ -25,6 +25,9 @@ FaultName = Literal[
     "lost_answer",  # the effect happens, then the connection is closed without a byte
     "error_after_commit",  # the effect happens, but the response is 500; a resend under its key gets the real one
     "cut_body",  # the effect happens, then the connection is closed in the middle of the response body
+    "webhook_duplicate",  # a delivery that succeeded is sent once more
+    "webhook_reorder",  # a delivery is sent after the next one of its subscription, or after ``ms`` if none follows
+    "webhook_late",  # a delivery is sent ``ms`` later
 ]
 _ROUTE = re.compile(r"(?P<method>[A-Z]+(?= |$))? ?(?P<place>/\S*|[a-z_]*)")
 _PATHS: dict[str, str] = {each.kind.name: path for path, each in COLLECTIONS.items()}
@@ -38,7 +41,7 @@ class Fault(BaseModel):
     name: FaultName
     probability: Annotated[float, Field(ge=0, le=1)]
     route: str = ""  # "POST", a resource, the beginning of a path, or "POST invoice"; empty for every request
-    ms: Annotated[int, Field(ge=0, le=600_000)] = 1000  # for slow
+    ms: Annotated[int, Field(ge=0, le=600_000)] = 1000  # for slow, webhook_reorder, webhook_late
 
     @field_validator("route")
     @classmethod
@@ -124,6 +127,14 @@ class RequestFaults:
             challenge = {"www-authenticate": 'Bearer error="invalid_token", error_description="The token expired"'}
             return ProblemError(401, "The token has expired (an injected fault).", headers=challenge).response
         return None
+
+    def delivery_delay_s(self, name: Literal["webhook_reorder", "webhook_late"]) -> float | None:
+        """How long a webhook is held back; None if this fault does not strike it."""
+        drawn = self._draw(name)
+        return None if drawn is None else drawn.fault.ms / 1000
+
+    def duplicates_delivery(self) -> bool:
+        return self._draw("webhook_duplicate") is not None
 
     def delay_s(self) -> float:
         slow = self._draw("slow")

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from crossdock.sandbox import json_codec
+from crossdock.sandbox import json_codec, record_access
+from crossdock.sandbox.access_control import insufficient_scope
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
@@ -58,6 +59,13 @@ def _open(connection: sqlite3.Connection, tenant: str, now: float, number: int) 
     values = (account_id, tenant, _ACCOUNTS.kind.name, account["externalId"], at, changed, text)
     connection.execute("INSERT INTO stored VALUES (?, ?, ?, ?, ?, ?, ?)", values)
     return account_id
+
+
+def check_may_post(connection: sqlite3.Connection, call: Call) -> None:
+    """403 if the scopes of the caller are narrowed to other accounts; ``invoices:write`` alone is sufficient."""
+    permitted = record_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
+    if permitted is not None and not permitted.issuperset(default_accounts(connection, call.caller.tenant, call.now)):
+        raise insufficient_scope(" ".join(f"accounts:{each['code']}:write" for each in _DEFAULT_ACCOUNTS))
 
 
 def post(connection: sqlite3.Connection, call: Call, invoice: Mapping[str, Any]) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 from crossdock.sandbox import json_codec, openapi_schemas, read_operations
-from crossdock.sandbox.access_control import SCOPES, required_scope
 from crossdock.sandbox.api_keys import SLUG
 from crossdock.sandbox.openapi_examples import EXAMPLES
 from crossdock.sandbox.openapi_schemas import ASSUMED, identifier
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.sandbox.rfc3339 import INSTANT
+from crossdock.sandbox.scopes import SCOPES, about_scope, required_scope
 from crossdock.serving.problem_responses import MEDIA_TYPE
 
 Json = dict[str, Any]
@@ -36,12 +36,26 @@ _PATTERNS = {
 }
 _WRITES = "400 409 413 415 422"
 _GUARDS = ("IdempotencyKey", "IfMatch")
+_NARROWING = (
+    "Writing includes reading. `accounts:CODE:ACCESS` and `bins:EXTERNAL_ID:ACCESS` are for one record."
+    " `invoices:write` is sufficient to post to the ledger, unless scopes of the credential name single accounts: then"
+    " both accounts of the posting must be among those that it may write."
+)
 _BEARER: Json = {
     "type": "http",
     "scheme": "bearer",
     "description": "An API key, created by `crossdock sandbox keys new`. Scopes, assumed: "
     + ", ".join(f"`{each}`" for each in SCOPES)
-    + ". Writing includes reading.",
+    + f". {_NARROWING}",
+}
+_OAUTH2: Json = {
+    "type": "oauth2",
+    "description": "An access token of a client, created by `crossdock sandbox clients new`. "
+    "The specification shows neither grant type nor addresses.",
+    "flows": {
+        "clientCredentials": {"tokenUrl": "/oauth/token", "scopes": {each: about_scope(each) for each in SCOPES}}
+    },
+    **ASSUMED,
 }
 
 
@@ -54,9 +68,9 @@ def document() -> Json:
         "tags": [{"name": _tag(each), **ASSUMED} for each in COLLECTIONS.values()],
         "paths": {path: item for each in COLLECTIONS.values() for path, item in _paths(each)},
         "webhooks": {event: _webhook(name, about) for name, (event, _, about) in openapi_schemas.EVENTS.items()},
-        "security": [{"bearer": []}],
+        "security": [{"bearer": []}, {"oauth2": []}],
         "components": {
-            "securitySchemes": {"bearer": _BEARER},
+            "securitySchemes": {"bearer": _BEARER, "oauth2": _OAUTH2},
             "parameters": {name: _parameter(name, each) for name, each in _COMPONENTS["parameters"].items()},
             "headers": {name: {**ASSUMED, **each} for name, each in _COMPONENTS["headers"].items()},
             "responses": {f"Problem{status}": _problem(**each) for status, each in _COMPONENTS["problems"].items()},
@@ -123,7 +137,7 @@ def _operation(
     scope = required_scope(collection.kind.name, method)
     about = {"operationId": name, "summary": f"{summary}.", "tags": [_tag(collection)]}
     responses = {**success, **dict(sorted(refused.items()))}
-    return {**ASSUMED, **about, "security": [{"bearer": [scope]}], "responses": responses}
+    return {**ASSUMED, **about, "security": [{"bearer": [scope]}, {"oauth2": [scope]}], "responses": responses}
 
 
 def _with_body(schema: str, parameters: Sequence[str], media_type: str = json_codec.MEDIA_TYPE) -> Json:

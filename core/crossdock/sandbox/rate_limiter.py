@@ -42,12 +42,12 @@ class RateLimiter:
 
     def __init__(self, rate_per_min: int, burst: int, dialect: Dialect) -> None:
         self._rate, self._burst, self._dialect = rate_per_min / 60, burst, dialect
-        self._buckets: dict[Caller, Bucket] = {}
+        self._buckets: dict[str, Bucket] = {}
         self.policy_headers = rate_limit_headers.policy(dialect, burst, math.ceil(burst / self._rate))
 
     def take(self, caller: Caller, now: float) -> dict[str, str]:
         """Take a token and return the header fields; 429 if there is none."""
-        bucket = self._buckets.setdefault(caller, Bucket(self._rate, self._burst, self._burst, now))
+        bucket = self._buckets.setdefault(caller.id, Bucket(self._rate, self._burst, self._burst, now))
         wait_s = bucket.take(now)
         more_in_s = max(1, math.ceil(wait_s or bucket.seconds_to_next()))
         full_in_s = math.ceil((self._burst - bucket.tokens) / self._rate)

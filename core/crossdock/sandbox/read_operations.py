@@ -11,7 +11,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import json_codec, resource_store
+from crossdock.sandbox import json_codec, record_access, resource_store
+from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown, whole_number
 from crossdock.sandbox.resource_paths import Collection, Route
@@ -22,29 +23,31 @@ _PAGE_SIZES = range(1, 1001)
 _BEFORE_ALL = "-9"  # changes are numbered from 1; the accounts that exist from the beginning have numbers below 0
 
 
-def read(connection: sqlite3.Connection, route: Route, tenant: str, query: Mapping[str, str]) -> Response:
+def read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Mapping[str, str]) -> Response:
     """Answer a GET request of the API."""
     if route.operation == "list":
-        return _list(connection, route.collection, tenant, query)
-    text, tag = resource_store.load(connection, route.collection, tenant, route.resource_id)
+        return _list(connection, route.collection, caller, query)
+    text, tag = resource_store.load(connection, route.collection, caller.tenant, route.resource_id)
+    record_access.check_stored(connection, caller, route.collection, json_codec.read(text.encode()), "read")
     if route.operation == "entries":
         return _entries(connection, route.resource_id, query)
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
-def _list(connection: sqlite3.Connection, collection: Collection, tenant: str, query: Mapping[str, str]) -> Response:
+def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller, query: Mapping[str, str]) -> Response:
     """A page in the order of last change: a resource that changes meanwhile appears again and is never missed."""
     refuse_unknown(query, "limit", "cursor", "updatedSince", "externalId")
     name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start(query)
+    permitted, ids = record_access.list_filter(connection, caller, name)
     if "externalId" in query:
         if not collection.kind.has_external_id:
             raise ProblemError(400, f"A {name} has no externalId.")
-        found = "SELECT body FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?"
-        return _page(connection.execute(found, (tenant, name, query["externalId"])), None)
+        found = f"SELECT body FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?{permitted}"  # noqa: S608  no text of a request
+        return _page(connection.execute(found, (caller.tenant, name, query["externalId"], *ids)), None)
     rows = connection.execute(
-        "SELECT body, updated_at, changed FROM stored WHERE tenant = ? AND resource = ?"
-        " AND (updated_at, changed) > (?, ?) ORDER BY updated_at, changed LIMIT ?",
-        (tenant, name, *start, limit + 1),
+        "SELECT body, updated_at, changed FROM stored WHERE tenant = ? AND resource = ?"  # noqa: S608  as above
+        f" AND (updated_at, changed) > (?, ?){permitted} ORDER BY updated_at, changed LIMIT ?",
+        (caller.tenant, name, *start, *ids, limit + 1),
     ).fetchall()
     return _page(rows[:limit], rows[limit - 1][1:] if len(rows) > limit else None)
 

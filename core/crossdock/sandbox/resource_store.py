@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.sandbox import json_codec
+from crossdock.sandbox import json_codec, record_access
+from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.body_validation import references
 from crossdock.sandbox.effects_log import record_effect
@@ -36,20 +37,32 @@ def load_for_change(
 ) -> tuple[dict[str, Any], str]:
     """The parsed body and the entity tag of a resource; 412 if If-Match names another version."""
     text, tag = load(connection, collection, call.caller.tenant, resource_id)
+    body = json_codec.read(text.encode())
+    record_access.check_stored(connection, call.caller, collection, body, "write")
     wanted = [each.strip() for each in call.headers.get("if-match", "*").split(",")]
     if "*" not in wanted and tag not in wanted:
         raise ProblemError(412, "The resource has changed: If-Match names another version.")
-    return json_codec.read(text.encode()), tag
+    return body, tag
 
 
 def check_against_stored(
-    connection: sqlite3.Connection, tenant: str, collection: Collection, body: Mapping[str, Any], own_id: str
+    connection: sqlite3.Connection,
+    caller: Caller,
+    collection: Collection,
+    before: Mapping[str, Any],
+    body: Mapping[str, Any],
+    own_id: str,
 ) -> None:
-    """Refuse references to missing resources (422), and an externalId that another resource than *own_id* has (409)."""
+    """Refuse references to missing resources (422), and an externalId that another resource than *own_id* has (409).
+
+    A new reference to a record outside of the narrowing of *caller* is refused as if the record did not exist.
+    """
+    tenant = caller.tenant
     named = list(references(body))
     query = "SELECT 1 FROM stored WHERE resource = ? AND id = ? AND tenant = ?"
     distinct = {(resource, target) for _, resource, target in named}  # the lines of an invoice often name one product
     missing = {each for each in distinct if connection.execute(query, (*each, tenant)).fetchone() is None}
+    missing |= record_access.hidden_references(connection, caller, before, body)
     if missing:
         findings = [(pointer, f"names no {each[0]}") for pointer, *each in named if tuple(each) in missing]
         raise ProblemError(422, "The body refers to a resource that does not exist.", findings=findings)

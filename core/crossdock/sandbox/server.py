@@ -106,10 +106,12 @@ class _Server(uvicorn.Server):
 
     def __init__(self, sandbox: Sandbox, ready: Callable[[], None]) -> None:
         super().__init__(config(sandbox.app, sandbox.connection_limits))
-        self._ready = ready
+        self._ready, self._sandbox = ready, sandbox
+        self._webhooks: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
+        self._webhooks = asyncio.create_task(self._sandbox.webhooks.run())
         self._ready()
 
     async def main_loop(self) -> None:
@@ -119,6 +121,9 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """As in uvicorn, without its pause if nobody is connected."""
+        if self._webhooks is not None:
+            self._webhooks.cancel()
+            await asyncio.gather(self._webhooks, return_exceptions=True)
         if self.server_state.connections or self.server_state.tasks:
             await super().shutdown(sockets=sockets)
             return

@@ -10,21 +10,27 @@ from typing import Any
 
 from starlette.responses import Response
 
-from crossdock.sandbox import actions, general_ledger, json_codec, resource_store
+from crossdock.sandbox import actions, general_ledger, json_codec, record_access, resource_store
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.body_validation import validated
 from crossdock.sandbox.effects_log import record_effect
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.resource_paths import Collection, Route
+from crossdock.sandbox.webhook_events import record_event
 
 _KEY_LIFE_S = 24 * 3600
 
 
 def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Response:
-    """Execute a request, or replay the response that its key got before. Refusals are responses too, and are kept."""
+    """Execute a request on a resource, once under its key."""
     operation = _OPERATIONS[route.operation]
+    return execute_once(connection, call, lambda: operation(connection, call, route.collection, route.resource_id))
+
+
+def execute_once(connection: sqlite3.Connection, call: Call, operation: Callable[[], Response]) -> Response:
+    """Execute a request, or replay the response that its key got before. Refusals are responses too, and are kept."""
     if call.key is None:
-        return operation(connection, call, route.collection, route.resource_id)
+        return operation()
     connection.execute("DELETE FROM answers WHERE at < ?", (call.now - _KEY_LIFE_S,))
     scope = (call.caller.tenant, call.caller.id, call.key)
     fingerprint = hashlib.sha256(f"{call.method} {call.path}\n".encode() + call.body).digest()
@@ -36,9 +42,11 @@ def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Respons
             raise ProblemError(422, "This Idempotency-Key was used for another request.")
         return Response(kept[3], kept[1], {**json.loads(kept[2]), "idempotent-replayed": "true"})
     try:
-        response = operation(connection, call, route.collection, route.resource_id)
+        response = operation()
     except ProblemError as problem:  # raised before anything is written
         response = problem.response
+        if response.status_code == 403:  # the next token of the client may have the scope
+            raise
     answer = (response.status_code, json.dumps(dict(response.headers)), response.body)
     connection.execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*scope, call.now, fingerprint, *answer))
     return response
@@ -47,7 +55,9 @@ def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Respons
 def _create(connection: sqlite3.Connection, call: Call, collection: Collection, _: str) -> Response:
     body = validated(collection.kind.wire, call.json())
     own = {"id": resource_store.new_id(collection.prefix, call.now), "createdAt": call.at}
-    text, tag = _save(connection, call, "create", collection, {**body, **own})
+    text, tag = _save(connection, call, "create", collection, None, {**body, **own})
+    if collection.kind.name == "order":
+        record_event(connection, call, "order.created", text)
     headers = {"location": f"{collection.path}/{own['id']}", "etag": tag}
     return Response(text, 201, headers, json_codec.MEDIA_TYPE)
 
@@ -56,9 +66,10 @@ def _update(connection: sqlite3.Connection, call: Call, collection: Collection, 
     patch = call.json()
     before, _ = resource_store.load_for_change(connection, call, collection, resource_id)
     general_ledger.refuse_change(collection, before)
+    old = dict(before)
     read_only = {name: before.pop(name) for name in collection.read_only if name in before}
     body = validated(collection.kind.wire, _merge(before, patch))
-    text, tag = _save(connection, call, "update", collection, {**body, **read_only})
+    text, tag = _save(connection, call, "update", collection, old, {**body, **read_only})
     return Response(text, 200, {"etag": tag}, json_codec.MEDIA_TYPE)
 
 
@@ -88,13 +99,21 @@ def _merge(target: Any, patch: Any) -> Any:
 
 
 def _save(
-    connection: sqlite3.Connection, call: Call, operation: str, collection: Collection, body: dict[str, Any]
+    connection: sqlite3.Connection,
+    call: Call,
+    operation: str,
+    collection: Collection,
+    before: Mapping[str, Any] | None,
+    body: dict[str, Any],
 ) -> tuple[str, str]:
     """Save a validated body. An invoice gets its total, and is posted if ``autoPostLedger`` is set."""
-    resource_store.check_against_stored(connection, call.caller.tenant, collection, body, body["id"])
+    record_access.check_saved(connection, call.caller, collection, before, body)
+    resource_store.check_against_stored(connection, call.caller, collection, before or {}, body, body["id"])
     if collection.kind.name != "invoice":
         return resource_store.save(connection, call, operation, collection, body)
     invoice = {"status": "draft", **body, "total": general_ledger.total(body["items"])}
+    if invoice.get("autoPostLedger"):
+        general_ledger.check_may_post(connection, call)
     saved = resource_store.save(connection, call, operation, collection, invoice)
     if invoice.get("autoPostLedger"):
         general_ledger.post(connection, call, invoice)

@@ -13,12 +13,15 @@ from tests.unit.sandbox.raw import (
 )
 
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.access_control import SCOPES
 from crossdock.sandbox.resource_paths import COLLECTIONS
+from crossdock.sandbox.scopes import SCOPES
 
 
 def test_an_unknown_credential_is_refused(raw: Raw, sandbox: Sandbox) -> None:
-    """No key, a wrong scheme, an unknown or changed key is 401; another tenant's key or another slug is 403."""
+    """No key, a wrong scheme, an unknown or changed key is 401; another tenant's key or another slug is 403.
+
+    The challenge has an error only if a bearer credential was presented (RFC 6750 section 3.1).
+    """
     body = '{"externalId":"c","name":"n"}'
     wrong = [
         None,
@@ -33,7 +36,10 @@ def test_an_unknown_credential_is_refused(raw: Raw, sandbox: Sandbox) -> None:
     for credential in wrong:
         answer = raw("POST", CUSTOMERS, body, authorization=credential)
         assert_problem(answer, 401)
-        assert answer.headers["www-authenticate"] == "Bearer"
+        challenge, _, error = answer.headers["www-authenticate"].partition(", ")
+        assert challenge == 'Bearer realm="sandbox"'
+        is_presented = (credential or "").startswith("Bearer ")
+        assert error.startswith('error="invalid_token", error_description=') if is_presented else not error
     for slug in ("other", "", None):
         assert_problem(raw("POST", CUSTOMERS, body, x_tenant_slug=slug), 403)
     foreign = Raw(sandbox, key=sandbox.new_key("other"))
@@ -60,7 +66,9 @@ def test_scopes_limit_what_a_key_may_do(raw: Raw, sandbox: Sandbox) -> None:
     for method, path in (("POST", CUSTOMERS), ("PATCH", f"{CUSTOMERS}/{name}"), ("DELETE", f"{CUSTOMERS}/{name}")):
         refused = reader(method, path, "{}")
         assert_problem(refused, 403)
-        assert refused.headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="customers:write"'
+        assert refused.headers["www-authenticate"] == (
+            'Bearer realm="sandbox", error="insufficient_scope", scope="customers:write"'
+        )
     assert [each["operation"] for each in raw.effects()] == ["create"]
 
 

@@ -1,0 +1,146 @@
+"""The OAuth 2.0 endpoints: tokens by client credentials (RFC 6749), introspection (7662) and revocation (7009)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from functools import partial
+from sqlite3 import Connection
+from urllib.parse import parse_qsl, unquote_plus
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from crossdock.sandbox import oauth_tokens, scopes
+from crossdock.sandbox.api_call import media_type, read_body
+from crossdock.sandbox.database import Writer
+from crossdock.sandbox.oauth_clients import OAuthClient, OAuthClients
+
+PATHS = ("/oauth/token", "/oauth/introspect", "/oauth/revoke")
+_MAX_BODY_BYTES = 64 << 10
+_MAX_FIELDS = 100
+_NOT_KEPT = {"cache-control": "no-store", "pragma": "no-cache"}
+_BASIC = 'Basic realm="sandbox", charset="UTF-8"'
+
+
+class _OAuthError(Exception):
+    """A refusal in the form of RFC 6749 section 5.2."""
+
+    def __init__(self, code: str, description: str, status: int = 400, **headers: str) -> None:
+        super().__init__(description)
+        self.response = _json({"error": code, "error_description": description}, status, headers)
+
+
+class OAuthEndpoints:
+    """Answers requests to `PATHS`. Tokens live for *life_s* seconds of *clock*."""
+
+    def __init__(
+        self, clients: OAuthClients, reader: Connection, writer: Writer, clock: Callable[[], float], life_s: int
+    ) -> None:
+        self._clients, self._reader, self._writer, self._clock, self._life_s = clients, reader, writer, clock, life_s
+
+    async def answer(self, request: Request) -> tuple[Response, str | None]:
+        """The response, and the id of the client if it could be authenticated."""
+        client = None
+        try:
+            form = await _form(request)
+            client = self._authenticated(request.headers.get("authorization"), form)
+            match request.scope["path"]:
+                case "/oauth/token":
+                    response = await self._token(client, form)
+                case "/oauth/introspect":
+                    response = self._introspect(client, _required(form, "token"))
+                case _:
+                    response = await self._revoke(client, _required(form, "token"))
+        except _OAuthError as refusal:
+            response = refusal.response
+        return response, client.id if client else None
+
+    def _authenticated(self, header: str | None, form: Mapping[str, str]) -> OAuthClient:
+        """The client, by HTTP Basic or by client_id and client_secret in the body (RFC 6749 section 2.3.1)."""
+        if header is not None and "client_secret" in form:
+            raise _OAuthError("invalid_request", "Send the credentials in the header or in the body, not in both.")
+        given = _basic(header) if header is not None else (form.get("client_id", ""), form.get("client_secret", ""))
+        if given and form.get("client_id", given[0]) != given[0]:
+            raise _OAuthError("invalid_request", "client_id differs from the one in the Authorization header.")
+        client = self._clients.authenticated(*given) if given else None
+        if client is None:
+            challenge = {"www-authenticate": _BASIC}
+            raise _OAuthError("invalid_client", "The client or its secret is unknown.", 401, **challenge)
+        return client
+
+    async def _token(self, client: OAuthClient, form: Mapping[str, str]) -> Response:
+        if _required(form, "grant_type") != "client_credentials":
+            raise _OAuthError("unsupported_grant_type", "The only grant type is client_credentials.")
+        granted = client.scopes
+        if "scope" in form:
+            wanted = set(form["scope"].split(" "))
+            if not all(scopes.is_scope(each) and scopes.include(client.scopes, each) for each in wanted):
+                raise _OAuthError("invalid_scope", "A scope does not exist, or the client may not have it.")
+            granted = " ".join(sorted(wanted))
+        now, life_s = self._clock(), self._life_s
+        issue = partial(oauth_tokens.issue, client=client, scopes=granted, now=now, life_s=life_s)
+        token = await self._writer.run(issue)
+        return _json({"access_token": token, "token_type": "Bearer", "expires_in": life_s, "scope": granted})
+
+    def _introspect(self, client: OAuthClient, token: str) -> Response:
+        """The facts about a token of *client*. Every other one is inactive: a client learns nothing about others."""
+        found = oauth_tokens.find(self._reader, token, self._clock())
+        if found is None or found.client != client.id:
+            return _json({"active": False})
+        times = {"iat": int(found.issued_at), "exp": int(found.expires_at)}
+        names = {"client_id": client.id, "sub": client.id, "token_type": "Bearer", "scope": found.scopes}
+        return _json({"active": True, **names, **times})
+
+    async def _revoke(self, client: OAuthClient, token: str) -> Response:
+        """200 also for a token that is not valid; one of another client is refused (RFC 7009 section 2.1)."""
+        found = oauth_tokens.find(self._reader, token, self._clock())
+        if found and found.client != client.id:
+            raise _OAuthError("unauthorized_client", "The token was issued to another client.")
+        if found:
+            await self._writer.run(partial(oauth_tokens.revoke, token=token))
+        return Response(status_code=200, headers=_NOT_KEPT)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The parameters of the body. One without a value is as if it were absent, and none may be repeated."""
+    body = await read_body(request, _MAX_BODY_BYTES)
+    if request.method != "POST":
+        raise _OAuthError("invalid_request", "Send a POST request.", 405, allow="POST")
+    if request.url.query:
+        raise _OAuthError("invalid_request", "Send the parameters in the body, not in the address.")
+    if media_type(request.headers) != "application/x-www-form-urlencoded":
+        raise _OAuthError("invalid_request", "Content-Type must be application/x-www-form-urlencoded.")
+    if len(body) > _MAX_BODY_BYTES:
+        raise _OAuthError("invalid_request", f"The body is longer than {_MAX_BODY_BYTES} bytes.", 413)
+    try:
+        fields = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+    except ValueError:
+        raise _OAuthError(
+            "invalid_request", f"The body must be UTF-8, with at most {_MAX_FIELDS} parameters."
+        ) from None
+    if len({name for name, _ in fields}) < len(fields):
+        raise _OAuthError("invalid_request", "A parameter is repeated.")
+    return {name: value for name, value in fields if value}
+
+
+def _basic(header: str) -> tuple[str, str] | None:
+    """Id and secret of an Authorization header; each is form-encoded before they are joined."""
+    scheme, _, encoded = header.partition(" ")
+    try:
+        joined = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    client_id, colon, secret = joined.partition(":")
+    return (unquote_plus(client_id), unquote_plus(secret)) if scheme.lower() == "basic" and colon else None
+
+
+def _required(form: Mapping[str, str], name: str) -> str:
+    if name not in form:
+        raise _OAuthError("invalid_request", f"The parameter {name} is missing.")
+    return form[name]
+
+
+def _json(document: Mapping[str, object], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse(document, status, {**_NOT_KEPT, **(headers or {})})

@@ -1,0 +1,125 @@
+"""Forms of the sandbox's page: their CSRF tokens, which can be used once, and their fields."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from crossdock.sandbox.api_call import media_type, read_body
+
+COOKIE = "crossdock_sandbox_session"
+FIELD = "csrf_token"
+
+_MEDIA_TYPE = "application/x-www-form-urlencoded"
+_MAX_BODY_BYTES = 64 << 10
+_MAX_FIELDS = 1_000
+_REMEMBERED = 10_000  # tokens that were used; an older one is refused, used or not
+_SESSION = re.compile(r"[0-9a-f]{64}")
+_TOKEN = re.compile(r"([0-9]{1,15})\.([0-9a-f]{64})")
+
+
+class FormError(Exception):
+    """A form is refused; the message says what to do."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+class Fields:
+    """The fields of a form, without its token."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._pairs = pairs
+
+    def one(self, name: str) -> str:
+        """The value of a field without surrounding white space; "" if it was not sent."""
+        return next((value.strip() for field, value in self._pairs if field == name), "")
+
+    def all(self, name: str) -> list[str]:
+        """The values of checkboxes with the same name."""
+        return [value for field, value in self._pairs if field == name]
+
+
+class Session:
+    """One browser, known by a cookie that only this server reads and that no other site can send."""
+
+    def __init__(self, tokens: FormTokens, request: Request) -> None:
+        given = request.cookies.get(COOKIE, "")
+        self._tokens, self._known = tokens, _SESSION.fullmatch(given) is not None
+        self._id = given if self._known else secrets.token_hex(32)
+
+    def token(self) -> str:
+        """A new token for one form."""
+        return self._tokens.issue(self._id)
+
+    def keep(self, response: Response) -> Response:
+        """Set the cookie unless the browser has it. Cookies are shared by all ports, so an existing one is kept."""
+        if not self._known:
+            response.set_cookie(COOKIE, self._id, httponly=True, samesite="strict")
+        return response
+
+    async def fields(self, request: Request) -> Fields:
+        """The fields of a form that this session was given and has not sent before.
+
+        Raises:
+            FormError: 403 without a valid token, 409 if it was used, 413 or 415 for another kind of body.
+        """
+        body = await read_body(request, _MAX_BODY_BYTES)
+        if media_type(request.headers) != _MEDIA_TYPE:
+            raise FormError(415, "Send this form from the page.")
+        try:
+            pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
+        except ValueError:
+            raise FormError(400, "The form cannot be read. Send it from the page.") from None
+        if len(body) > _MAX_BODY_BYTES:
+            raise FormError(413, f"The form is longer than {_MAX_BODY_BYTES} bytes. Send a shorter one.")
+        if not self._known:
+            raise FormError(403, "The browser sent no session cookie. Allow cookies for this page and send it again.")
+        self._tokens.use(self._id, next((value for name, value in pairs if name == FIELD), ""))
+        return Fields([(name, value) for name, value in pairs if name != FIELD])
+
+
+class FormTokens:
+    """CSRF tokens: a serial number, signed together with the id of the session it was issued to.
+
+    They are valid until the sandbox stops.
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(32)
+        self._issued = self._expired = 0  # serial numbers: the last one, and the last one that is too old
+        self._used: dict[int, None] = {}
+
+    def issue(self, session: str) -> str:
+        self._issued += 1
+        return f"{self._issued}.{self._signature(session, self._issued)}"
+
+    def use(self, session: str, token: str) -> None:
+        """Accept a *token* of this *session* once.
+
+        Raises:
+            FormError: 403 if it is missing, of another session or too old; 409 if it was used.
+        """
+        found = _TOKEN.fullmatch(token)
+        if found is None or not hmac.compare_digest(self._signature(session, int(found[1])), found[2]):
+            raise FormError(403, "The form is not valid in this session, or the sandbox was restarted. Send it again.")
+        serial = int(found[1])
+        if serial in self._used:
+            raise FormError(409, "This form was already sent. The page shows its effect.")
+        if serial <= self._expired:
+            raise FormError(403, "The form is too old. Send it again.")
+        self._used[serial] = None
+        if len(self._used) > _REMEMBERED:
+            oldest = min(self._used)
+            del self._used[oldest]
+            self._expired = max(self._expired, oldest)
+
+    def _signature(self, session: str, serial: int) -> str:
+        return hmac.new(self._secret, f"{session}.{serial}".encode(), hashlib.sha256).hexdigest()

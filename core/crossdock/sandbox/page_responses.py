@@ -1,0 +1,47 @@
+"""HTML answers of the sandbox's page: the templates, the stylesheet, and the headers that protect both."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import jinja2
+from starlette.responses import HTMLResponse, Response
+
+STYLE_PATH = "/page/style.css"
+
+_HEADERS = {
+    "cache-control": "no-store",  # a page can show a key, and a browser keeps no copy of it
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none';"
+        " frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "same-origin",  # with no-referrer a browser sends "Origin: null" from the page's own forms
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_STYLE = files("crossdock.sandbox").joinpath("page_templates", "style.css").read_text("utf-8")
+
+
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("crossdock.sandbox", "page_templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals["style_path"] = STYLE_PATH
+
+
+def render(template: str, /, **values: object) -> str:
+    """The HTML text of *template*, with every value escaped."""
+    return _TEMPLATES.get_template(template).render(**values)
+
+
+def html(text: str, status: int = 200) -> Response:
+    return HTMLResponse(text, status, _HEADERS)
+
+
+def style() -> Response:
+    return Response(_STYLE, headers=_HEADERS, media_type="text/css")

@@ -1,0 +1,70 @@
+"""The sandbox's page: API keys at ``/``, OAuth clients, webhooks, and the documentation of the API at ``/docs``.
+
+It needs no script. Forms carry CSRF tokens, and every answer a strict Content-Security-Policy.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from crossdock.sandbox import page_documentation
+from crossdock.sandbox.api_keys import Keyring
+from crossdock.sandbox.oauth_clients import OAuthClients
+from crossdock.sandbox.page_credentials import CredentialsPage
+from crossdock.sandbox.page_forms import FormError, FormTokens, Session
+from crossdock.sandbox.page_responses import STYLE_PATH, html, render, style
+from crossdock.sandbox.page_webhooks import Operate, WebhooksPage
+from crossdock.sandbox.problem_errors import method_not_allowed
+
+DOCUMENTATION_PATH = "/docs"
+PREFIX = "/page/"
+_CLIENTS = "/page/clients"
+
+
+class Page:
+    """The page of one running sandbox. The caller checks Host, Origin and where a request comes from."""
+
+    def __init__(self, keyring: Keyring, clients: OAuthClients, operate: Operate) -> None:
+        self._keyring, self._tokens = keyring, FormTokens()
+        self._keys = CredentialsPage(keyring, "key", "key", "API keys", "/page/keys", "/")
+        self._clients = CredentialsPage(clients, "client", "secret", "OAuth clients", _CLIENTS, _CLIENTS)
+        self._webhooks = WebhooksPage(operate, self._tenants)
+
+    async def answer(self, request: Request) -> Response:
+        if request.method not in {"GET", "POST"}:
+            raise method_not_allowed("GET, POST")
+        if request.scope["path"] == STYLE_PATH:
+            return style()
+        session = Session(self._tokens, request)
+        try:
+            response = await self._section(request.scope["path"]).answer(session, request)
+        except FormError as error:
+            response = self._refused(session, request, error)
+        return session.keep(response)
+
+    def _refused(self, session: Session, request: Request, error: FormError) -> Response:
+        section = self._section(request.scope["path"])
+        if error.status in {403, 409} and isinstance(section, CredentialsPage):
+            return section.refused(session, request, error)
+        heading = HTTPStatus(error.status).phrase
+        text = render("message.html", here="", heading=heading, message=error.message, back=section.home)
+        return html(text, error.status)
+
+    def _section(self, path: str) -> CredentialsPage | WebhooksPage:
+        for section in (self._clients, self._webhooks):
+            if path == section.path or path.startswith(f"{section.path}/"):
+                return section
+        return self._keys
+
+    def _tenants(self) -> set[str]:
+        return {each.tenant for each in self._keyring.current().values()}
+
+
+def answer_documentation(request: Request) -> Response:
+    """Answer a request to ``/docs``, which shows nothing secret."""
+    if request.method != "GET":
+        raise method_not_allowed("GET")
+    return html(page_documentation.text())

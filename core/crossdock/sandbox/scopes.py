@@ -1,0 +1,91 @@
+"""The names of scopes, and what a set of them permits.
+
+A scope is ``RESOURCE:read`` or ``RESOURCE:write``; ``*`` stands for every resource, and writing includes reading. Those
+of ledger accounts and warehouse bins can be narrowed to one record: ``accounts:4000:write``, ``bins:wms:A-01:read``. A
+record is named by its id, an account also by its code, and a bin also by its externalId.
+
+A set of scopes is a text with spaces between them, as in OAuth.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from crossdock.resources import ResourceName
+
+NAMES: Mapping[ResourceName, str] = {
+    "invoice": "invoices",
+    "order": "orders",
+    "customer": "customers",
+    "product": "products",
+    "inventory_lot": "lots",
+    "warehouse_bin": "bins",
+    "ledger_account": "accounts",
+}
+LABELS: Mapping[str, str] = {
+    "*": "All resources",
+    **{name: f"{resource.replace('_', ' ')}s".capitalize() for resource, name in NAMES.items()},
+    "webhooks": "Webhooks",
+}
+SCOPES = tuple(f"{name}:{access}" for name in (*NAMES.values(), "webhooks", "*") for access in ("read", "write"))
+FORMS = f"{', '.join(SCOPES)}, and accounts:CODE:ACCESS and bins:EXTERNAL_ID:ACCESS for one record"
+_NARROWED = re.compile(r"(accounts|bins):([!#-\[\]-~]{1,200}):(read|write)")  # the characters of RFC 6749 section 3.3
+
+
+class _Scope(NamedTuple):
+    name: str
+    record: str  # "" for all
+    access: str
+
+
+def is_scope(text: str) -> bool:
+    return text in SCOPES or _NARROWED.fullmatch(text) is not None
+
+
+def required_scope(resource: ResourceName, method: str) -> str:
+    return f"{NAMES[resource]}:{'read' if method == 'GET' else 'write'}"
+
+
+def about_scope(scope: str) -> str:
+    """What a scope of `SCOPES` permits."""
+    name, _, access = scope.partition(":")
+    records = "everything" if name == "*" else name
+    return f"Read {records}." if access == "read" else f"Read and change {records}."
+
+
+@lru_cache(4096)
+def permitted_records(scopes: str, resource: ResourceName, access: str) -> frozenset[str] | None:
+    """The names of the records that *scopes* permit; None for all of them."""
+    sufficient = [each for each in _parsed(scopes) if each.access in {access, "write"}]
+    if any(each.name in {NAMES[resource], "*"} and not each.record for each in sufficient):
+        return None
+    return frozenset(each.record for each in sufficient if each.name == NAMES[resource])
+
+
+@lru_cache(4096)
+def is_narrowed(scopes: str, resource: ResourceName) -> bool:
+    """Whether one of *scopes* names a single record of *resource*."""
+    return any(each.name == NAMES[resource] and each.record for each in _parsed(scopes))
+
+
+def include(granted: str, wanted: str) -> bool:
+    """Whether the scopes *granted* permit everything that the one scope *wanted* does."""
+    name, record, access = _parse(wanted)
+    return any(
+        each.name in {name, "*"} and each.record in {"", record} and each.access in {access, "write"}
+        for each in _parsed(granted)
+    )
+
+
+@lru_cache(1024)
+def _parsed(scopes: str) -> tuple[_Scope, ...]:
+    return tuple(map(_parse, scopes.split()))
+
+
+def _parse(scope: str) -> _Scope:
+    name, _, rest = scope.partition(":")
+    record, _, access = rest.rpartition(":")
+    return _Scope(name, record, access)

@@ -1,0 +1,137 @@
+"""Sends webhooks: takes new events from the change log and attempts what is due, on the event loop of the sandbox.
+
+An attempt is stored when it has ended, so that one which a kill interrupts is made again: each event is delivered at
+least once. Each subscription has a limit of its own for attempts in progress, so that a slow receiver delays no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import time
+from collections import defaultdict
+from functools import partial
+
+from crossdock.sandbox import webhook_deliveries, webhook_subscriptions
+from crossdock.sandbox.database import Writer
+from crossdock.sandbox.fault_and_clock_controls import RuntimeControls
+from crossdock.sandbox.webhook_deliveries import DueDelivery
+from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
+from crossdock.sandbox.webhook_signatures import signed_headers
+from crossdock.sandbox.webhook_subscriptions import Subscription
+from crossdock.sandbox.webhook_transport import WebhookTransport
+
+logger = logging.getLogger(__name__)
+
+_MAX_WAIT_S = 60.0
+_AFTER_FAILURE_S = 1.0
+_NEW_EVENTS = (
+    "SELECT 1 FROM subscriptions WHERE status = 'enabled'"
+    " AND EXISTS (SELECT 1 FROM events WHERE tenant = subscriptions.tenant AND seq > cursor)"
+)
+
+
+class WebhookDispatcher:
+    """The deliveries of one sandbox. Due times follow the clock of *controls*."""
+
+    def __init__(
+        self, reader: sqlite3.Connection, writer: Writer, controls: RuntimeControls, transport: WebhookTransport
+    ) -> None:
+        self._reader, self._writer, self._controls, self.transport = reader, writer, controls, transport
+        self._awake = asyncio.Event()
+        self._in_progress: defaultdict[str, dict[str, asyncio.Task[None]]] = defaultdict(
+            dict
+        )  # by subscription, delivery
+
+    def wake(self) -> None:
+        """Look for new events and due deliveries: something was committed, or the clock was moved."""
+        self._awake.set()
+
+    async def run(self) -> None:
+        """Deliver until cancelled. Attempts in progress are then abandoned, and made again after the next start."""
+        try:
+            while True:
+                self._awake.clear()
+                wait_s = await self._start_due_safely()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._awake.wait(), wait_s)
+        finally:
+            tasks = self._tasks()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def deliver_due(self) -> None:
+        """Deliver everything that is due now, and what becomes due by that; then return."""
+        while True:
+            await self._start_due()
+            if not (tasks := self._tasks()):
+                return
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        return [task for tasks in self._in_progress.values() for task in tasks.values()]
+
+    async def _start_due_safely(self) -> float:
+        try:
+            return await self._start_due()
+        except sqlite3.Error:
+            logger.exception("webhooks cannot be read or written")
+            return _AFTER_FAILURE_S
+
+    async def _start_due(self) -> float:
+        """Start the attempts that are due, and return the seconds until the next one is."""
+        while self._reader.execute(_NEW_EVENTS).fetchone():
+            now, faults = self._controls.clock(), self._controls.faults
+            await self._writer.run(partial(webhook_deliveries.take_events, now=now, faults=faults))
+        waits_s = [self._start_due_of(each) for each in webhook_subscriptions.enabled(self._reader)]
+        return min(waits_s, default=_MAX_WAIT_S)
+
+    def _start_due_of(self, subscription: Subscription) -> float:
+        tasks, now = self._in_progress[subscription.id], self._controls.clock()
+        for each in webhook_deliveries.next_due(self._reader, subscription.id, subscription.concurrency + 1):
+            if each.due > now:
+                return min(each.due - now, _MAX_WAIT_S)
+            if each.id not in tasks and len(tasks) < subscription.concurrency:
+                task = asyncio.create_task(self._attempt(subscription, each))
+                tasks[each.id] = task
+                task.add_done_callback(partial(self._ended, subscription.id, each.id))
+        return _MAX_WAIT_S
+
+    def _ended(self, subscription_id: str, delivery_id: str, _: asyncio.Task[None]) -> None:
+        tasks = self._in_progress[subscription_id]
+        del tasks[delivery_id]
+        if not tasks:
+            del self._in_progress[subscription_id]
+        self.wake()
+
+    async def _attempt(self, subscription: Subscription, delivery: DueDelivery) -> None:
+        try:
+            if await self._send(subscription, delivery):
+                faults = self._controls.faults.for_request("POST", f"{SUBSCRIPTIONS}/{subscription.id}")
+                if faults.duplicates_delivery():
+                    await self._send(subscription, delivery)
+        except Exception:
+            logger.exception("an attempt of %s could not be made or stored", delivery.id)
+            await asyncio.sleep(_AFTER_FAILURE_S)  # it is still due
+
+    async def _send(self, subscription: Subscription, delivery: DueDelivery) -> bool:
+        """Make one attempt and store it; whether it succeeded.
+
+        Its timestamp is the real time: receivers compare it with their own clock, which the sandbox's clock may be
+        days ahead of.
+        """
+        body, clock = delivery.body.encode(), self._controls.clock
+        signing_secrets = subscription.live_secrets(clock())
+        headers = signed_headers(delivery.event_id, int(clock.unadjusted()), body, signing_secrets)
+        headers |= {"content-type": "application/json", "user-agent": "crossdock-sandbox"}
+        began = time.monotonic()
+        answer = await self.transport.post(subscription.url, headers, body)
+        took_s = time.monotonic() - began
+        store = partial(
+            webhook_deliveries.record_attempt, delivery_id=delivery.id, now=clock(), took_s=took_s, answer=answer
+        )
+        await self._writer.run(store)
+        return answer.problem is None

@@ -1,0 +1,34 @@
+"""The change log of the events that webhooks report, written in the transaction of each change.
+
+A change that is rolled back leaves no event, and one that is committed always has its event.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Literal
+
+from crossdock.resources import ResourceName
+from crossdock.sandbox import json_codec, resource_store
+from crossdock.sandbox.api_call import Call
+
+EventType = Literal["order.created", "inventory.lot_moved", "invoice.approved"]
+RESOURCE_OF: Mapping[EventType, ResourceName] = {
+    "order.created": "order",
+    "inventory.lot_moved": "inventory_lot",
+    "invoice.approved": "invoice",
+}
+
+
+def record_event(connection: sqlite3.Connection, call: Call, event: EventType, data: str) -> None:
+    """Add an event. *data* is the JSON text of the resource, which the body repeats byte for byte."""
+    body = f'{{"type":{json_codec.write(event)},"timestamp":{json_codec.write(call.at)},"data":{data}}}'
+    values = (resource_store.new_id("evt", call.now), call.caller.tenant, event, body)
+    connection.execute("INSERT INTO events VALUES (NULL, ?, ?, ?, ?)", values)
+
+
+def last_event(connection: sqlite3.Connection, tenant: str) -> int:
+    """The number of the latest event of a tenant; 0 if there is none."""
+    (seq,) = connection.execute("SELECT max(seq) FROM events WHERE tenant = ?", (tenant,)).fetchone()
+    return seq or 0

@@ -1,0 +1,57 @@
+"""The operations on webhook subscriptions and deliveries, each with the scope that it needs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+
+from starlette.responses import Response
+
+from crossdock.sandbox import access_control, webhook_deliveries, webhook_subscriptions
+from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.query_parameters import refuse_unknown
+from crossdock.sandbox.webhook_paths import WebhookRoute
+from crossdock.sandbox.write_operations import execute_once
+
+
+def required_scope(method: str) -> str:
+    return f"webhooks:{'read' if method == 'GET' else 'write'}"
+
+
+def authorize(call: Call) -> None:
+    """403 if the caller does not have the scope for a method."""
+    access_control.require(call.caller, required_scope(call.method))
+
+
+def read(connection: sqlite3.Connection, call: Call, route: WebhookRoute, query: Mapping[str, str]) -> Response:
+    """Answer a GET request."""
+    match route.operation:
+        case "list":
+            return webhook_subscriptions.list_page(connection, call, query)
+        case "list_deliveries":
+            return webhook_deliveries.list_page(connection, call, route.subscription_id, query)
+        case "get_delivery":
+            return webhook_deliveries.get(connection, call, route.subscription_id, route.delivery_id, query)
+    refuse_unknown(query)
+    return webhook_subscriptions.get(connection, call, route.subscription_id)
+
+
+def execute(connection: sqlite3.Connection, call: Call, route: WebhookRoute) -> Response:
+    """Execute a request that changes something, once under its key."""
+
+    def operation() -> Response:
+        match route.operation:
+            case "create":
+                return webhook_subscriptions.create(connection, call)
+            case "redeliver":
+                return webhook_deliveries.redeliver(connection, call, route.subscription_id, route.delivery_id)
+        return _CHANGES[route.operation](connection, call, route.subscription_id)
+
+    return execute_once(connection, call, operation)
+
+
+_CHANGES: Mapping[str, Callable[[sqlite3.Connection, Call, str], Response]] = {
+    "update": webhook_subscriptions.update,
+    "delete": webhook_subscriptions.delete,
+    "rotate": webhook_subscriptions.rotate,
+}

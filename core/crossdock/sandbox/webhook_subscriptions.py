@@ -1,0 +1,201 @@
+"""Webhook subscriptions: where events are sent, which, and the secrets that sign them.
+
+A subscription keeps the number of the last event that it has taken from the change log. It begins at the present, and
+one that is disabled keeps its place: once it is enabled again, it gets every event since.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+from pydantic import AfterValidator, Field
+from starlette.responses import Response
+
+from crossdock.resources import ResourceModel
+from crossdock.sandbox import access_control, json_codec, resource_store, webhook_events
+from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.body_validation import EmptyBody, validated
+from crossdock.sandbox.problem_errors import ProblemError
+from crossdock.sandbox.rfc3339 import instant_text
+from crossdock.sandbox.webhook_addresses import url_fault
+from crossdock.sandbox.webhook_events import EventType
+from crossdock.sandbox.webhook_pages import numbered_page
+from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
+from crossdock.sandbox.webhook_signatures import new_secret
+
+MAX_SUBSCRIPTIONS = 50  # of a tenant
+MAX_CONCURRENCY = 10
+PREVIOUS_SECRET_LIFE_S = 24 * 3600
+_ON_REQUEST = "Disabled by a request."
+
+
+def _is_allowed_url(url: str) -> str:
+    if wrong := url_fault(url):
+        raise ValueError(wrong)
+    return url
+
+
+class WebhookSubscription(ResourceModel):
+    """Webhook subscription input (assumed)."""
+
+    url: Annotated[str, AfterValidator(_is_allowed_url)]
+    events: Annotated[list[EventType], Field(min_length=1, max_length=len(get_args(EventType)))]
+    concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_CONCURRENCY)] = 4
+    status: Literal["enabled", "disabled"] = "enabled"
+
+
+class Subscription(NamedTuple):
+    """A subscription as it is stored. Times are in seconds since the epoch unless they are text."""
+
+    seq: int
+    id: str
+    tenant: str
+    url: str
+    events: str  # separated by spaces
+    concurrency: int
+    status: str
+    disabled_reason: str | None
+    created_at: str
+    updated_at: str
+    secret: str
+    previous_secret: str | None
+    previous_until: float
+    cursor: int  # the number of the last event that was taken
+    healthy_at: float  # when an attempt succeeded or it was enabled, the later of both
+
+    def live_secrets(self, now: float) -> list[str]:
+        previous = [self.previous_secret] if self.previous_secret and now < self.previous_until else []
+        return [self.secret, *previous]
+
+    def public(self, now: float) -> dict[str, Any]:
+        """What a response shows; never a secret."""
+        rotating = len(self.live_secrets(now)) > 1
+        return {
+            "id": self.id,
+            "url": self.url,
+            "events": self.events.split(),
+            "concurrency": self.concurrency,
+            "status": self.status,
+            **({"disabledReason": self.disabled_reason} if self.disabled_reason else {}),
+            **({"previousSecretExpiresAt": instant_text(self.previous_until)} if rotating else {}),
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+        }
+
+
+def load(connection: sqlite3.Connection, tenant: str, subscription_id: str) -> Subscription:
+    """404 if the tenant has no such subscription."""
+    query = "SELECT * FROM subscriptions WHERE id = ? AND tenant = ?"
+    row = connection.execute(query, (subscription_id, tenant)).fetchone()
+    if row is None:
+        raise ProblemError(404, "There is no such subscription.")
+    return Subscription(*row)
+
+
+def enabled(connection: sqlite3.Connection) -> list[Subscription]:
+    rows = connection.execute("SELECT * FROM subscriptions WHERE status = 'enabled' ORDER BY seq")
+    return [Subscription(*row) for row in rows]
+
+
+def list_page(connection: sqlite3.Connection, call: Call, query: Mapping[str, str]) -> Response:
+    """A page of a tenant's subscriptions, the newest first."""
+    select = "SELECT * FROM subscriptions WHERE tenant = ?"
+    rows, cursor = numbered_page(connection, select, (call.caller.tenant,), query)
+    return _json({"data": [Subscription(*row).public(call.now) for row in rows], "nextCursor": cursor})
+
+
+def get(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
+    return _json(load(connection, call.caller.tenant, subscription_id).public(call.now))
+
+
+def create(connection: sqlite3.Connection, call: Call) -> Response:
+    """201 with the secret, which no other response shows."""
+    body = _checked(call, call.json())
+    tenant = call.caller.tenant
+    (count,) = connection.execute("SELECT count(*) FROM subscriptions WHERE tenant = ?", (tenant,)).fetchone()
+    if count >= MAX_SUBSCRIPTIONS:
+        raise ProblemError(409, f"A tenant has at most {MAX_SUBSCRIPTIONS} subscriptions. Delete one first.")
+    name, secret = resource_store.new_id("whs", call.now), new_secret()
+    members = {
+        **_columns(body),
+        "id": name,
+        "tenant": tenant,
+        "created_at": call.at,
+        "updated_at": call.at,
+        "secret": secret,
+        "healthy_at": call.now,
+        "cursor": webhook_events.last_event(connection, tenant),
+    }
+    marks = ", ".join(f":{each}" for each in members)
+    connection.execute(f"INSERT INTO subscriptions ({', '.join(members)}) VALUES ({marks})", members)  # noqa: S608
+    shown = {**load(connection, tenant, name).public(call.now), "secret": secret}
+    return _json(shown, 201, {"location": f"{SUBSCRIPTIONS}/{name}"})
+
+
+def update(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
+    """Apply a merge patch. Enabling a subscription forgets why it was disabled."""
+    before = load(connection, call.caller.tenant, subscription_id)
+    patch = call.json()
+    writable = {name: before.public(call.now)[name] for name in ("url", "events", "concurrency", "status")}
+    body = _checked(call, {**writable, **patch} if isinstance(patch, dict) else patch)
+    columns = _columns(body)
+    if body["status"] != before.status:
+        columns["healthy_at"] = call.now
+    else:
+        columns["disabled_reason"] = before.disabled_reason
+    _change(connection, call, subscription_id, columns)
+    return get(connection, call, subscription_id)
+
+
+def delete(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
+    """Delete a subscription with its deliveries. An attempt that is being sent is not stopped."""
+    load(connection, call.caller.tenant, subscription_id)
+    its_deliveries = "SELECT id FROM deliveries WHERE subscription = ?"
+    connection.execute(f"DELETE FROM attempts WHERE delivery IN ({its_deliveries})", (subscription_id,))  # noqa: S608
+    connection.execute("DELETE FROM deliveries WHERE subscription = ?", (subscription_id,))
+    connection.execute("DELETE FROM subscriptions WHERE id = ?", (subscription_id,))
+    return Response(status_code=204)
+
+
+def rotate(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
+    """200 with a new secret. Until the previous one expires, deliveries carry a signature of each."""
+    check_empty(call)
+    before, secret = load(connection, call.caller.tenant, subscription_id), new_secret()
+    until = call.now + PREVIOUS_SECRET_LIFE_S
+    rotated = {"secret": secret, "previous_secret": before.secret, "previous_until": until}
+    _change(connection, call, subscription_id, rotated)
+    return _json({**load(connection, before.tenant, subscription_id).public(call.now), "secret": secret})
+
+
+def check_empty(call: Call) -> None:
+    """422 for a body that is not an empty object."""
+    if call.body:
+        validated(EmptyBody, call.json())
+
+
+def _checked(call: Call, body: Any) -> dict[str, Any]:
+    """The validated body; 403 if the caller may not read what the events contain."""
+    found = validated(WebhookSubscription, body)
+    if len(set(found["events"])) < len(found["events"]):
+        findings = [("#/events", "must not repeat an event")]
+        raise ProblemError(422, "The body does not match the schema of the resource.", findings=findings)
+    for event in found["events"]:
+        access_control.authorize(call.caller, webhook_events.RESOURCE_OF[event], "GET")
+    return found
+
+
+def _columns(body: Mapping[str, Any]) -> dict[str, Any]:
+    reason = _ON_REQUEST if body["status"] == "disabled" else None
+    return {**body, "events": " ".join(body["events"]), "disabled_reason": reason}
+
+
+def _change(connection: sqlite3.Connection, call: Call, subscription_id: str, columns: Mapping[str, Any]) -> None:
+    values = {**columns, "updated_at": call.at, "id": subscription_id}
+    assignments = ", ".join(f"{each} = :{each}" for each in values if each != "id")
+    connection.execute(f"UPDATE subscriptions SET {assignments} WHERE id = :id", values)  # noqa: S608
+
+
+def _json(body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(json_codec.write(body), status, headers, json_codec.MEDIA_TYPE)

@@ -89,6 +89,19 @@ def test_the_sftp_example_runs(examples: Examples) -> None:
     assert examples.created() == {"customer": 2, "product": 3}
 
 
+def test_the_oauth_example_runs(examples: Examples) -> None:
+    """A client with the one scope of its comment is sufficient, and no request is refused."""
+    _, secret = examples.platform.sandbox.clients.add(scopes=["customers:write"], client_id="crossdock")
+    examples.edit("oauth.yaml", base_url=examples.platform.base_url)
+    examples.crossdock("oauth.yaml", "init", CROSSDOCK_CLIENT_SECRET=secret)
+    examples.crossdock("oauth.yaml", "check", CROSSDOCK_CLIENT_SECRET=secret)
+    examples.crossdock("oauth.yaml", "sync", CROSSDOCK_CLIENT_SECRET=secret)
+    assert examples.created() == {"customer": 3}
+    log = httpx.get(f"{examples.platform.base_url}/_sandbox/requests", trust_env=False).json()
+    assert set(log["byStatus"]) <= {"200", "201"}
+    assert {each["credential"] for each in log["data"]} == {"crossdock"}
+
+
 def test_the_schedule_example_runs(examples: Examples) -> None:
     """The jobs have due times, and one of them runs for a business date."""
     examples.edit("schedule.yaml", base_url=examples.platform.base_url)

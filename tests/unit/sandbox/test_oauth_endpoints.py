@@ -25,11 +25,9 @@ class Client:
         stored, self.secret = raw.sandbox.clients.add(tenant, scopes)
         self.id = stored.id
 
-    def ask(self, path: str, basic: bool = True, **form: str) -> httpx.Response:
+    def ask(self, path: str, /, **form: str) -> httpx.Response:
         joined = base64.b64encode(f"{self.id}:{self.secret}".encode()).decode()
-        named = {} if basic else {"client_id": self.id, "client_secret": self.secret}
-        header = f"Basic {joined}" if basic else None
-        return post(self.raw, path, urlencode({**form, **named}), authorization=header)
+        return post(self.raw, path, urlencode(form), authorization=f"Basic {joined}")
 
     def token(self, **form: str) -> str:
         answer = self.ask("token", grant_type="client_credentials", **form)
@@ -54,7 +52,7 @@ def test_a_client_of_another_library_gets_a_token(raw: Raw, basic: bool) -> None
     """The answer passes the checks of oauthlib, may not be kept by caches, and the token works at once."""
     client, library = Client(raw, "customers:write", "orders:read"), BackendApplicationClient("x")
     library.client_id = client.id
-    more = {} if basic else {"include_client_id": True, "client_secret": client.secret}
+    more: dict[str, Any] = {} if basic else {"include_client_id": True, "client_secret": client.secret}
     body = library.prepare_request_body(scope=["customers:read"], **more)
     joined = base64.b64encode(f"{client.id}:{client.secret}".encode()).decode()
     answer = post(raw, "token", body, authorization=f"Basic {joined}" if basic else None)

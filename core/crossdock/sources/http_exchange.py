@@ -112,7 +112,7 @@ class HttpExchange:
                 part.unlink()
 
     def redacted(self, text: str) -> str:
-        """*text* without the credentials of the API, the secrets of the connection and the values of the last request."""
+        """*text* without credentials, secrets of the connection and values of the last request."""
         return redacted(text, self._credentials | self._configured | self._added_by_auth | self._sent)
 
     @cached_property

@@ -21,6 +21,7 @@ from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POIN
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
+from crossdock.record_times import in_utc
 from crossdock.scheduling.time_zones import zone_name
 
 _ISO = re.compile(
@@ -97,7 +98,7 @@ def _iso_position(row: Row, column: str, timezone: str | None) -> str:
         moment = datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4] or ''}")
     except ValueError:
         raise RecordError("bad_value", "is not a time in ISO 8601, and no format is declared", pointer=column) from None
-    return _utc_text(convert.in_utc(moment, column, timezone), match[3])
+    return _utc_text(in_utc(moment, column, timezone), match[3])
 
 
 def _utc_text(moment: datetime, fraction: str | None = None) -> str:

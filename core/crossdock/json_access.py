@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, TypeVar, overload
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from crossdock import json_values
 from crossdock.errors import RecordError
 from crossdock.json_values import MISSING
+from crossdock.record_times import day_of, instant_of
 
 J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
 D = TypeVar("D")
@@ -71,6 +73,51 @@ class JsonAccess(ABC):
         if default is not MISSING and (value is None or value is MISSING or value == ""):
             return default
         return json_values.number(value, self._shown(pointer), minor_units)
+
+    @overload
+    def day(self, pointer: str, *, layout: str | None = None) -> date: ...
+    @overload
+    def day(self, pointer: str, *, layout: str | None = None, default: D) -> date | D: ...
+    def day(self, pointer: str, *, layout: str | None = None, default: Any = MISSING) -> Any:
+        """The day at *pointer*.
+
+        Args:
+            layout: A format of `datetime.strptime`, such as ``%Y%m%d``; None for ISO 8601, ``2026-03-01``.
+            default: Returned if the value is missing, null or an empty text.
+
+        Raises:
+            RecordError: If the value is not such a text, or is missing and there is no default.
+        """
+        text = self._text(pointer, default)
+        return default if text is None else day_of(text, self._shown(pointer), layout)
+
+    @overload
+    def instant(self, pointer: str, *, layout: str | None = None, timezone: str | None = None) -> datetime: ...
+    @overload
+    def instant(
+        self, pointer: str, *, layout: str | None = None, timezone: str | None = None, default: D
+    ) -> datetime | D: ...
+    def instant(
+        self, pointer: str, *, layout: str | None = None, timezone: str | None = None, default: Any = MISSING
+    ) -> Any:
+        """The instant at *pointer*, in UTC.
+
+        Args:
+            layout: A format of `datetime.strptime`; None for ISO 8601, ``2026-03-01T05:00:00+01:00``.
+            timezone: The IANA zone of texts without an offset, which are refused otherwise.
+            default: Returned if the value is missing, null or an empty text.
+
+        Raises:
+            RecordError: If the value is not such a text, or is missing and there is no default.
+        """
+        text = self._text(pointer, default)
+        return default if text is None else instant_of(text, self._shown(pointer), layout, timezone)
+
+    def _text(self, pointer: str, default: Any) -> str | None:
+        """The text at *pointer*; None if it is missing or empty, and there is a *default*."""
+        if default is MISSING:
+            return self.at(pointer, str)
+        return self.at(pointer, str, default=None) or None
 
     def each(self, pointer: str, *, default: Sequence[Any] = MISSING) -> list[JsonElement]:
         """The elements of the list at *pointer*, with the same methods.

@@ -12,9 +12,10 @@ import polars as pl
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError, exact_json
 from crossdock.cursors import instant_cursor
 from crossdock.json_values import member_name
-from crossdock.records import JSON
+from crossdock.records import JSON, with_paths
 from crossdock.scheduling.times_and_durations import span
-from crossdock.sources import ApiAnswer, Checkpoint, UnavailableError, windows
+from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
+from crossdock.sources.api_request import ApiRequest
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import UNIX, HttpJsonSettings, HttpJsonStreamConfig
@@ -109,11 +110,22 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
         page = next(self.pages(ctx, request[0]))
         rows = self.batch(ctx, page, page.address).load()
-        for column in self.key:
-            if rows.height and rows[column].null_count() == rows.height:
-                text = f"{self.name}: no record of {page.address} has the key {column!r}"
+        columns = [("key", name) for name in self.key] + ([("cursor", self.cursor.column)] if self.cursor else [])
+        cells = with_paths(rows, [column for _, column in columns])
+        for fact, column in columns:
+            if rows.height and cells[column].null_count() == rows.height:
+                text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
                 return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
-        return Finding(ok=True, text=f"{self.name}: {page.address} responds, with {rows.height:,} records")
+        text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page)}"
+        return Finding(ok=True, text=text)
+
+    def _next_of(self, page: ApiAnswer) -> str:
+        """Whether the first page names a next one: with a wrong pagination, it is the only one that is ever read."""
+        paginator = self._pagination.paginator(self._config.records)
+        if paginator.following(paginator.first(ApiRequest("GET", self._config.path)), page) is not None:
+            return "a next page"
+        reason = _what_is_there(page, paginator.path) if isinstance(paginator, CursorInBody | NextUrl) else ""
+        return f"no next page{reason and f': {reason}'}"
 
 
 def streams(settings: HttpJsonSettings) -> Sequence[HttpJsonStream]:

@@ -72,6 +72,7 @@ def try_(
     if as_json:
         error = None if trial.error is None else str(trial.error)
         document = {"stream": bound.name, "records": shown, "filtered": dict(trial.filtered), "deleted": trial.deleted}
+        document |= {"empty_columns": trial.empty_columns}
         document |= {"error": error} | ({"recording": recorded} if recorded else {})
         terminal_output.print_json(document)
     else:
@@ -186,23 +187,42 @@ def _references_as_text(value: Any) -> Any:
 
 def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
     console = terminal_output.out()
+    names_paths = _names_paths(trial)
     for number, item in enumerate(shown, 1):
         place = f"{item['source']}:{item['lines'][0]}"
         console.print(f"{number}  {item['key'] or '(no key)'}  {place}", soft_wrap=True)
-        for line in _beside(["record", *_lines(item["record"])], _right(item), console.width - 2):
+        record = {_dotted(name): value for name, value in item["record"].items()} if names_paths else item["record"]
+        for line in _beside(["record", *_lines(record)], _right(item), console.width - 2):
             console.print(f"  {line}".rstrip(), soft_wrap=True)
         console.print()
     filtered = "".join(f"; {counted(rows, 'row')} left out by {name}" for name, rows in trial.filtered.items())
     read = counted(len(shown), "record")
     deleted = f"; {counted(trial.deleted, 'deleted record')}" if trial.deleted else ""
     console.print(f"{trial.bound.name}: {read} read, {trial.rejected:,} rejected{filtered}{deleted}")
+    if empty := ", ".join(trial.empty_columns):
+        console.print(f"no record has a value for {empty}: check the spelling", soft_wrap=True)
+
+
+def _names_paths(trial: Trial) -> bool:
+    """Whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
+    from crossdock.declared_streams import DeclaredStream
+    from crossdock.records import JSON
+
+    return isinstance(trial.bound.stream, DeclaredStream) and any(JSON in each.record.row for each in trial.records)
+
+
+def _dotted(pointer: str) -> str:
+    """The dotted path of a JSON pointer, before which there may be the number of a row."""
+    number, _, path = pointer.partition("/")
+    return number + path.replace("/", ".").replace("~1", "/").replace("~0", "~")
 
 
 def _right(item: dict[str, Any]) -> list[str]:
     from crossdock.cli.fitting_table import wrapped
 
     if item["draft"] is not None:
-        return ["draft", *_lines(dict(_leaves(item["draft"])))]
+        leaves = {name.removeprefix("/"): value for name, value in _leaves(item["draft"])}
+        return ["draft", *_lines(leaves)]
     problem = item["problem"]
     line = f" (line {problem['line']})" if problem["line"] else ""
     return [
@@ -216,7 +236,7 @@ def _lines(values: Mapping[str, Any]) -> list[str]:
     from crossdock.cli.records_show import value_text
     from crossdock.printable import printable
 
-    return [printable(f"{name.removeprefix('/')}: {value_text(value)}") for name, value in values.items()]
+    return [printable(f"{name}: {value_text(value)}") for name, value in values.items()]
 
 
 def _beside(left: list[str], right: list[str], width: int) -> Iterator[str]:

@@ -19,6 +19,7 @@ from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POIN
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
+from crossdock.record_times import in_utc, iso_time
 from crossdock.scheduling.time_zones import zone_name
 
 KIND_LENGTH = 8
@@ -84,8 +85,8 @@ def kind_of(columns: Sequence[OrderBy]) -> str:
 
 
 def _iso_position(row: Row, column: str, timezone: str | None) -> str:
-    moment, fraction = convert.iso_time(row, column)
-    return _utc_text(convert.in_utc(moment, column, timezone), fraction)
+    moment, fraction = iso_time(convert.text(row, column), column)
+    return _utc_text(in_utc(moment, column, timezone), fraction)
 
 
 def _utc_text(moment: datetime, fraction: str | None = None) -> str:

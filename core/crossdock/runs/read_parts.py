@@ -34,6 +34,7 @@ class ReadParts:
         began: When the reading began.
         cursor: Of the last checkpoint; None if there was none.
         ended: Everything has been read.
+        rows: Number of rows that were read.
     """
 
     def __init__(
@@ -50,6 +51,15 @@ class ReadParts:
         self._is_young = False
         self.cursor: str | None = None
         self.ended = False
+        self.rows = 0
+
+    @property
+    def missing_cursor(self) -> str:
+        """A remark if everything was read, and no row has a value of the declared cursor; else empty."""
+        cursor = self._declared
+        if cursor is None or not cursor.sorted or not self.ended or not self.rows or self._highest:
+            return ""
+        return f"no record has the cursor {cursor.column!r}: each run reads everything again; check its spelling"
 
     def next_part(self) -> Iterator[RawBatch]:
         """The batches until the next checkpoint that ends a part.
@@ -64,7 +74,8 @@ class ReadParts:
             if isinstance(item, Checkpoint):
                 self.cursor = item.cursor
             else:
-                rows += item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
+                read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
+                rows, self.rows = rows + read, self.rows + read
                 yield item
                 is_checkpoint = self._declared is not None and self._take(item, self._declared)
             self._asked_at = self._clock.now()

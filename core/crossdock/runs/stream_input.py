@@ -102,6 +102,8 @@ class StreamInput:
         self._removals = self._decided_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self.accept()
+        if self._since is None and self._parts is not None and (remark := self._parts.missing_cursor):
+            bound.context.run.note(name, remark)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
             bound.context.run.note(name, f"the mapping has changed {mapping_changed}: all records are mapped again")

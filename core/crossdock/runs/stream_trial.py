@@ -20,7 +20,7 @@ from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
-from crossdock.records import LINE, RawBatch, Record
+from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.temporary_folder import run_folder
@@ -64,6 +64,19 @@ class Trial:
     def rejected(self) -> int:
         """Number of records without a draft."""
         return sum(tried.members is None for tried in self.records)
+
+    @property
+    def empty_columns(self) -> list[str]:
+        """Of JSON records, the dotted paths that the stream names and that are null in all of them, or missing.
+
+        Columns of a file that are missing are an error; a path could be misspelled without any.
+        """
+        stream = self.bound.stream
+        paths = stream.used_columns | ({stream.cursor.column} if stream.cursor else set())
+        rows = [row for tried in self.records for row in tried.record.with_paths(paths).rows]
+        if not rows or JSON not in rows[0]:
+            return []
+        return sorted(path for path in paths if all(row[path] is None for row in rows))
 
 
 def try_stream(

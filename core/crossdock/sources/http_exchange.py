@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from crossdock import exact_json
 from crossdock.clock import Clock
+from crossdock.config_file import secrets_in
+from crossdock.errors import ConfigError
 from crossdock.redaction import redacted
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiRequest, pairs
@@ -109,8 +112,17 @@ class HttpExchange:
                 part.unlink()
 
     def redacted(self, text: str) -> str:
-        """*text* without the credentials of the API and the values of the last request."""
-        return redacted(text, self._credentials | self._added_by_auth | self._sent)
+        """*text* without credentials, secrets of the connection and values of the last request."""
+        return redacted(text, self._credentials | self._configured | self._added_by_auth | self._sent)
+
+    @cached_property
+    def _configured(self) -> set[str]:
+        """The secrets of the connection's settings: also those that only requests for tokens contain."""
+        found = set[str]()
+        for secret in secrets_in(self._api.connection):
+            with suppress(ConfigError):  # one that cannot be read was not sent
+                found |= _written(secret.reveal())
+        return found
 
     def close(self) -> None:
         self._client.close()
@@ -134,7 +146,12 @@ def _texts(request: ApiRequest) -> set[str]:
     """The texts among the values of parameters, headers and body, as they are and percent-encoded."""
     sent = [value for _, value in pairs(request.params)]
     values = _leaves([sent, request.json, dict(request.form or {}), dict(request.variables), dict(request.headers)])
-    return {written for text in values for written in (text, quote(text, safe=""), quote_plus(text))}
+    return {written for text in values for written in _written(text)}
+
+
+def _written(text: str) -> set[str]:
+    """*text* as it is and percent-encoded."""
+    return {text, quote(text, safe=""), quote_plus(text)}
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ THROTTLED_AT_MOST_S = 1800.0  # for one request
 BASE_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 _SMALLER = "request fewer records at a time, or raise the limit: max_answer_bytes of the Api, for files max_file_bytes"
 _CREDENTIALS = "check that they are still valid, and what they permit"
+_NOT_FOUND = "check the base URL in the config, and the path of the request"
 _REDIRECTED = "redirects are not followed, since they could lead to another host: use the new address in the config"
 
 Send = Callable[[ApiRequest], Answer]
@@ -123,7 +124,8 @@ class RetriedRequests:
             if 300 <= status < 400 and (target := _target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED)
-            raise RemoteError(f"responded with HTTP {status}{suffix}", where=shown)
+            hint = _NOT_FOUND if status == 404 else None
+            raise RemoteError(f"responded with HTTP {status}{suffix}", where=shown, hint=hint)
         if status == 206:
             raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)
         if unreadable:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
-from crossdock.cli.try_stream import _beside, _leaves
+from crossdock.cli.try_stream import _beside, _dotted, _leaves
 from crossdock.testing import context, read, replay
 
 CUSTOMERS = """\
@@ -230,6 +230,32 @@ def test_a_stream_is_recorded_and_replayed(recorded_shop: CommandLine) -> None:
     trial = read(module.CONNECTOR, context(module.CONNECTOR, settings, transport=replay(folder)), "customers")
     assert [each.record.key for each in trial.records] == ["1", "2"]
     assert [(each.members or {})["currency"] for each in trial.records] == ["EUR", "USD"]
+
+
+def test_paths_that_no_record_has_are_named(recorded_shop: CommandLine) -> None:
+    """A misspelled path is no error, because an API may leave out a member that is null."""
+    auth = "auth: {kind: bearer, token: env:SHOP_TOKEN}, pagination: {kind: single_page}"
+    mapping = "{name: label, currency: curency, email: contact.email}"
+    stream = f"{{path: /c, records: data, mode: snapshot, key: [id], resource: customer, map: {mapping}}}"
+    text = recorded_shop.config.read_text(encoding="utf-8").replace("kind: recorded_shop,", "kind: http_json,")
+    text = text.replace("token: env:SHOP_TOKEN}", f"{auth}, streams: {{customers: {stream}}}}}")
+    recorded_shop.config.write_text(text, encoding="utf-8")
+    tried = recorded_shop.run("try", "shop.customers")
+    assert tried.out.splitlines()[-2:] == [
+        "shop.customers: 2 records read, 0 rejected",
+        "no record has a value for contact.email, curency: check the spelling",
+    ]
+    assert recorded_shop.run("try", "shop.customers", "--json").json["empty_columns"] == ["contact.email", "curency"]
+
+
+@given(st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=4))
+def test_a_declared_stream_shows_dotted_paths(names: list[str]) -> None:
+    """As a config names them."""
+    value: object = 1
+    for name in reversed(names):
+        value = {name: value}
+    ((pointer, _),) = _leaves(value)
+    assert _dotted(pointer) == ".".join(names)
 
 
 def test_a_recording_is_explained_and_never_overwritten(recorded_shop: CommandLine) -> None:

@@ -426,7 +426,7 @@ def test_check_requests_one_page_of_each_stream() -> None:
     """It says how many records the page has; a key that no record has, and a refusal, are failures."""
     api = Api(by_url)
     assert findings(api, {"pagination": {"kind": "next_url", "path": "links.next"}}) == [
-        (True, "items: https://shop.example/api/items responds, with 2 records")
+        (True, "items: https://shop.example/api/items responds, with 2 records and a next page")
     ]
     assert len(api.seen) == 1
     ((ok, text),) = findings(Api(by_url), {"key": ["number"]})
@@ -440,6 +440,35 @@ def test_check_requests_one_page_of_each_stream() -> None:
     ((ok, text),) = findings(Api(lambda _: httpx.Response(404, json={"error": "no such list"})))
     assert not ok
     assert "no such list" in text
+
+
+@pytest.mark.parametrize(
+    ("pagination", "says"),
+    [
+        ({"kind": "cursor_in_body", "path": "paging.next"}, "a next page"),
+        ({"kind": "cursor_in_body", "path": "paging.cursor"}, "no next page: /paging has next, last"),
+        ({"kind": "next_url", "path": "paging.last"}, "no next page: /paging/last is null"),
+        ({"kind": "link_header"}, "no next page"),
+        ({"kind": "single_page"}, "no next page"),
+        ({"kind": "page_number"}, "a next page"),
+        ({"kind": "offset", "total": "total"}, "a next page"),
+    ],
+)
+def test_check_says_whether_there_is_a_next_page(pagination: Mapping[str, Any], says: str) -> None:
+    """A pagination that the API does not have would read the first page only, so the finding shows it."""
+    body = {"items": ITEMS, "paging": {"next": "c2", "last": None}, "total": 99}
+    ((ok, text),) = findings(Api(lambda _: body), {"pagination": pagination})
+    assert ok
+    assert text.startswith("items: https://shop.example/api/items")
+    assert text.endswith(f" responds, with {len(ITEMS)} records and {says}")
+
+
+def test_check_finds_a_cursor_that_no_record_has() -> None:
+    """Such a stream would read everything in each run."""
+    stream = {"mode": "incremental", "cursor": {"column": "changed.at"}, "params": {"since": "{since}"}}
+    ((ok, text),) = findings(Api(lambda _: {"items": ITEMS}), stream)
+    assert not ok
+    assert "no record of https://shop.example/api/items has the cursor 'changed.at'; the first has id, " in text
 
 
 # ---- deleted records

@@ -113,3 +113,18 @@ def test_a_cursor_that_cannot_be_read_is_refused() -> None:
     with pytest.raises(RefusedError, match="missing column 'at'"):
         rows = RawBatch.json([{"id": "1"}], source="page", key=["id"])
         read(parts([RawBatch("page", rows.rows.drop("_json"))], Cursor(column="at")))  # type: ignore[union-attr]  # a frame
+
+
+@pytest.mark.parametrize(
+    ("pages", "remark"),
+    [
+        ([page(1, None, None), page(2, None)], "no record has the cursor 'change.at'"),
+        ([page(1, None, None), page(2, 1)], ""),
+        ([page(1)], ""),
+    ],
+)
+def test_a_cursor_that_no_record_has_is_told(pages: list[RawBatch], remark: str) -> None:
+    """Without a value to continue from, each run reads everything again."""
+    found = parts(pages, CURSOR)
+    read(found)
+    assert found.missing_cursor.partition(":")[0] == remark

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import pytest
 
+from crossdock.config_file import SecretRef
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources import Api, ApiClient, HeaderAuth
+from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
 from crossdock.sources.source_context import SourceContext
 from crossdock.testing.manual_clock import ManualClock
 
 BASE = "https://shop.example/api"
+
+
+class _ShopSettings(HttpSettings):
+    kind: Literal["shop"]
+    client_secret: SecretRef
 
 
 class Shop:
@@ -24,10 +30,10 @@ class Shop:
 
     def __init__(self, *answers: httpx.Response | Exception, **options: Any) -> None:
         self.answers, self.requests, self.clock = list(answers), list[httpx.Request](), ManualClock()
-        run = SourceContext(
+        self.run = SourceContext(
             self.clock, Silent(), NoIntake(), Path(), Path(), Path(), transport=httpx.MockTransport(self._handle)
         )
-        self.api = ApiClient(Api(BASE, **options), run)
+        self.api = ApiClient(Api(BASE, **options), self.run)
 
     def _handle(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -219,6 +225,27 @@ def test_what_was_sent_is_not_shown(sent: dict[str, Any], said: str) -> None:
     with pytest.raises(RemoteError, match=r"\(secret\) is not known") as failed:
         shop.api.request("POST", "/search", **sent)
     assert "canary" not in str(failed.value)
+
+
+def test_a_secret_that_only_token_requests_contain_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An API that repeats the client's secret, which was sent to another address before."""
+    monkeypatch.setenv("SHOP_SECRET", "canary of+the client")
+    section = {"kind": "shop", "base_url": BASE, "client_secret": "env:SHOP_SECRET"}
+    settings = _ShopSettings.model_validate(section)
+    auth = ClientCredentialsAuth("https://login.example/token", "acme", settings.client_secret, client_auth="post")
+    refusal = {"error": "canary of+the client or canary%20of%2Bthe%20client"}
+    shop = Shop(httpx.Response(200, json={"access_token": "t"}), httpx.Response(403, json=refusal))
+    shop.api = ApiClient(settings.api(auth=auth), shop.run)
+    with pytest.raises(UnauthorizedError, match=r": \(secret\) or \(secret\)") as failed:
+        shop.api.get("/items")
+    assert "canary" not in str(failed.value)
+
+
+def test_a_missing_path_is_explained() -> None:
+    """The error of a 404 says what to check."""
+    with pytest.raises(RemoteError, match="HTTP 404") as failed:
+        Shop(httpx.Response(404)).api.get("/itms")
+    assert "check the base URL" in (failed.value.hint or "")
 
 
 @pytest.mark.parametrize(

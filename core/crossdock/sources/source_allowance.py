@@ -194,7 +194,8 @@ class SourceAllowance:
         self._resize(estimate)
         bucket = self._state.bucket
         if estimate.rate_per_s:
-            bucket = bucket.with_level(now, self._kept_back)
+            # what is added in the pause is not spent at once: it may be less than expected
+            bucket = bucket.with_level(now + pause_s, 1 + self._kept_back)
         until, refused = max(self._state.frozen_until, now + pause_s), self._state.refused + 1
         self._state = replace(self._state, bucket=bucket, refused=refused, frozen_until=until, as_of=now)
 

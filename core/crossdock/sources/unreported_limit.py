@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from crossdock.pacing.samples import Sample
 
 REMEMBERED = 4096  # accepted requests until the first refused one, from which the burst is known
 ACCURACY = 0.005  # of a known rate; one in 200 requests is refused while it is measured
-MARGIN = 0.003  # by which a known rate stays below what was measured
 STEP_TOKENS = 2  # beyond the estimate, spent at one speed until the next higher one
 FIRST_STEP, MAX_STEP = 0.5, 1.0  # growth of the speed, which doubles while nothing is refused
+QUIET_STEP = 0.01  # growth of a known speed, at first
 QUIET_REQUESTS = 1000  # accepted until a known rate begins to rise, in case that the limit has been raised
 SLOWEST_PER_S, FASTEST_PER_S = 1e-4, 1e5
 HALVINGS = 20
@@ -46,7 +47,7 @@ class UnreportedLimit:
     def __init__(self, rate_per_s: float | None, burst: int | None, *, sure: bool, full: bool) -> None:
         self.rate_per_s = self.accepted_per_s = rate_per_s
         self.burst, self.sure = burst, sure
-        self._full, self._known_burst = full, burst if sure else None
+        self._full, self._known_burst = full, burst
         self._at_first: deque[Sample] = deque(maxlen=REMEMBERED)  # until the first refused request
         self._first_empty: Sample | None = None
         self._empty_at: float | None = None
@@ -64,7 +65,7 @@ class UnreportedLimit:
             self._at_first.append(Sample(at, self._accepted))
         if self.rate_per_s is not None and paced:
             self._at_speed += 1
-            is_known = self.sure and not self._rising
+            is_known = (self.sure or self._empty_at is None) and not self._rising
             if self._at_speed >= (QUIET_REQUESTS if is_known else STEP_TOKENS / self._step):
                 self._rise(self.rate_per_s)
 
@@ -77,6 +78,8 @@ class UnreportedLimit:
         rate_per_s = reported_per_s or self.rate_per_s
         if rate_per_s is not None:
             self.burst = self._burst(rate_per_s)
+        if self.sure:  # from now on the burst is known, whatever the rate becomes
+            self._full, self._first_empty = False, None
         if self._since_empty:
             self._empty_at, self._since_empty = at, 0
             self._times.clear()
@@ -84,8 +87,8 @@ class UnreportedLimit:
 
     def _rise(self, speed: float) -> None:
         """Send faster, since nothing was refused."""
-        if self.sure and not self._rising:
-            self._step, self._refused_per_s = ACCURACY, math.inf
+        if (self.sure or self._empty_at is None) and not self._rising:
+            self._step, self._refused_per_s = QUIET_STEP, math.inf
         elif not self.sure and self._empty_at is not None:  # the level was not enough to hide that it is too fast
             self.accepted_per_s = speed
             if self._refused_per_s <= speed * (1 + ACCURACY):
@@ -100,7 +103,7 @@ class UnreportedLimit:
         if began is None:  # the level was not known
             if self._rising:
                 self.rate_per_s, self.sure = self.accepted_per_s, False
-                self._step = ACCURACY
+                self._step = QUIET_STEP
         elif not count:
             if speed is not None:
                 self._try(speed / 2, FIRST_STEP)
@@ -115,14 +118,15 @@ class UnreportedLimit:
         if len(self._times) < self._since_empty:  # too many to remember
             low, high = least, (self._since_empty + 1) / (at - began)
         else:
-            burst = self.burst or self._burst(least)
-            low = max(least, _rate(self._times, Sample(began, 0, 1), Sample(at, 0, 0), burst))
-            high = max(low, _rate(self._times, Sample(began, 0, 0), Sample(at, 0, 1), burst))
-        self._refused_per_s, width = math.inf, high - low
+            low = max(least, _rate(self._times, Sample(began, 0, 1), Sample(at, 0, 0), self._burst))
+            high = max(low, _rate(self._times, Sample(began, 0, 0), Sample(at, 0, 1), self._burst))
+        if self.rate_per_s is not None:  # from an empty bucket only a speed above the rate is refused
+            high = max(low, min(high, self.rate_per_s))
+        self._refused_per_s, width = high, high - low
         if high - low <= 2 * ACCURACY * low:
-            self._settle((low + high) / 2 * (1 - MARGIN))
+            self._settle(low)
         elif high > 4 * low:
-            self._try(max(low, high / 16), FIRST_STEP)
+            self._try(self._since_empty / (at - began), FIRST_STEP)
         else:
             self._try((low + high) / 2 + width / 8, width / (low + high) / 2)
 
@@ -130,8 +134,7 @@ class UnreportedLimit:
         """A bucket of one token refused a request at this speed."""
         low, self._refused_per_s = self.accepted_per_s or 0.0, speed
         if low >= speed * (1 - ACCURACY):
-            self._refused_per_s = speed
-            self.accepted_per_s = low = speed / (1 + max(ACCURACY, 1 / (2 * count)))
+            low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
             self._try(low, FIRST_STEP)
         elif low * (1 + ACCURACY) >= speed:
             self._settle(low)
@@ -154,18 +157,18 @@ class UnreportedLimit:
             return self.burst or 1
         # after a slow start the bucket stays full for a while, so the highest level at any request counts
         held = (end.accepted - one.accepted - rate_per_s * (end.at - one.at) for one in self._at_first)
-        burst = max(1, math.ceil(max(held) + 1 - ROUNDING))
-        if self.sure:  # from now on the burst is known, whatever the rate becomes
-            self._full, self._first_empty = False, None
-        return burst
+        gaps = [later.at - one.at for one, later in pairwise([*self._at_first, end])]
+        # a bucket of one token accepts no two requests as close to each other as ones of which it refused the second
+        least = 2 if gaps and min(gaps[:-1], default=math.inf) <= gaps[-1] else 1
+        return max(least, math.ceil(max(held) + 1 - ROUNDING))
 
 
-def _rate(times: Iterable[float], begin: Sample, end: Sample, burst: int) -> float:
+def _rate(times: Iterable[float], begin: Sample, end: Sample, burst_at: Callable[[float], int]) -> float:
     """The rate at which a bucket from which a token is taken at *times* has the level of *end*."""
     low, high = math.log(SLOWEST_PER_S), math.log(FASTEST_PER_S)
     for _ in range(HALVINGS):
         rate = math.exp((low + high) / 2)
-        level, last = begin.level, begin.at
+        burst, level, last = burst_at(rate), begin.level, begin.at
         for time in times:
             level, last = min(burst, level + rate * (time - last)) - 1, time
         if level + rate * (end.at - last) < end.level:

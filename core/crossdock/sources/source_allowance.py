@@ -20,7 +20,7 @@ from crossdock.sources.reported_levels import ReportedLevels
 from crossdock.sources.unreported_limit import UnreportedLimit
 from crossdock.transport.http_answers import Answer
 
-LEAST_WAIT_S = 0.001
+LEAST_WAIT_S = 0.00001
 FIRST_PER_S = 1.0  # while nothing is known of a bucket that is empty
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known: how many tokens are added tells it
 KEPT_BACK_FROM = (
@@ -64,8 +64,11 @@ class SourceAllowance:
 
     @property
     def bucket_state(self) -> BucketState:
-        """The bucket as it was last seen."""
-        return self._state
+        """The bucket as it was last seen, with the rate that the next run begins with."""
+        estimate, learned = self._state.estimate, self._limit.accepted_per_s
+        if learned is None or estimate.rate_per_s != self._limit.rate_per_s:
+            return self._state
+        return replace(self._state, estimate=estimate.with_rate(learned, "learned", int(self._limit.sure)))
 
     @property
     def _now(self) -> float:
@@ -176,14 +179,12 @@ class SourceAllowance:
     def _refused(self, sent_at: float, now: float, retry_after_s: float | None) -> None:
         estimate = self._state.estimate
         if estimate.rate_from == "reported":
-            rate_per_s, is_sure = estimate.rate_per_s or FIRST_PER_S, True
-            self._limit.refused((sent_at + now) / 2, rate_per_s)
+            self._limit.refused((sent_at + now) / 2, estimate.rate_per_s)
         else:
             self._limit.refused((sent_at + now) / 2)
-            rate_per_s, is_sure = self._limit.rate_per_s or FIRST_PER_S, self._limit.sure
             if self._limit.rate_per_s is not None:
-                estimate = self._with_learned_rate(rate_per_s)
-        first_s = 1 / (2 * rate_per_s) if is_sure else PAUSE_S
+                estimate = self._with_learned_rate(self._limit.rate_per_s)
+        first_s = 1 / estimate.rate_per_s if estimate.rate_per_s else PAUSE_S
         pause_s = min(MAX_PAUSE_S, first_s * 2.0 ** min(self._refused_in_a_row, 10))
         if retry_after_s is not None:
             pause_s = retry_after_s
@@ -191,7 +192,10 @@ class SourceAllowance:
             estimate = estimate.with_burst(self._limit.burst, "learned")
         self._refused_in_a_row += 1
         self._resize(estimate)
-        bucket = self._state.bucket.with_level(now, self._kept_back)
+        bucket = self._state.bucket
+        if estimate.rate_per_s:
+            # what is added in the pause is not spent at once: it may be less than expected
+            bucket = bucket.with_level(now + pause_s, 1 + self._kept_back)
         until, refused = max(self._state.frozen_until, now + pause_s), self._state.refused + 1
         self._state = replace(self._state, bucket=bucket, refused=refused, frozen_until=until, as_of=now)
 

@@ -1,8 +1,11 @@
 """Learns a rate limit that an API does not report, from one reader's requests, which are sent one after the other.
 
-The requests since a refused one are replayed against a token bucket. The rates at which it accepts and refuses as the
-API did are the possible ones. The rate then rises from the lowest of them until a request is refused, so each refused
-request narrows the range.
+A refused request shows that the bucket is empty. Requests are then sent at an even speed, slightly above the estimate,
+until the next one is refused. The requests accepted in between, divided by the time, are the rate to within one token,
+so each such interval is longer and its estimate more accurate than the one before.
+
+A bucket of one token stays empty or full, whatever was sent before; there the range between the speeds that it accepts
+and refuses is narrowed instead.
 """
 
 from __future__ import annotations
@@ -10,19 +13,19 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from crossdock.pacing.samples import Sample
 
-REMEMBERED = 4096  # accepted requests; replaying them takes a tenth of a second
-SEARCH_REQUESTS = 16  # in which the rate rises from the lowest possible one to the highest
-FIRST_SHARE = 1 / 8  # of the highest possible rate: the search begins no lower
-SURE = 1.06  # the search ends when the highest possible rate is at most this many times the lowest
-MARGIN, MAX_MARGIN = 0.01, 0.16  # by which a known rate stays below the limit; doubled if a request is refused anyway
+REMEMBERED = 4096  # accepted requests until the first refused one, from which the burst is known
+ACCURACY = 0.005  # of a known rate; one in 200 requests is refused while it is measured
+STEP_TOKENS = 2  # beyond the estimate, spent at one speed until the next higher one
+FIRST_STEP, MAX_STEP = 0.5, 1.0  # growth of the speed, which doubles while nothing is refused
+QUIET_STEP = 0.01  # growth of a known speed, at first
 QUIET_REQUESTS = 1000  # accepted until a known rate begins to rise, in case that the limit has been raised
-QUIET_GROWTH = 0.002  # per request, from then on
-ROUNDING = 0.05  # of a token
 SLOWEST_PER_S, FASTEST_PER_S = 1e-4, 1e5
-HALVINGS = 26
+HALVINGS = 20
+ROUNDING = 0.05  # of a token
 
 
 class UnreportedLimit:
@@ -35,115 +38,141 @@ class UnreportedLimit:
         full: Whether the bucket is full, as far as is known.
 
     Attributes:
-        rate_per_s: The rate to send at; None before the first refused request.
-        burst: Tokens in a full bucket; None before the first refused request.
+        rate_per_s: The rate to send at; None until two requests were refused.
+        burst: Tokens in a full bucket; None until the rate is known.
+        accepted_per_s: The highest rate that was accepted for long, to begin the next run with.
+        sure: Whether that is the limit.
     """
 
     def __init__(self, rate_per_s: float | None, burst: int | None, *, sure: bool, full: bool) -> None:
-        self.rate_per_s, self.burst, self.sure = rate_per_s, burst, sure
-        self._full = full
+        self.rate_per_s = self.accepted_per_s = rate_per_s
+        self.burst, self.sure = burst, sure
+        self._full, self._known_burst = full, burst
         self._at_first: deque[Sample] = deque(maxlen=REMEMBERED)  # until the first refused request
         self._first_empty: Sample | None = None
+        self._empty_at: float | None = None
+        self._accepted = self._since_empty = self._at_speed = 0
         self._times: deque[float] = deque(maxlen=REMEMBERED)  # of accepted requests since the last refused one
-        self._empty_at = -math.inf
-        self._accepted = self._quiet = 0
-        self._margin, self._growth = MARGIN, _growth(1.0, 2.0)
-        self._width = math.inf  # of the range of possible rates, as a logarithm
+        self._refused_per_s = math.inf
+        self._step, self._rising = FIRST_STEP, False
 
     def accepted(self, at: float, *, paced: bool) -> None:
         """A request that reached the bucket *at* was accepted; *paced*: it had waited for its token."""
         self._accepted += 1
-        self._quiet += 1
+        self._since_empty += 1
         self._times.append(at)
         if self._full and self._first_empty is None:
             self._at_first.append(Sample(at, self._accepted))
         if self.rate_per_s is not None and paced:
-            growth = self._growth if not self.sure else QUIET_GROWTH if self._quiet > QUIET_REQUESTS else 0.0
-            self.rate_per_s = min(FASTEST_PER_S, self.rate_per_s * (1 + growth))
+            self._at_speed += 1
+            is_known = (self.sure or self._empty_at is None) and not self._rising
+            if self._at_speed >= (QUIET_REQUESTS if is_known else STEP_TOKENS / self._step):
+                self._rise(self.rate_per_s)
 
     def refused(self, at: float, reported_per_s: float | None = None) -> None:
         """A request that reached the bucket *at* was refused; *reported_per_s*: the rate, if the API reports it."""
-        quiet, self._quiet = self._quiet, 0
-        is_first = self._full and self._first_empty is None and bool(self._at_first)
-        if is_first:
+        if self._full and self._first_empty is None and self._at_first:
             self._first_empty = Sample(at, self._accepted)
-        if is_first and self.burst is not None and self._accepted <= self.burst:
-            pass  # the burst has become smaller; that tells nothing about the rate
-        elif reported_per_s is None:
-            self._learn_rate(at, quiet)
+        if reported_per_s is None:
+            self._learn_rate(at)
         rate_per_s = reported_per_s or self.rate_per_s
         if rate_per_s is not None:
             self.burst = self._burst(rate_per_s)
         if self.sure:  # from now on the burst is known, whatever the rate becomes
             self._full, self._first_empty = False, None
-        if self._times:
+        if self._since_empty:
+            self._empty_at, self._since_empty = at, 0
             self._times.clear()
-            self._empty_at = at
+        self._at_speed, self._rising = 0, False
 
-    def _learn_rate(self, at: float, quiet: int) -> None:
-        if not self._times:
-            return  # it is still empty: nothing was measured since
-        if self.rate_per_s is None:
-            most = len(self._times) / max(at - self._times[0], 1 / FASTEST_PER_S)
-            self._search(most * FIRST_SHARE, most)
+    def _rise(self, speed: float) -> None:
+        """Send faster, since nothing was refused."""
+        if (self.sure or self._empty_at is None) and not self._rising:
+            self._step, self._refused_per_s = QUIET_STEP, math.inf
+        elif not self.sure and self._empty_at is not None:  # the level was not enough to hide that it is too fast
+            self.accepted_per_s = speed
+            if self._refused_per_s <= speed * (1 + ACCURACY):
+                self._settle(speed)
+                return
+        self.rate_per_s = min(FASTEST_PER_S, speed * (1 + self._step), speed + (self._refused_per_s - speed) / 3)
+        self._step = min(MAX_STEP, 2 * self._step)
+        self._at_speed, self._rising = 0, True
+
+    def _learn_rate(self, at: float) -> None:
+        speed, count, began = self.rate_per_s, self._since_empty, self._empty_at
+        if began is None:  # the level was not known
+            if self._rising:
+                self.rate_per_s, self.sure = self.accepted_per_s, False
+                self._step = QUIET_STEP
+        elif not count:
+            if speed is not None:
+                self._try(speed / 2, FIRST_STEP)
+        elif self.burst == 1 and speed is not None:
+            self._narrow(speed, count)
         else:
-            low, high = self._possible(at)
-            if self.sure:
-                self._margin = MARGIN if quiet >= QUIET_REQUESTS // 4 else min(2 * self._margin, MAX_MARGIN)
-                high = min(high, self.rate_per_s * (1 - self._margin))
-            self._search(min(low, high), high)
+            self._measure(began, at)
 
-    def _possible(self, at: float) -> tuple[float, float]:
-        """The lowest and the highest rate at which a bucket answers as the API did."""
-        complete = self._empty_at > -math.inf and len(self._times) < REMEMBERED
-        begin, most = (self._empty_at, 1.0) if complete else (self._times[0], math.inf)
+    def _measure(self, began: float, at: float) -> None:
+        """Learn from the requests between two instants at which the bucket was empty."""
+        least = (self._since_empty - 1) / (at - began)
+        if len(self._times) < self._since_empty:  # too many to remember
+            low, high = least, (self._since_empty + 1) / (at - began)
+        else:
+            low = max(least, _rate(self._times, Sample(began, 0, 1), Sample(at, 0, 0), self._burst))
+            high = max(low, _rate(self._times, Sample(began, 0, 0), Sample(at, 0, 1), self._burst))
+        if self.rate_per_s is not None:  # from an empty bucket only a speed above the rate is refused
+            high = max(low, min(high, self.rate_per_s))
+        self._refused_per_s, width = high, high - low
+        if high - low <= 2 * ACCURACY * low:
+            self._settle(low)
+        elif high > 4 * low:
+            self._try(self._since_empty / (at - began), FIRST_STEP)
+        else:
+            self._try((low + high) / 2 + width / 8, width / (low + high) / 2)
 
-        def refuses_too_little(rate: float) -> bool:
-            return _replayed(self._times, at, Sample(begin, 0, 0.0), rate, self._burst(rate))[1] >= 1
+    def _narrow(self, speed: float, count: int) -> None:
+        """A bucket of one token refused a request at this speed."""
+        low, self._refused_per_s = self.accepted_per_s or 0.0, speed
+        if low >= speed * (1 - ACCURACY):
+            low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
+            self._try(low, FIRST_STEP)
+        elif low * (1 + ACCURACY) >= speed:
+            self._settle(low)
+        else:
+            self.sure, self.rate_per_s = False, low + (speed - low) / 3
+            self._step = max(ACCURACY, (speed / low - 1) / 3) if low else FIRST_STEP
 
-        def accepts_all(rate: float) -> bool:
-            return _replayed(self._times, at, Sample(begin, 0, most), rate, self._burst(rate))[0]
+    def _try(self, speed: float, step: float) -> None:
+        self.rate_per_s, self.sure, self._step = speed, False, step
+        self.accepted_per_s = speed
 
-        high = _least(refuses_too_little, FASTEST_PER_S)
-        return _least(accepts_all, high), high
+    def _settle(self, rate_per_s: float) -> None:
+        self.rate_per_s = self.accepted_per_s = rate_per_s
+        self.sure, self._at_speed, self._rising = True, 0, False
 
     def _burst(self, rate_per_s: float) -> int:
         """The burst that explains the first refused request at this rate, not more than is known."""
-        end = self._first_empty
-        if end is None or (self.burst is not None and self.sure and self._accepted > 2 * self.burst):
+        end, known = self._first_empty, self._known_burst
+        if end is None or (known is not None and end.accepted > known):
             return self.burst or 1
         # after a slow start the bucket stays full for a while, so the highest level at any request counts
         held = (end.accepted - one.accepted - rate_per_s * (end.at - one.at) for one in self._at_first)
-        return max(1, math.ceil(max(held) + 1 - ROUNDING))
-
-    def _search(self, low: float, high: float) -> None:
-        low = max(low, high * FIRST_SHARE)
-        self.sure = high <= SURE * low
-        self.rate_per_s = low * (1 - MARGIN) if self.sure else low
-        width = math.log(high / low)
-        # a range that stays wide becomes smaller if the rate rises more slowly
-        self._growth = self._growth / 2 if width > 0.9 * self._width else _growth(low, high)
-        self._width = width
+        gaps = [later.at - one.at for one, later in pairwise([*self._at_first, end])]
+        # a bucket of one token accepts no two requests as close to each other as ones of which it refused the second
+        least = 2 if gaps and min(gaps[:-1], default=math.inf) <= gaps[-1] else 1
+        return max(least, math.ceil(max(held) + 1 - ROUNDING))
 
 
-def _growth(low: float, high: float) -> float:
-    return float((high / low) ** (1 / SEARCH_REQUESTS)) - 1
-
-
-def _least(enough: Callable[[float], bool], most: float) -> float:
-    """The lowest rate that is *enough*, provided that *most* is."""
-    low, high = math.log(SLOWEST_PER_S), math.log(most)
+def _rate(times: Iterable[float], begin: Sample, end: Sample, burst_at: Callable[[float], int]) -> float:
+    """The rate at which a bucket from which a token is taken at *times* has the level of *end*."""
+    low, high = math.log(SLOWEST_PER_S), math.log(FASTEST_PER_S)
     for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(math.exp(middle)) else (middle, high)
-    return math.exp(high)
-
-
-def _replayed(times: Iterable[float], at: float, begin: Sample, rate: float, burst: int) -> tuple[bool, float]:
-    """Whether a bucket accepts all requests that reach it at *times*, and its level *at* the end."""
-    accepts_all, level, last = True, begin.level, begin.at
-    for time in times:
-        level = min(burst, level + rate * (time - last))
-        accepts_all &= level >= 1
-        level, last = max(0.0, level - 1), time
-    return accepts_all, min(burst, level + rate * (at - last))
+        rate = math.exp((low + high) / 2)
+        burst, level, last = burst_at(rate), begin.level, begin.at
+        for time in times:
+            level, last = min(burst, level + rate * (time - last)) - 1, time
+        if level + rate * (end.at - last) < end.level:
+            low = math.log(rate)
+        else:
+            high = math.log(rate)
+    return math.exp((low + high) / 2)

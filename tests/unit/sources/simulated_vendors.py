@@ -179,14 +179,24 @@ class Reader:
         self._latency_s, self._jitter, self._limit = latency_s, jitter, limit or RateLimit()
         self._clock, self._random = ManualClock(), random.Random(7)
         self._state: BucketState | None = None
+        self.vendor: Vendor
 
     def run(self, requests: int = REQUESTS, *, rate: float | None = None) -> Run:
         """Read until that many requests are accepted, from a vendor that allows *rate* from now on."""
+        self.begin(rate)
+        return self.read(requests)
+
+    def begin(self, rate: float | None = None) -> None:
+        """Begin a run with what the last one learned, and a full bucket."""
         self._rate = rate or self._rate
-        clock, accepted = self._clock, 0
-        clock.sleep(PAUSE_S)
-        vendor, began = self._new_vendor(self._rate, self._burst, clock.monotonic()), clock.monotonic()
-        allowance = SourceAllowance(clock, self._limit, self._state)
+        self._clock.sleep(PAUSE_S + self._burst / self._rate)
+        self.vendor = self._new_vendor(self._rate, self._burst, self._clock.monotonic())
+        self._allowance = SourceAllowance(self._clock, self._limit, self._state)
+
+    def read(self, requests: int) -> Run:
+        """Continue the run until that many more requests are accepted."""
+        clock, allowance, vendor, accepted = self._clock, self._allowance, self.vendor, 0
+        began, left, refused = clock.monotonic(), vendor.left, allowance.usage.throttled
         while accepted < requests:
             sent = allowance.take(None)
             clock.sleep(self._half_way())
@@ -197,8 +207,8 @@ class Reader:
             accepted += is_accepted
         self._state = allowance.bucket_state
         mean_s = self._latency_s * (1 + self._jitter / 2)
-        least_s = max(requests * mean_s, (requests - self._burst) / self._rate)
-        return Run(allowance.usage.throttled, least_s / (clock.monotonic() - began), self._state)
+        least_s = max(requests * mean_s, (requests - left) / vendor.rate)
+        return Run(allowance.usage.throttled - refused, least_s / (clock.monotonic() - began), self._state)
 
     def _half_way(self) -> float:
         return self._latency_s / 2 * (1 + self._random.random() * self._jitter)

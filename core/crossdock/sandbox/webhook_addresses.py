@@ -23,11 +23,11 @@ _WRONG_URL = (
     "must be https with a DNS name as its host, such as https://hooks.example.com/crossdock, or http or https with"
     f" localhost, 127.0.0.1 or [::1]; without a user or a fragment, and at most {MAX_URL} characters"
 )
+_GLOBAL_UNICAST = IPv6Network("2000::/3")  # without NAT64 and the site-local addresses of old
 # `is_global` is true for these, but each of them can reach an internal address.
 _NOT_PUBLIC = (
     IPv4Network("168.63.129.16/32"),  # the metadata service of Azure
     IPv4Network("192.88.99.0/24"),  # relays of 6to4
-    IPv6Network("64:ff9b::/96"),  # NAT64
     IPv6Network("2001::/23"),  # Teredo and other protocols
     IPv6Network("2002::/16"),  # 6to4
 )
@@ -53,7 +53,7 @@ def is_allowed(address: str, host: str) -> bool:
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
-    if isinstance(address, IPv6Address) and (address.ipv4_mapped or address.scope_id):
+    if isinstance(address, IPv6Address) and (address not in _GLOBAL_UNICAST or address.scope_id):
         return False
     special = address.is_multicast or address.is_reserved or any(address in each for each in _NOT_PUBLIC)
     return address.is_global and not special

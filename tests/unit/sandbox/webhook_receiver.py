@@ -47,6 +47,9 @@ class Receiver(ThreadingHTTPServer):
         self._thread.join()
         self.server_close()
 
+    def handle_error(self, *_: object) -> None:
+        """The sandbox was killed while it was answered."""
+
     @property
     def ids(self) -> list[str]:
         return [each.id for each in self.received]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery, bench_sandbox, results
+from tests.benchmarks import bench_delivery, bench_sandbox, bench_webhooks, results
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,6 +30,11 @@ def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:
     seconds, cpu_s = bench_sandbox.measure(tmp_path, 100)
     assert seconds > 0
     assert cpu_s >= 0
+
+
+def test_webhooks_reach_a_healthy_receiver_beside_a_dead_and_a_slow_one(tmp_path: Path) -> None:
+    """Every event of a small load arrives once at the healthy receiver."""
+    assert len(bench_webhooks.measure(tmp_path, 30)) == 30
 
 
 def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

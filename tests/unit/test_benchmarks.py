@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery, bench_sandbox, bench_sources, results
+from tests.benchmarks import bench_delivery, bench_sandbox, bench_sources, bench_webhooks, results
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +39,11 @@ def test_sources_read_every_page(tmp_path: Path, kind: str) -> None:
     rows = list(bench_sources.measure(case, tmp_path, None))
     assert [row[1:3] for row in rows] == [("crossdock, run 1", "5"), ("crossdock, run 2", "5")]
     assert [row[5] for row in rows] == [0, 0]
+
+
+def test_webhooks_reach_a_healthy_receiver_beside_a_dead_and_a_slow_one(tmp_path: Path) -> None:
+    """Every event of a small load arrives once at the healthy receiver."""
+    assert len(bench_webhooks.measure(tmp_path, 30)) == 30
 
 
 def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from crossdock.sandbox import json_codec, openapi_schemas, read_operations
+from crossdock.sandbox import json_codec, openapi_schemas, read_operations, webhook_openapi
 from crossdock.sandbox.api_keys import SLUG
 from crossdock.sandbox.openapi_examples import EXAMPLES
 from crossdock.sandbox.openapi_schemas import ASSUMED, identifier
@@ -65,8 +65,11 @@ def document() -> Json:
         "openapi": "3.1.1",
         "info": {"title": "Integration platform (sandbox)", "version": "1.0.0", "description": _ABOUT},
         "servers": [{"url": "/", "description": "The sandbox that serves this document."}],
-        "tags": [{"name": _tag(each), **ASSUMED} for each in COLLECTIONS.values()],
-        "paths": {path: item for each in COLLECTIONS.values() for path, item in _paths(each)},
+        "tags": [{"name": each, **ASSUMED} for each in (*map(_tag, COLLECTIONS.values()), webhook_openapi.TAG)],
+        "paths": {
+            **{path: item for each in COLLECTIONS.values() for path, item in _paths(each)},
+            **webhook_openapi.paths(),
+        },
         "webhooks": {event: _webhook(name, about) for name, (event, _, about) in openapi_schemas.EVENTS.items()},
         "security": [{"bearer": []}, {"oauth2": []}],
         "components": {

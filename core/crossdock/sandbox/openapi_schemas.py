@@ -13,6 +13,7 @@ from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
 from crossdock.docstring_schemas import DocumentedModel
+from crossdock.sandbox import webhook_openapi
 from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern
 from crossdock.sandbox.openapi_examples import DESCRIPTIONS, EXAMPLES, sample_id
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
@@ -67,7 +68,7 @@ def components() -> Json:
         name = collection.kind.wire.__name__
         schemas |= dict(_derived(name, collection, bodies[name]))
         schemas[name] = {**bodies[name], **_whole_price_rule(bodies[name])}
-    return {name: _with_example(name, schema) for name, schema in schemas.items()}
+    return {**{name: _with_example(name, schema) for name, schema in schemas.items()}, **webhook_openapi.schemas()}
 
 
 def standalone(name: str, base_url: str) -> Json | None:

@@ -96,7 +96,9 @@ class _CheckedNetwork(httpcore.AsyncNetworkBackend):
         except (OSError, UnicodeError):
             raise _RefusedAddressError("the host name cannot be resolved") from None
         if not addresses or not all(is_allowed(each, host) for each in addresses):
-            raise _RefusedAddressError("the address is refused: the host is neither public nor this machine")
+            raise _RefusedAddressError(
+                "the address is refused: it is neither public nor this machine, or the name of the host does not say so"
+            )
         failure: httpcore.ConnectError | None = None
         for address in dict.fromkeys(addresses):
             try:

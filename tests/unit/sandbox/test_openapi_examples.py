@@ -16,7 +16,7 @@ def test_every_example_fits_its_schema() -> None:
     items = [*document["paths"].values(), *document["webhooks"].values()]
     operations = [item[method] for item in items for method in METHODS if method in item]
     contents = [each for one in operations for each in one.get("requestBody", {"content": {}})["content"].values()]
-    assert len(contents) == 7 + 7 + 1 + 3  # creations, changes, movements, events
+    assert len(contents) == 8 + 8 + 1 + 3  # creations, changes, movements, events
     assert all(fits(each["schema"]["$ref"].rpartition("/")[2], each["example"]) for each in contents)
 
 

@@ -18,7 +18,7 @@ SUBSCRIPTIONS = "/api/v1/webhooks/subscriptions"
 class Received(NamedTuple):
     headers: dict[str, str]
     body: bytes
-    at: float  # of the monotonic clock, when the first byte arrived
+    at: float  # seconds since the epoch, when the first byte arrived
 
     @property
     def id(self) -> str:
@@ -47,6 +47,9 @@ class Receiver(ThreadingHTTPServer):
         self._thread.join()
         self.server_close()
 
+    def handle_error(self, *_: object) -> None:
+        """The sandbox was killed while it was answered."""
+
     @property
     def ids(self) -> list[str]:
         return [each.id for each in self.received]
@@ -57,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle_one_request(self) -> None:
         if self.rfile.peek(1):  # type: ignore[attr-defined]  # it is a BufferedReader
-            self.at = time.monotonic()
+            self.at = time.time()
         super().handle_one_request()
 
     def do_POST(self) -> None:

@@ -6,6 +6,8 @@ The vendors are simulated. Shares are of what the vendor and the latency allow, 
 from __future__ import annotations
 
 from datetime import timedelta
+from random import Random
+from statistics import median
 
 import pytest
 from hypothesis import given, settings
@@ -197,13 +199,11 @@ def test_any_bucket_is_read_without_many_refusals(
 def test_any_bucket_that_is_not_reported_is_used(
     rate: float, burst: int, share: float, jitter: float, factor: float
 ) -> None:
-    """After 3,000 requests 90 % of it, and 95 % in later runs; 90 % again 3,000 requests after the limit has changed.
+    """After 3,000 requests at least 80 %, in later runs too, and again after the limit has changed.
 
-    A reader that is hardly faster than the limit meets it late, and the first refused requests cost it seconds, so
-    1,000 requests are not enough for a high limit.
-
-    *share* is the latency, of the time in which one token is added. A bucket of one or two tokens refuses a request
-    that arrives early, so the time between two requests is longer by what the latency varies.
+    *share* is the latency, of the time in which one token is added. A bucket of one token refuses a request that
+    arrives early, so that what the latency varies cannot be used. A reader that is hardly faster than the limit meets
+    it late.
     """
     latency_s = min(0.5, share / rate)
     reader = Reader(TokenBucket, rate, burst, silent, latency_s=latency_s, jitter=jitter)
@@ -215,9 +215,22 @@ def test_any_bucket_that_is_not_reported_is_used(
     reader.vendor.rate *= factor
     reader.read(3_000)
     changed = reader.read(1_000)
-    possible = 1 / (1 + rate * jitter * latency_s) if burst <= 3 else 1.0
-    changed_possible = 1 / (1 + rate * factor * jitter * latency_s) if burst <= 3 else 1.0
-    assert (first.refused <= 15, second.refused <= 10, third.refused <= 10) == (True, True, True)
-    assert third.used >= 0.9 * possible
-    assert all(run.refused <= 10 and run.used >= 0.95 * possible for run in later)
-    assert changed.used >= 0.9 * changed_possible
+    assert first.refused <= 25
+    assert max(run.refused for run in (second, third, *later)) <= 15
+    assert min(run.used for run in (third, changed, *later)) >= 0.8
+
+
+def test_most_buckets_that_are_not_reported_are_used_almost_fully() -> None:
+    """Half of them at least 98 %, with at most one request in 200 refused in the first thousand and none later."""
+    random, runs = Random(1), []
+    for _ in range(30):
+        rate, burst = 10 ** random.uniform(-0.3, 2.7), random.randint(1, 100)
+        latency_s = min(0.5, random.uniform(0.01, 0.8) / rate)
+        reader = Reader(TokenBucket, rate, burst, silent, latency_s=latency_s, jitter=random.choice((0.0, 0.1, 0.3)))
+        reader.begin()
+        first = reader.read(1_000)
+        reader.read(1_000)
+        runs.append((reader.read(1_000).used, first.refused, reader.run(1_000).refused))
+    used, refused, later = (median(column) for column in zip(*runs, strict=True))
+    assert used >= 0.98
+    assert (refused <= 5, later) == (True, 0)

@@ -76,8 +76,8 @@ def main() -> None:
         rows.append((run + 1, len(found), *(f"{each:.1f}" for each in (statistics.mean(found), last, found[-1]))))
     columns = ("run", "events", f"mean ms (goal {GOAL_MEAN_MS})", f"99 % ms (goal {GOAL_99_MS})", "longest ms")
     notes = (
-        f"{RATE} orders a second, with a dead receiver and one that takes {SLOW_S:g} s. Measured from the arrival of the"
-        " request at the sandbox, so that the commit is included, to the first byte at the healthy receiver."
+        f"{RATE} orders a second, with a dead receiver and one that takes {SLOW_S:g} s. Measured from the arrival of"
+        " the request at the sandbox, so that the commit is included, to the first byte at the healthy receiver."
     )
     results.write("Webhook dispatch of the sandbox", columns, rows, notes)
 

@@ -87,7 +87,8 @@ class SandboxSettings:
     connection_limits: ConnectionLimits = field(default_factory=ConnectionLimits)
 
     def __post_init__(self) -> None:
-        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "token_life_s": 1, "delay_s": 0}
+        least_of = {"rate_per_min": 1, "burst": 1, "max_body_bytes": 1, "max_items": 1, "delay_s": 0}
+        least_of |= {"token_life_s": 1, "webhook_timeout_s": 1}
         for name, least in least_of.items():
             if getattr(self, name) < least:
                 raise ConfigError("is too small", where=f"sandbox {name}", hint=f"Give at least {least}.")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from starlette.responses import Response
 
 from crossdock.resources import ResourceModel
@@ -37,12 +38,17 @@ def _is_allowed_url(url: str) -> str:
     return url
 
 
+def _whole(number: object) -> object:
+    """4.0 is an integer in JSON Schema."""
+    return int(number) if isinstance(number, Decimal) and number % 1 == 0 else number
+
+
 class WebhookSubscription(ResourceModel):
     """Webhook subscription input (assumed)."""
 
     url: Annotated[str, AfterValidator(_is_allowed_url)]
     events: Annotated[list[EventType], Field(min_length=1, max_length=len(get_args(EventType)))]
-    concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_CONCURRENCY)] = 4
+    concurrency: Annotated[int, Field(strict=True, ge=1, le=MAX_CONCURRENCY), BeforeValidator(_whole)] = 4
     status: Literal["enabled", "disabled"] = "enabled"
 
 
@@ -188,7 +194,8 @@ def _checked(call: Call, body: Any) -> dict[str, Any]:
 
 def _columns(body: Mapping[str, Any]) -> dict[str, Any]:
     reason = _ON_REQUEST if body["status"] == "disabled" else None
-    return {**body, "events": " ".join(body["events"]), "disabled_reason": reason}
+    own = {"events": " ".join(body["events"]), "concurrency": int(body["concurrency"]), "disabled_reason": reason}
+    return {**body, **own}
 
 
 def _change(connection: sqlite3.Connection, call: Call, subscription_id: str, columns: Mapping[str, Any]) -> None:

@@ -55,6 +55,7 @@ def test_a_subscription_is_created_read_changed_and_deleted(raw: Raw) -> None:
         ({"events": ["order.deleted"]}, "#/events/0"),
         ({"concurrency": 0}, "#/concurrency"),
         ({"concurrency": 11}, "#/concurrency"),
+        ({"concurrency": 1.5}, "#/concurrency"),
         ({"concurrency": "4"}, "#/concurrency"),
         ({"concurrency": True}, "#/concurrency"),
         ({"status": "gone"}, "#/status"),
@@ -80,6 +81,11 @@ def test_a_body_that_is_no_object_is_refused(raw: Raw, body: str) -> None:
     path = raw("POST", SUBSCRIPTIONS, json.dumps(INPUT)).headers["location"]
     assert_problem(raw("POST", SUBSCRIPTIONS, body), 422)
     assert_problem(raw("PATCH", path, body), 422)
+
+
+def test_a_whole_number_may_have_a_point(raw: Raw) -> None:
+    """2.0 is 2, as in JSON Schema."""
+    assert raw("POST", SUBSCRIPTIONS, json.dumps({**INPUT, "concurrency": 2.0})).json()["concurrency"] == 2
 
 
 def test_secrets_are_shown_once(raw: Raw, webhooks: Webhooks, receiver: Receiver) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 
 from starlette.responses import Response
 
+from crossdock.resources import ResourceName
 from crossdock.sandbox import access_control, webhook_deliveries, webhook_subscriptions
 from crossdock.sandbox.api_call import Call
+from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.webhook_paths import WebhookRoute
 from crossdock.sandbox.write_operations import execute_once
@@ -19,8 +21,14 @@ def required_scope(method: str) -> str:
 
 
 def authorize(call: Call) -> None:
-    """403 if the caller does not have the scope for a method."""
+    """403 if the caller does not have the scope for a method, or is narrowed to single bins or accounts.
+
+    Events are of all records of a tenant.
+    """
     access_control.require(call.caller, required_scope(call.method))
+    narrowed: tuple[ResourceName, ...] = ("warehouse_bin", "ledger_account")
+    if any(call.caller.permitted_records(resource, "read") is not None for resource in narrowed):
+        raise ProblemError(403, "A credential that is narrowed to single records cannot use webhooks.")
 
 
 def read(connection: sqlite3.Connection, call: Call, route: WebhookRoute, query: Mapping[str, str]) -> Response:

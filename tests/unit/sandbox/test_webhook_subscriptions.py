@@ -142,6 +142,18 @@ def test_webhooks_need_their_scope_and_that_of_their_events(sandbox: Sandbox) ->
     assert_problem(stranger("GET", SUBSCRIPTIONS), 403)
 
 
+def test_a_narrowed_credential_uses_no_webhooks(sandbox: Sandbox) -> None:
+    """Events are of all lots of a tenant, wherever they are; so are the deliveries that can be read."""
+    wide = ("webhooks:write", "lots:read", "orders:read")
+    path = Raw(sandbox, key=sandbox.new_key("sandbox", *wide))("POST", SUBSCRIPTIONS, json.dumps(INPUT)).headers[
+        "location"
+    ]
+    for scope in ("bins:B1:read", "accounts:4000:write"):
+        narrowed = Raw(sandbox, key=sandbox.new_key("sandbox", *wide, scope))
+        assert_problem(narrowed("POST", SUBSCRIPTIONS, json.dumps(INPUT)), 403)
+        assert_problem(narrowed("GET", f"{path}/deliveries"), 403)
+
+
 def test_another_tenant_sees_no_subscription(raw: Raw, sandbox: Sandbox) -> None:
     """Its ids are unknown there, for every method and path."""
     path = raw("POST", SUBSCRIPTIONS, json.dumps(INPUT)).headers["location"]

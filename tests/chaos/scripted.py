@@ -112,11 +112,16 @@ class Scripted:
 
 
 def _read(incoming: BinaryIO) -> Asked | None:
+    """The next request; None if the client has closed the connection, even in the middle of a request."""
     first = incoming.readline().decode().split()
     if not first:
         return None
     headers: dict[str, str] = {}
-    while line := incoming.readline().decode().strip():
-        name, _, value = line.partition(":")
+    while line := incoming.readline():
+        if not line.strip():
+            break
+        name, _, value = line.decode().strip().partition(":")
         headers[name.lower()] = value.strip()
-    return Asked(first[0], first[1], headers, incoming.read(int(headers.get("content-length", 0))))
+    length = int(headers.get("content-length", 0))
+    body = incoming.read(length)
+    return Asked(first[0], first[1], headers, body) if line and len(body) == length else None

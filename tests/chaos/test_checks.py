@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import socket
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,7 @@ from tests.chaos.checks import Trial, attempts, attempts_seen, bytes_by_key, com
 from tests.chaos.depot import open_depot, open_sandbox
 from tests.chaos.exports import Exports
 from tests.chaos.failing import FAILPOINTS, Failpoint
+from tests.chaos.scripted import Asked, Said, Scripted
 from tests.e2e.project_folder import LISTS
 from tests.e2e.warehouse import Seen, ask
 
@@ -31,6 +33,26 @@ def test_what_is_lost_twice_or_unexpected_is_told_apart() -> None:
     assert not found.clean
     assert str(found).startswith("3 records, lost 1, twice 1, unexpected 1\n  lost: a")
     assert compare(Counter("abb"), Counter("bab")).clean
+
+
+@pytest.mark.parametrize("cut", [5, -2, 25, -20])
+def test_a_request_that_a_kill_cuts_off_has_no_effect(cut: int) -> None:
+    """The scripted platform answers a whole request, and not one whose client died while it was sent."""
+    request = b"POST /a HTTP/1.1\r\nidempotency-key: k\r\ncontent-length: 2\r\n\r\n{}"
+    asked: list[Asked] = []
+
+    def answer(each: Asked) -> Said:
+        asked.append(each)
+        return Said(204)
+
+    with Scripted(answer) as server:
+        for sent in (request[:cut], request):
+            with socket.create_connection(("127.0.0.1", server.port)) as client:
+                client.sendall(sent)
+                client.shutdown(socket.SHUT_WR)
+                while client.recv(1_000):
+                    pass
+    assert [(each.key, each.body) for each in asked] == [("k", b"{}")]
 
 
 def test_two_effects_under_one_key_are_found() -> None:

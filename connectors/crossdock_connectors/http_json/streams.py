@@ -6,6 +6,8 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 import polars as pl
 
@@ -64,7 +66,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if value is None or layout is None:
             return value
         moment = datetime.fromisoformat(value).astimezone(UTC)
-        return str(math.floor(moment.timestamp())) if layout == UNIX else moment.strftime(layout)
+        return (
+            str(math.floor(moment.timestamp())) if layout == UNIX else moment.strftime(_with_year(layout, moment.year))
+        )
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
         """The pages of the list, with *values* in the request."""
@@ -100,8 +104,17 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         assert existing is not None
         paginator = (existing.pagination or self._pagination).paginator(existing.records)
         for page in ctx.api.pages(existing.path, existing.params, paginator=paginator):
-            items = (item if isinstance(item, dict) else {self.key[0]: item} for item in page.items(existing.records))
+            items = [self._with_key(item, page) for item in page.items(existing.records)]
             yield RawBatch.json(items, source=page.address, key=self.key)
+
+    def _with_key(self, item: Any, page: ApiAnswer) -> Any:
+        """*item* of the list of existing records as an object; a text or a number is the key itself."""
+        if not isinstance(item, str | int | Decimal) or isinstance(item, bool):
+            return item
+        if len(self.key) > 1:
+            message = f"lists texts or numbers, but the key of {self.name} has {len(self.key)} columns"
+            raise RefusedError(message, where=page.address, hint=f"it needs objects with {', '.join(self.key)}")
+        return {self.key[0]: item}
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first page as the first run does, and say what it has."""
@@ -142,6 +155,13 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
             yield Finding(ok=False, text=f"{stream.name}: {error}")
             if isinstance(error, UnavailableError):
                 return
+
+
+def _with_year(layout: str, year: int) -> str:
+    """*layout* with four digits for the year: strftime writes fewer for years before 1000."""
+    text = f"{year:04}"
+    written = {"%Y": text, "%F": f"{text}-%m-%d"}
+    return re.sub("%.", lambda found: written.get(found[0], found[0]), layout)
 
 
 def _what_is_there(page: ApiAnswer, pointer: str) -> str:

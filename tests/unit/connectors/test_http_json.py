@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from crossdock import RawBatch
 from crossdock.connector import Context
 from crossdock.cursors import Checkpoint
+from crossdock.errors import RefusedError
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.stream_trial import Trial
@@ -218,6 +219,18 @@ def test_a_time_is_written_as_the_api_wants_it(layout: str, sent: str) -> None:
     api = Api(lambda _: {"items": ITEMS})
     stream = {"mode": "incremental", "params": {"min": "{since}"}, "cursor": {"column": "at", "as": "instant"}}
     api.read(stream | {"time_format": layout}, since="2026-03-01T12:30:00.9+01:00")
+    assert api.queries()[0]["min"] == sent
+
+
+@pytest.mark.parametrize(
+    ("layout", "sent"),
+    [("%Y-%m-%d", "0001-01-02"), ("%F", "0001-01-02"), ("%Y%m%d", "00010102"), ("%%Y %Y", "%Y 0001")],
+)
+def test_a_year_has_four_digits(layout: str, sent: str) -> None:
+    """A first run that begins in the year 1, as some APIs write the beginning of time, asks for a valid date."""
+    api = Api(lambda _: {"items": ITEMS})
+    stream = {"mode": "incremental", "params": {"min": "{since}"}, "cursor": {"column": "at", "as": "instant"}}
+    api.read(stream | {"time_format": layout, "first": "0001-01-02T00:00:00Z"})
     assert api.queries()[0]["min"] == sent
 
 
@@ -474,15 +487,35 @@ def test_check_finds_a_cursor_that_no_record_has() -> None:
 # ---- deleted records
 
 
+EXISTING = {"mode": "incremental", "on_gone": "archive", "existing": {"path": "/items/ids", "records": "ids"}}
+
+
 @pytest.mark.parametrize("listed", [{"ids": [1, 2]}, {"ids": [{"id": 1}, {"id": 2}]}])
 def test_a_list_of_existing_records_has_objects_or_keys(listed: Any) -> None:
     """Each is a record's key; the pages are those of the stream unless the list has others."""
     api = Api(lambda request: listed if request.url.path.endswith("/ids") else {"items": ITEMS})
-    change = {"mode": "incremental", "on_gone": "archive", "existing": {"path": "/items/ids", "records": "ids"}}
-    ctx = api.context(change)
+    ctx = api.context(EXISTING)
     (stream,) = CONNECTOR.streams(ctx.settings)
     assert stream.lists_existing
     rows = [batch.load()["id"].to_list() for batch in stream.existing(ctx)]
     assert rows == [["1", "2"]]
     (plain,) = CONNECTOR.streams(api.context().settings)
     assert not plain.lists_existing
+
+
+@pytest.mark.parametrize("item", [None, True, [1]])
+def test_what_is_no_key_in_a_list_of_existing_records_is_a_row_without_one(item: Any) -> None:
+    """Such a list is not believed, and removes nothing."""
+    ctx = Api(lambda _: {"ids": [item, 7]}).context(EXISTING)
+    (stream,) = CONNECTOR.streams(ctx.settings)
+    (batch,) = stream.existing(ctx)
+    assert batch.load()["id"].to_list() == [None, "7"]
+
+
+def test_a_list_of_bare_keys_is_refused_where_a_key_has_several_columns() -> None:
+    """The message says which members the objects of the list need."""
+    ctx = Api(lambda _: {"ids": [1, 2]}).context(EXISTING | {"key": ["site", "code"]})
+    (stream,) = CONNECTOR.streams(ctx.settings)
+    with pytest.raises(RefusedError, match="the key of items has 2 columns") as refused:
+        list(stream.existing(ctx))
+    assert refused.value.hint == "it needs objects with site, code"

@@ -56,7 +56,8 @@ class WebhookDispatcher:
                 self._awake.clear()
                 wait_s = await self._start_due_safely()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._awake.wait(), wait_s)
+                    async with asyncio.timeout(wait_s):  # `wait_for` of Python 3.11 can lose a cancellation (gh-86296)
+                        await self._awake.wait()
         finally:
             tasks = self._tasks()
             for task in tasks:

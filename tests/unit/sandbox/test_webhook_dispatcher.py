@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -183,3 +184,20 @@ def test_a_receiver_that_is_down_delays_no_other(webhooks: Webhooks, receiver: R
     assert len(receiver.received) == 3
     (attempt,) = webhooks.get(dead, f"/deliveries/{webhooks.deliveries(dead)[0]['id']}")["attempts"]
     assert (attempt["status"], attempt["problem"]) == (None, "the receiver cannot be reached")
+
+
+def test_a_stop_at_the_moment_of_an_event_is_not_lost(webhooks: Webhooks) -> None:
+    """The sandbox ends at once, although something was committed right before."""
+
+    async def stop_as_it_wakes() -> bool:
+        dispatcher = webhooks.raw.sandbox.webhooks
+        running = asyncio.create_task(dispatcher.run())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        dispatcher.wake()
+        await asyncio.sleep(0)
+        running.cancel()
+        done, _ = await asyncio.wait([running], timeout=10)
+        return bool(done)
+
+    assert asyncio.run(stop_as_it_wakes())

@@ -1,4 +1,4 @@
-"""Consumers of the OpenAPI document, run against a sandbox: schemathesis, and clients from two generators."""
+"""Consumers of the OpenAPI document, run against a sandbox: schemathesis, and programs with generated clients."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from crossdock.sandbox import SandboxServer
+from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.sandbox.openapi_examples import INPUTS
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
-NPM_PACKAGES = ("openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3")
+THROTTLING = SandboxSettings(rate_per_min=1, burst=40)
+CHANGES = 60  # of a price, by each program: more than the burst
 
 
 def headers(server: SandboxServer) -> dict[str, str]:
@@ -54,54 +56,32 @@ def schemathesis(server: SandboxServer, folder: Path, *options: str) -> str:
     return run(command, folder, {**given, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"})
 
 
-def python_client(server: SandboxServer, folder: Path) -> Path:
-    """Generate the Python client ``platform_client`` into *folder*; a warning of the generator is a failure."""
-    document = _document(server, folder)
-    made = folder / "platform_client"
-    generate = (sys.executable, "-m", "openapi_python_client", "generate", "--path", str(document), "--meta", "none")
-    run([*generate, "--output-path", str(made), "--fail-on-warning"], folder)
-    program = folder / "create_invoice.py"
-    program.write_text((HERE / "create_invoice.py").read_text(encoding="utf-8"), encoding="utf-8")
-    return program
+def check_program(command: list[str], server: SandboxServer, folder: Path, first_price: Decimal) -> None:
+    """Run a program with a generated client against a sandbox with the settings `THROTTLING`.
 
-
-def typescript_client(server: SandboxServer, folder: Path) -> Path:
-    """Install the generator into *folder*, generate the types, and compile the program that uses them."""
-    document = _document(server, folder)
-    (folder / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
-    run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *NPM_PACKAGES], folder)
-    run(["npx", "--no-install", "openapi-typescript", str(document), "-o", "platform.d.ts"], folder)
-    program = folder / "create_invoice.ts"
-    program.write_text((HERE / "create_invoice.ts").read_text(encoding="utf-8"), encoding="utf-8")
-    strict = ("--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess")
-    target = ("--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--lib", "es2022,dom")
-    run(["npx", "--no-install", "tsc", *strict, *target, str(program), "platform.d.ts"], folder)
-    return program.with_suffix(".js")
-
-
-def go_client(server: SandboxServer, folder: Path) -> Path:
-    """Generate a Go module whose amounts are decimals, and build the program that uses it."""
-    document, made = _document(server, folder), folder / "platform"
-    generate = ["openapi-generator-cli", "generate", "-g", "go", "-i", str(document), "-o", str(made)]
-    options = ["--package-name", "platform", "--type-mappings", "number=Decimal", "--additional-properties"]
-    parts = ["--global-property", "apiTests=false,modelTests=false"]
-    run([*generate, *options, "withGoMod=false", *parts], folder)
-    (made / "go.mod").write_text("module example.com/platform\n\ngo 1.23\n", encoding="utf-8")
-    (made / "program").mkdir()
-    for name, place in (("decimal.go", made), ("create_invoice.go", made / "program")):
-        (place / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
-    own = {"GOCACHE": str(folder / "cache"), "GOPATH": str(folder / "path"), "GOTOOLCHAIN": "local", "GOPROXY": "off"}
-    run(["go", "build", "-o", "create_invoice", "./program"], made, own)
-    return made / "create_invoice"
-
-
-def use(command: list[str], server: SandboxServer, folder: Path) -> dict[str, Any]:
-    """Run a generated client's program and return the stored invoice that it prints."""
+    It creates an invoice, lists it, approves it and prints it, and changes the price of a product `CHANGES` times: from
+    *first_price* on, by 1 each. The sandbox's logs tell whether it did all of it once, and whether it waited as long as
+    it was told when it was throttled.
+    """
     ids = parents(server)
     given = {"BASE_URL": server.base_url, "TENANT": server.tenant, "API_KEY": server.api_key}
     output = run(command, folder, {**given, "CUSTOMER": ids["customerId"], "PRODUCT": ids["productId"]})
-    invoice: dict[str, Any] = json.loads(output)
-    return invoice
+    invoice = json.loads(output)
+    assert (invoice["status"], invoice["total"]) == ("approved", 75)
+
+    effects, requests = _logged(server, "effects"), _logged(server, "requests")
+    done = [(each["resource"], each["operation"]) for each in effects]
+    assert (done.count(("invoice", "create")), done.count(("invoice", "approve"))) == (1, 1)
+    assert ("GET", 200) in {(each["method"], each["status"]) for each in requests}
+    created, *updated = [each["body"] for each in effects if each["resource"] == "product"]
+    assert [each["unitPrice"] for each in updated] == [first_price + number for number in range(CHANGES)]
+    changed = {name for each in updated for name in created | each if each.get(name) != created.get(name)}
+    assert changed == {"unitPrice", "updatedAt"}
+
+    updates = [(each["idempotencyKey"], each["status"]) for each in requests if each["method"] == "PATCH"]
+    throttled = [place for place, (_, status) in enumerate(updates) if status == 429]
+    assert len(throttled) > CHANGES - THROTTLING.burst
+    assert all(updates[place + 1] == (updates[place][0], 200) for place in throttled), updates
 
 
 def run(command: list[str], folder: Path, environment: Mapping[str, str] | None = None) -> str:
@@ -120,7 +100,8 @@ def run(command: list[str], folder: Path, environment: Mapping[str, str] | None 
     return done.stdout
 
 
-def _document(server: SandboxServer, folder: Path) -> Path:
-    path = folder / "openapi.json"
-    path.write_bytes(httpx.get(f"{server.base_url}/openapi.json", trust_env=False).content)
-    return path
+def _logged(server: SandboxServer, log: str) -> list[dict[str, Any]]:
+    """A log of the sandbox, its numbers exact."""
+    answer = httpx.get(f"{server.base_url}/_sandbox/{log}", trust_env=False).raise_for_status()
+    found: list[dict[str, Any]] = json.loads(answer.text, parse_int=Decimal, parse_float=Decimal)["data"]
+    return found

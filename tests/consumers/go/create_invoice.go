@@ -38,16 +38,14 @@ func main() {
 	approved, _, err := client.InvoicesAPI.ApproveInvoice(ctx, made.Id).XTenantSlug(tenant).Execute()
 	check(err)
 
-	refusals := 0
 	for number := 0; number < 60; number++ {
-		price := platform.Decimal(fmt.Sprintf("%d.25", number))
+		price := platform.Decimal(fmt.Sprintf("1234567890123%02d.6789", number)) // more digits than a float64 holds
 		patch := platform.NewProductPatch()
 		patch.SetUnitPrice(price)
 		for {
 			update := client.ProductsAPI.UpdateProduct(ctx, product).XTenantSlug(tenant).ProductPatch(*patch)
 			changed, response, err := update.IdempotencyKey(fmt.Sprintf("price-%d", number)).Execute()
 			if response != nil && response.StatusCode == 429 {
-				refusals++
 				wait(base, response.Header.Get("Retry-After"))
 				continue
 			}
@@ -57,9 +55,6 @@ func main() {
 			}
 			break
 		}
-	}
-	if refusals <= 10 { // the bucket has 40 tokens
-		panic(fmt.Sprintf("throttled only %d times", refusals))
 	}
 	check(json.NewEncoder(os.Stdout).Encode(approved))
 }

@@ -1,0 +1,68 @@
+"""A sync of many records with access tokens that live for two seconds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import yaml
+from tests.e2e.project_folder import ROOT, UNPACED, SandboxProcess, balance, finish
+
+from crossdock.platform.request_authorization import RENEWED_AT
+
+LIFE_S = 2
+SENDERS = 50
+RECORDS = 1_000
+ANSWER_MS = 350  # with 50 senders, the records take at least 7 s
+EXPIRIES = 3  # at least; otherwise the run was too short to show anything
+
+
+def write_project(folder: Path, sandbox: SandboxProcess) -> Path:
+    """The project of ``configs/oauth.yaml``, with many customers and a client of *sandbox*."""
+    config: dict[str, Any] = yaml.safe_load((ROOT / "configs" / "oauth.yaml").read_text())
+    rate = {"per_minute": UNPACED.per_minute, "burst": UNPACED.burst}
+    own = {"base_url": sandbox.base_url, "tenant": sandbox.tenant, "in_flight": SENDERS, "rate": rate}
+    config["platform"] |= own
+    (folder / "exports" / "out").mkdir(parents=True)
+    rows = (f"{number:05};Customer {number}" for number in range(RECORDS))
+    (folder / "exports" / "out" / "CUSTOMERS_1.csv").write_text("\n".join(("CUSTNO;NAME", *rows, "")))
+    path = folder / "oauth.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+    return path
+
+
+def sync(config: Path, secret: str) -> dict[str, Any]:
+    """The report of a sync in a process of its own."""
+    environment = {**os.environ, "CROSSDOCK_CLIENT_SECRET": secret}
+    command = [sys.executable, "-m", "crossdock", "-C", str(config)]
+    started = finish([*command, "init"], environment)
+    assert started.exit_code == 0, started.stderr
+    done = finish([*command, "sync", "--json"], environment)
+    assert done.exit_code == 0, f"{done.stderr}{done.stdout}"
+    balance(done.document)
+    return done.document
+
+
+def test_a_sync_renews_its_token_once_per_expiry(tmp_path: Path) -> None:
+    """Fifty senders share one renewal per expiry, no request is refused, and every record is created once."""
+    with SandboxProcess(tmp_path / "sandbox", UNPACED, "--token-life", str(LIFE_S)) as sandbox:
+        client = sandbox.control("clients", {"id": "crossdock", "scopes": ["customers:write"]})
+        slow = {"name": "slow", "probability": 1.0, "route": "POST customer", "ms": ANSWER_MS}
+        sandbox.control("faults", {"faults": [slow]})
+        report = sync(write_project(tmp_path, sandbox), client["client_secret"])
+        requests, effects = sandbox.request_log(0), sandbox.effects()
+
+    renewals = [datetime.fromisoformat(each["at"]) for each in requests if each["path"] == "/oauth/token"]
+    lasted_s = (renewals[-1] - renewals[0]).total_seconds()
+    assert lasted_s > EXPIRIES * LIFE_S
+    # One more than fits, because the first request may have been longer on its way than the last.
+    assert len(renewals) - 1 <= lasted_s / (RENEWED_AT * LIFE_S) + 1
+    assert Counter(each["status"] for each in requests) == {200: len(renewals), 201: RECORDS}
+
+    assert report["streams"]["wms.customers"]["records"]["created"] == RECORDS
+    created = Counter((each["operation"], each["body"]["externalId"]) for each in effects)
+    assert created == Counter(("create", f"wms:{number:05}") for number in range(RECORDS))

@@ -1,0 +1,164 @@
+"""A whole flow for tests: exports of a shop in a folder, the platform as a sandbox, and a 3PL that ships the orders.
+
+The shop's customers, products and orders go to the platform, and its orders to the 3PL as well, under the same keys.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.clock import Clock
+from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.runs import runner
+from crossdock.runs.run_report import Report
+from crossdock.sandbox import SandboxServer
+from crossdock.state.tables.dead_letters import ALL
+from crossdock.testing import sandbox_contents
+from crossdock.testing.sandbox_syncs import private_file
+
+LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read
+_FILES = {"format": {"delimiter": ";"}, "mode": "append"}
+
+
+def shop(to: str, order: Mapping[str, Any]) -> dict[str, Any]:
+    """The connection of the shop.
+
+    Args:
+        to: Where its orders go besides the platform.
+        order: The map of such an order, of the columns ORDER, CUSTOMER, SKU, UNITS and PRICE of its lines.
+    """
+    orders = {**_FILES, "files": "ORDERS_*.csv", "key": ["ORDER"], "group_by": ["ORDER"]}
+    line = {
+        "productId": {"ref": "product", "key": "SKU"},
+        "quantity": {"from": "UNITS", "as": "decimal"},
+        "unitPrice": {"from": "PRICE", "as": "decimal"},
+    }
+    platform_order = {
+        "customerId": {"ref": "customer", "key": "CUSTOMER"},
+        "currency": {"const": "USD"},
+        "placedAt": {"const": "2026-03-01T08:00:00Z"},
+        "items": {"each": line},
+    }
+    products = {**_FILES, "files": "PRODUCTS_*.csv", "key": ["SKU"]}
+    customers = {**_FILES, "files": "CUSTOMERS_*.csv", "key": ["CUSTOMER"]}
+    return {
+        "kind": "folder_warehouse",
+        "path": "exports",
+        "streams": {
+            "products": {**products, "resource": "product", "map": {"sku": "SKU", "name": "NAME"}},
+            "customers": {**customers, "resource": "customer", "map": {"name": "NAME"}},
+            "orders": {**orders, "resource": "order", "map": platform_order},
+            "orders_out": {
+                **orders,
+                "to": to,
+                "map": dict(order),
+                "deleted": {"field": "STATE", "equals": "cancelled"},
+                "on_gone": "delete",
+                "gone": {"at_most_percent": 100},
+            },
+        },
+    }
+
+
+class Stage:
+    """A config of the shop and of a 3PL, whose connection is called ``depot``.
+
+    Args:
+        secrets: Texts of the settings of *depot* that are secrets, by their name.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        sandbox: SandboxServer,
+        depot: Mapping[str, Any],
+        order: Mapping[str, Any],
+        secrets: Mapping[str, str],
+        clock: Clock,
+    ) -> None:
+        self.folder, self.clock, self._runs = folder, clock, 0
+        self.exports = folder / "exports"
+        self.exports.mkdir()
+        key = private_file(folder / "platform-key", sandbox.api_key)
+        known = {name: private_file(folder / name, secret) for name, secret in secrets.items()}
+        document = {
+            "platform": {
+                "base_url": sandbox.base_url,
+                "tenant": "sandbox",
+                "auth": {"kind": "api_key", "token": key},
+                "rate": {"per_minute": 600_000, "burst": 100_000},
+            },
+            "state": "sqlite:///state.db",
+            "connections": {"shop": shop("depot.orders", order), "depot": {**depot, **known}},
+        }
+        self.config = folder / "crossdock.yaml"
+        self.config.write_bytes(exact_json.dumps(document))
+        self._project = project.load(self.config)
+        self._project.init()
+
+    def export(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Write a file of the shop."""
+        lines = [columns, *rows]
+        path = self.exports / name
+        path.write_text("".join(f"{';'.join(map(str, line))}\n" for line in lines), encoding="utf-8")
+        os.utime(path, (LONG_AGO, LONG_AGO))
+
+    def export_shop(self, skus: Sequence[str]) -> None:
+        self.export("PRODUCTS_1.csv", ["SKU", "NAME"], [(sku, f"Product {sku}") for sku in skus])
+        self.export("CUSTOMERS_1.csv", ["CUSTOMER", "NAME"], [("C1", "Ada")])
+
+    def export_orders(
+        self, name: str, orders: Mapping[str, Mapping[str, int]], price: str = "9.50", state: str = "open"
+    ) -> None:
+        """Orders as units by SKU; with the state ``cancelled`` they are cancelled."""
+        rows = [
+            (order, "C1", sku, units, price, state) for order, lines in orders.items() for sku, units in lines.items()
+        ]
+        self.export(f"ORDERS_{name}.csv", ["ORDER", "CUSTOMER", "SKU", "UNITS", "PRICE", "STATE"], rows)
+
+    def sync(self, *streams: str) -> Report:
+        """The report of a sync in this process."""
+        return runner.sync(
+            self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=threading.Event()
+        )
+
+    def process(self, *streams: str) -> subprocess.Popen[str]:
+        """A process that syncs."""
+        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), "sync", *streams, "--json"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def restore(self, backup: Path) -> None:
+        """Put a copy of the state back, and declare it."""
+        shutil.copy2(backup, self.folder / "state.db")
+        with self._project.alone(restored=True) as opened:
+            opened.apply(lambda tx: tx.runs.declare_restored(at=self.clock.now()))
+
+    def dead_letters(self) -> dict[str, str]:
+        """The reason of each dead letter, with its message, by stream and key."""
+        with self._project.look() as tx:
+            return {
+                f"{each.identity.stream} {each.identity.key}": f"{each.code} {each.pointer}: {each.message}"
+                for each in tx.dead_letters.chosen(ALL)
+            }
+
+    def stored(self, resource: str) -> dict[str, dict[str, Any]]:
+        """What the platform has, by external id."""
+        found: dict[str, dict[str, Any]] = {}
+        for effect in sandbox_contents.effects(self._project.platform):
+            if effect["resource"] == resource and effect["operation"] in {"create", "update"}:
+                found[effect["body"]["externalId"]] = dict(effect["body"])
+        return found
+
+    def invoices(self) -> list[dict[str, Any]]:
+        """The invoices that the platform created; they have no external id."""
+        effects = sandbox_contents.effects(self._project.platform)
+        return [dict(each["body"]) for each in effects if each["resource"] == "invoice"]

@@ -32,7 +32,8 @@ def differences(
         found += _unequal(f"{name} rows", said["rows"], done["rows"])
         found += _records(name, said["records"], done["records"], refused.get(name, 0), looked_up=looked_up)
     if not looked_up and not any(refused.values()):
-        found += _unequal("requests", planned["forecast"]["requests"], report["requests"])
+        forecasts = (planned["forecast"], *planned["other_forecasts"].values())
+        found += _unequal("requests", sum(each["requests"] for each in forecasts), report["requests"])
     return found
 
 

@@ -21,13 +21,15 @@ from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.records import RawBatch, Record
-from crossdock.resources import RESOURCES, ResourceModel
+from crossdock.resource_types import WRITTEN, ResourceType, part_of
+from crossdock.resources import ResourceModel, ResourceName
 from crossdock.sources.source_context import SourceContext
-from crossdock.stream_facts import Mode, StreamFacts
+from crossdock.stream_facts import PLATFORM, Mode, StreamFacts
 
 if TYPE_CHECKING:
     from crossdock.sources.api import Api
     from crossdock.sources.api_client import ApiClient
+    from crossdock.targets import ApiTarget
 
 
 # A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
@@ -116,6 +118,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
             they count as the newest.
+        platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
     """
 
     name: str
@@ -125,7 +128,23 @@ class Stream(StreamFacts, ABC, Generic[S]):
     mapping_version: str = "1"
     yields_deleted: bool = False
     incomplete: Filter | None = None
+    platform_reads: Sequence[ResourceName] = ()
     member_overrides: MemberOverrides | None = None  # set by a config
+    target_resource: ResourceType | None = None  # set by the engine for a stream whose records go to another target
+
+    @property
+    def _model(self) -> type[ResourceModel]:
+        """Of what the mapping makes: a draft, or the contributed members of one."""
+        draft = self.resource_type.draft
+        return part_of(draft, tuple(self.contributes)) if self.contributes else draft
+
+    @property
+    def resource_type(self) -> ResourceType:
+        """What its records become."""
+        if self.target_resource is not None:
+            return self.target_resource
+        assert self.resource is not None  # checked when the config is loaded
+        return WRITTEN[self.resource]
 
     @abstractmethod
     def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:
@@ -180,7 +199,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     def version(self) -> str:
         """A hash that changes whenever the same rows could give another record or draft."""
         facts = {
-            "resource": self.resource,
+            "resource": self.resource if self.to == PLATFORM else self.to,
             "key": list(self.key),
             "group_by": list(self.group_by or ()),
             "order_by": [
@@ -193,6 +212,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
             "fingerprint": self.fingerprint,
             "mapping": self.mapping_version,
         } | ({} if self.deleted is None else {"deleted": self.deleted.model_dump(exclude_none=True)})
+        facts |= {"contributes": [*self.contributes], "matches": self.matches} if self.contributes else {}
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 
     @property
@@ -226,7 +246,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
                 _check_positions(item, record)
         copied = record.with_paths(self.used_columns)  # the mapping must not change the record that is stored
         made = self.to_resource(copied)
-        kind = RESOURCES[self.resource].draft
+        kind = self._model
         if not isinstance(made, kind | Mapping):
             message = f"to_resource returned {type(made).__name__} instead of {kind.__name__} or its members"
             code: CodeType | None = getattr(self.to_resource, "__code__", None)
@@ -262,7 +282,9 @@ class Connector(Generic[S]):
         settings: Its settings model.
         streams: Its streams for one connection's settings.
         check: Tests whether the system can be reached and read with these settings; raises only `CrossdockError`.
-        api: Declares the HTTP API that one connection reads, for ``ctx.api``.
+        api: Declares the HTTP API that one connection reads, for ``ctx.api``, and that its target writes to.
+        target: Makes the target that one connection is, for streams with ``to: CONNECTION.RESOURCE``; None if these
+            settings declare none.
     """
 
     name: str
@@ -271,4 +293,5 @@ class Connector(Generic[S]):
     streams: Callable[[S], Sequence[Stream[S]]]
     check: Callable[[Context[S]], Iterator[Finding]] | None = None
     api: Callable[[S], Api] | None = None
+    target: Callable[[S], ApiTarget | None] | None = None
     group: ClassVar[str] = "crossdock.connectors"

@@ -13,6 +13,7 @@ from crossdock.config_file import misplaced
 from crossdock.mapping.ordering import OrderBy
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
+OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]
 
 
 class Cursor(OrderBy):
@@ -26,7 +27,7 @@ class Cursor(OrderBy):
     sorted: bool = True
     """Whether the source lists its records by this column, ascending. Then a run stores the cursor while it reads;
     otherwise only at the end, as of the start of the reading."""
-    overlap_s: Annotated[float, Field(ge=0, le=30 * 86_400)] = OVERLAP_S
+    overlap_s: OverlapS = OVERLAP_S
     """An instant that is younger than this when it is read, is read again by the next run: other records may still get
     it. More than the difference of the clocks and the delay with which the source shows changes."""
 

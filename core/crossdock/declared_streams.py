@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self, TypeVar, get_args, get_origin
 from pydantic import (
     GetJsonSchemaHandler,
     GetPydanticSchema,
+    PrivateAttr,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -30,8 +31,19 @@ from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
-from crossdock.resources import RESOURCES, ResourceModel
-from crossdock.stream_facts import EVERY_WITHOUT_LIST, MARKS_IN_SNAPSHOT, StreamFacts, no_removal
+from crossdock.resource_types import ResourceType
+from crossdock.resources import ResourceModel
+from crossdock.stream_facts import (
+    EVERY_WITHOUT_LIST,
+    MARKS_IN_SNAPSHOT,
+    PLATFORM,
+    Destinations,
+    StreamFacts,
+    destination,
+    no_contribution,
+    no_removal,
+    unknown_read,
+)
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}
@@ -61,6 +73,8 @@ _Map = Annotated[Members, WrapValidator(_map), _MapSchema]
 class StreamConfig(ConfigModel, StreamFacts):
     """One stream: which rows make a record, and what it becomes."""
 
+    _resource_type: ResourceType | None = PrivateAttr(None)
+
     map: Annotated[Members | PythonFunction, GetPydanticSchema(lambda _, handler: handler(_Map))]
     """How each member of the resource is made; or ``FILE.py:FUNCTION``, a function of a `Record`."""
 
@@ -70,32 +84,58 @@ class StreamConfig(ConfigModel, StreamFacts):
         return False
 
     @property
+    def checks_reads(self) -> bool:
+        """Whether the section says what its records are; a connector that knows it says it itself."""
+        return True
+
+    @property
     def finds_deleted(self) -> bool:
         """As `Stream.finds_deleted`, of the stream that is made of this section."""
         return self.deleted is not None or self.lists_existing
 
+    @property
+    def resource_type(self) -> ResourceType | None:
+        """What its records become; None while the targets of the config are unknown."""
+        return self._resource_type
+
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _fits(self, info: ValidationInfo) -> Self:
+        targets: Destinations | None = (info.context or {}).get("targets")
+        if self.to == PLATFORM or targets is not None:
+            self._resource_type = destination(self.resource, self.to, targets or {})
         if self.group_by is not None and self.group_by != self.key:
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
         if self.gone.every is not None and not self.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
-        if reason := no_removal(self.resource, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
+        if targets is not None and self.checks_reads and (reason := unknown_read(self, targets)):
+            raise misplaced(("reads",), reason)
+        kind = self.resource_type
+        if kind is None:
+            return self  # checked again when it is known
+        self._check_destination(kind)
+        return self
+
+    def _check_destination(self, kind: ResourceType) -> None:
+        if reason := no_removal(kind, self.mode, self.on_gone, finds_deleted=self.finds_deleted):
             raise misplaced(("on_gone",), reason)
-        members = list(members_of(RESOURCES[self.resource].draft))
+        if reason := no_contribution(kind, self.contributes, self.matches, self.on_gone):
+            raise misplaced(("contributes",), reason)
+        members = list(members_of(kind.draft))
         if not isinstance(self.map, PythonFunction):
-            check_members(self, RESOURCES[self.resource].draft, self.map, ("map",))
+            check_members(self, kind, kind.draft, self.map, ("map",), whole=not self.contributes)
+            if self.contributes and (other := next((name for name in self.map if name not in self.contributes), None)):
+                raise misplaced(("map", other), f"is not one of contributes: {', '.join(self.contributes)}")
             members = list(self.map)
         for number, name in enumerate(self.personal):
             if name not in members:
                 raise misplaced(("personal", number), unknown(name, members))
-        return self
 
 
 def check_members(
     stream: StreamFacts,
+    kind: ResourceType,
     model: type[ResourceModel],
     forms: Mapping[str, Any],
     place: tuple[str, ...],
@@ -106,6 +146,7 @@ def check_members(
 
     Args:
         place: Of *forms* in the section of the stream.
+        kind: What the records become, for messages.
         whole: No required member may be missing.
 
     Raises:
@@ -122,14 +163,14 @@ def check_members(
             raise misplaced((*place, name), "makes one item of each row, which needs group_by, or of: a join or a list")
         _check_constants(model, name, form, (*place, name))
         if isinstance(form, Each) and inner:
-            check_members(stream, inner, form.each, (*place, name, "each"))
+            check_members(stream, kind, inner, form.each, (*place, name, "each"))
         for nested, where in _nested(form, (*place, name)):
             if inner is None:
                 raise misplaced(where, "is not an object of members")
-            check_members(stream, inner, nested.object, (*where, "object"))
+            check_members(stream, kind, inner, nested.object, (*where, "object"))
     missing = [name for name, field in known.items() if field.is_required() and name not in forms]
     if missing and whole:
-        raise misplaced(place, f"lacks {', '.join(missing)}, which every {stream.resource} needs")
+        raise misplaced(place, f"lacks {', '.join(missing)}, which every {kind.name} needs")
 
 
 def _nested(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Nested, tuple[str, ...]]]:
@@ -183,9 +224,9 @@ def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
     """The model inside a field's annotation if there is one, and whether the field is a list."""
-    inside = get_args(annotation) or (annotation,)
+    inside = [part for each in get_args(annotation) or (annotation,) for part in get_args(each) or (each,)]
     model = next((kind for kind in inside if isinstance(kind, type) and issubclass(kind, ResourceModel)), None)
-    return model, get_origin(annotation) is tuple
+    return model, any(get_origin(part) is tuple for part in (annotation, *get_args(annotation)))
 
 
 class DeclaredStream(Stream[S]):
@@ -198,6 +239,7 @@ class DeclaredStream(Stream[S]):
         joins: By name; see `crossdock.sources.joined_rows` for their columns.
 
     Attributes:
+        mapped_members: The members that the config maps; none for a function, which may make any.
         joined_columns: The columns of each join that the mapping uses; None if it may use any.
     """
 
@@ -212,7 +254,9 @@ class DeclaredStream(Stream[S]):
         self.name = name
         for fact in StreamFacts.__annotations__:
             setattr(self, fact, getattr(config, fact))
+        self.target_resource = config.resource_type
         self._lookups, self._joins = lookups, joins
+        self.mapped_members = () if isinstance(config.map, PythonFunction) else tuple(config.map)
         self.incomplete = joined_records.without_main_row(joins)
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
         if isinstance(config.map, PythonFunction):

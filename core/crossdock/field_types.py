@@ -63,13 +63,13 @@ def _country(code: str) -> str:
     return code
 
 
-def is_platform_id(text: str) -> bool:
+def is_target_id(text: str) -> bool:
     """Whether *text* has 1 to 64 printable characters and is not a dot segment (RFC 3986, 5.2.4)."""
     return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}
 
 
-def _platform_id(text: str) -> str:
-    if not is_platform_id(text):
+def _target_id(text: str) -> str:
+    if not is_target_id(text):
         raise ValueError(f"must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'")
     return text
 
@@ -92,7 +92,7 @@ Country = Annotated[StrictStr, Field(pattern="^[A-Z]{2}$", examples=["DE"]), Aft
 Code = Annotated[StrictStr, Field(min_length=1, max_length=100)]
 Text = Annotated[StrictStr, Field(min_length=1, max_length=500)]
 LongText = Annotated[StrictStr, Field(max_length=10_000)]
-PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH), AfterValidator(_platform_id)]
+PlatformId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_ID_LENGTH), AfterValidator(_target_id)]
 MAX_EXTERNAL_ID = 500
 ExternalId = Annotated[StrictStr, Field(min_length=1, max_length=MAX_EXTERNAL_ID)]
 Personal = Annotated[Text, Field(json_schema_extra={"x-personal": True})]

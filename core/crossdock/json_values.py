@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, get_args
 
 from pydantic import ValidationError
@@ -200,6 +201,18 @@ def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
 
 def _names(value: Any, path: str) -> Sequence[str]:
     return [path] if isinstance(value, dict) and path in value else path.split(".")
+
+
+def found_at(document: Any, pointer: str) -> Any:
+    """The value at a JSON pointer (RFC 6901); `MISSING` if there is none. ``""`` is *document*."""
+    for name in _names_of(pointer):
+        document = member(document, name)
+    return document
+
+
+@lru_cache(maxsize=1024)
+def _names_of(pointer: str) -> tuple[str, ...]:
+    return tuple(map(member_name, pointer.split("/")[1:]))
 
 
 def member(value: Any, name: str) -> Any:

@@ -6,16 +6,15 @@ assumptions. Names on the wire are camelCase, and numbers are exact.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from crossdock.field_types import (
@@ -33,6 +32,7 @@ from crossdock.field_types import (
 )
 
 ResourceName = Literal["ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice"]
+ActionName = Literal["lot_movement", "invoice_approval"]
 
 _Storable = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL accepts no NUL
 _KeyPart = Annotated[str, Field(min_length=1)]
@@ -120,6 +120,21 @@ class Address(ResourceModel):
     country: Country
 
 
+class ShippingAddress(Address):
+    """Where an order goes, and to whom."""
+
+    name: Personal | None = None
+    phone: Personal | None = None
+
+
+class Tracking(ResourceModel):
+    """A parcel of an order."""
+
+    carrier: Code
+    number: Code
+    url: Text | None = None
+
+
 class Item(ResourceModel, Generic[R]):
     """One line of an invoice or order."""
 
@@ -190,7 +205,8 @@ class ProductDraft(ResourceModel):
 class OrderFields(_Lines[R, L], Generic[R, L]):
     placed_at: Instant
     status: Code | None = None
-    shipping_address: Address | None = None
+    shipping_address: ShippingAddress | None = None
+    tracking: tuple[Tracking, ...] | None = None
 
 
 class InventoryLotFields(ResourceModel, Generic[R]):
@@ -244,6 +260,20 @@ class LedgerAccountDraft(LedgerAccountFields[Ref]):
     """A ledger account before its references are resolved."""
 
 
+class LotMovementDraft(ResourceModel):
+    """A quantity of a lot that goes to another bin."""
+
+    lot_id: Ref
+    to_bin_id: Ref
+    quantity: Exact
+
+
+class InvoiceApprovalDraft(ResourceModel):
+    """The approval of an invoice."""
+
+    invoice_id: Ref
+
+
 class Invoice(InvoiceFields[PlatformId, Line]):
     """Invoice creation input, as the platform documents it."""
 
@@ -270,56 +300,3 @@ class WarehouseBin(External, WarehouseBinDraft):
 
 class LedgerAccount(External, LedgerAccountFields[PlatformId]):
     """Ledger account input (assumed)."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceType:
-    """One resource.
-
-    Attributes:
-        name: The name in configs and in the state.
-        draft: The model that a mapping makes.
-        wire: The model that the platform accepts.
-        write_once: Whether a delivered record is never changed (law 2).
-    """
-
-    name: ResourceName
-    draft: type[ResourceModel]
-    wire: type[ResourceModel]
-    write_once: bool = False
-
-    @property
-    def has_external_id(self) -> bool:
-        return issubclass(self.wire, External)
-
-
-RESOURCES: Mapping[ResourceName, ResourceType] = {
-    kind.name: kind
-    for kind in (  # in the order of their references: parents first
-        ResourceType("ledger_account", LedgerAccountDraft, LedgerAccount),
-        ResourceType("customer", CustomerDraft, Customer),
-        ResourceType("product", ProductDraft, Product),
-        ResourceType("warehouse_bin", WarehouseBinDraft, WarehouseBin),
-        ResourceType("inventory_lot", InventoryLotDraft, InventoryLot),
-        ResourceType("order", OrderDraft, Order),
-        ResourceType("invoice", InvoiceDraft, Invoice, write_once=True),
-    )
-}
-
-
-@cache
-def personal_members(model: type[ResourceModel]) -> frozenset[str]:
-    """The wire names of the members of *model* that are or contain personal data."""
-    return frozenset(
-        field.alias or name
-        for name, field in model.model_fields.items()
-        if any(_is_personal(part) for part in (field, field.annotation, *get_args(field.annotation)))
-    )
-
-
-def _is_personal(part: Any) -> bool:
-    if isinstance(part, type) and issubclass(part, ResourceModel):
-        return bool(personal_members(part)) and not issubclass(part, Item)
-    marks = part.metadata if isinstance(part, FieldInfo) else getattr(part, "__metadata__", ())
-    extras = [part, *marks]
-    return any((getattr(mark, "json_schema_extra", None) or {}).get("x-personal") for mark in extras)

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, GetPydanticSchema, Tag
 
-from crossdock.config_file import ConfigModel, Name
+from crossdock.config_file import ConfigModel, Name, misplaced, unknown
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.resources import RESOURCES, ResourceName
+from crossdock.resource_types import WRITTEN, ResourceType
+from crossdock.resources import ActionName, ResourceName
 from crossdock.sources.expected_files import Interval
 
 Mode = Literal["snapshot", "incremental", "append"]
@@ -62,22 +63,31 @@ EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
 MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
 
-def no_removal(resource: ResourceName, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:
+def no_removal(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:
     """Why records of such a stream cannot be removed as *on_gone* says; None if they can.
 
     Args:
         finds_deleted: `Stream.finds_deleted`.
     """
-    kind = RESOURCES[resource]
     if on_gone == "nothing":
         return None
-    if kind.write_once:
-        return f"must be nothing: an {resource} is written once, and never archived or deleted"
+    if kind.write_once and not kind.deletes:
+        return f"must be nothing: an {kind.name} is written once, and never archived or deleted"
     if mode != "snapshot" and not finds_deleted:
         return "needs mode: snapshot, or deleted: only a list of everything or a mark shows that a record is gone"
-    if on_gone == "archive" and "active" not in kind.draft.model_fields:
-        return f"archive is impossible: {resource} has no member active; choose nothing or delete"
-    return None
+    return _not_deletable(kind) if on_gone == "delete" else _not_archivable(kind)
+
+
+def _not_deletable(kind: ResourceType) -> str | None:
+    return None if kind.deletes else f"delete is impossible: {kind.name} has no delete; choose nothing or archive"
+
+
+def _not_archivable(kind: ResourceType) -> str | None:
+    if kind.write_once:
+        return f"archive is impossible: {kind.name} is written once, and never changed; choose nothing or delete"
+    if "active" in {field.alias or name for name, field in kind.draft.model_fields.items()}:
+        return None
+    return f"archive is impossible: {kind.name} has no member active; choose nothing or delete"
 
 
 _Texts = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
@@ -91,14 +101,75 @@ _Ordering = GetPydanticSchema(lambda _, handler: handler(tuple[_OrderColumn, ...
 OrderColumns = Annotated[Annotated[Sequence[str | OrderBy], _Ordering], Field(min_length=1)]
 
 
+PLATFORM = "platform"
+Destination = Annotated[str, Field(pattern=r"^(platform|[A-Za-z0-9][A-Za-z0-9_-]{0,62}\.[A-Za-z0-9_]{1,32})$")]
+Read = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}\.[A-Za-z0-9_]{1,32}$")]
+Destinations = Mapping[str, Mapping[str, ResourceType]]
+"""The resources of each target, by the name of its connection."""
+
+
+def destination(resource: str | None, to: str, targets: Destinations) -> ResourceType:
+    """What the records of a stream become.
+
+    Raises:
+        PydanticCustomError: If there is no such resource or target, with the key to correct.
+    """
+    connection, _, name = to.partition(".")
+    if to == PLATFORM:
+        if resource is None:
+            raise misplaced(("resource",), "is missing")
+        return WRITTEN[resource]
+    if resource is not None:
+        raise misplaced(("resource",), f"cannot be set: to names the resource, {to}")
+    if connection not in targets:
+        known = ", ".join(sorted(targets)) or "none"
+        raise misplaced(("to",), f"no connection {connection!r} is a target; targets: {known}")
+    if name not in targets[connection]:
+        raise misplaced(("to",), unknown(name, list(targets[connection])).replace("key", "resource", 1))
+    return targets[connection][name]
+
+
+Members = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
+
+
+def unknown_read(facts: StreamFacts, targets: Destinations) -> str | None:
+    """What is wrong with ``reads``, or with ``matches``, which may need it; None if nothing is."""
+    if facts.reads is None:
+        return "matches: origin needs reads: the resource that the records are" if facts.matches == "origin" else None
+    system, _, resource = facts.reads.partition(".")
+    known = WRITTEN if system == PLATFORM else targets.get(system)
+    if known is None:
+        return f"reads: no connection {system!r} is a target"
+    if resource not in known:
+        return f"reads: {unknown(resource, list(known)).replace('key', 'resource', 1)}"
+    return None if len(facts.key) == 1 else "reads needs a key of one column, which has the target's id"
+
+
+def no_contribution(kind: ResourceType, contributes: Sequence[str], matches: str, on_gone: OnGone) -> str | None:
+    """Why a stream cannot contribute these members; None if it can, or contributes none."""
+    if not contributes:
+        return None if matches == "key" else "matches needs contributes: a whole record is found by its key"
+    if kind.write_once:
+        return f"contributes is impossible: an {kind.name} is written once"
+    if on_gone != "nothing":
+        return "contributes needs on_gone: nothing; the stream that creates the record removes it"
+    fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
+    if missing := next((name for name in contributes if name not in fields), None):
+        return f"contributes: {unknown(missing, fields).replace('key', 'member', 1)}"
+    return None
+
+
 class StreamFacts:
     """What is declared about a stream: attributes of a class in code, keys of a section in a config file.
 
     The facts of `Stream`, `StreamConfig` and `DeclaredStream`, declared once.
     """
 
-    resource: ResourceName
-    """What its records become."""
+    resource: ResourceName | ActionName | None = None
+    """What its records become on the platform: a resource, or an action that each of them stands for."""
+    to: Destination = PLATFORM
+    """Where its records go: ``platform``, or a resource of a connection that is a target, such as ``shipbob.orders``;
+    ``resource`` is left out then."""
     mode: Mode
     """``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records."""
     key: Columns
@@ -119,6 +190,18 @@ class StreamFacts:
     """``xxh3_64`` misses one change in about 2**64, ``xxh3_128`` practically none."""
     duplicates: Literal["refuse", "last"] = "refuse"
     """What to do with a snapshot that lists a key twice with different rows, where ``order_by`` does not decide."""
+    contributes: Members = ()
+    """The members that it writes of records which another stream creates, or which are there already; it writes no
+    others, and waits until the record exists. By default it creates whole records."""
+    matches: Literal["key", "id", "origin"] = "key"
+    """How a contribution finds its record: by its key in the ``namespace``, by the target's id, or as the record from
+    which crossdock created the one that is read; others are ignored then."""
+    reads: Read | None = None
+    """The resource of a target that its records are, such as ``plain.orders``, by which crossdock recognizes what it
+    wrote there itself; their key is the target's id then. Streams of kind ``platform`` have it."""
+    conflicts: Literal["overwrite", "reject"] = "overwrite"
+    """What to do with an update of a member that somebody else has changed at the target since: ``overwrite`` it, or
+    ``reject`` the record, with both values in the reason. Other members of the record are kept in any case."""
     adopt: Literal["never", "external_id"] = "never"
     """``external_id`` takes over a record that the platform has under our external id; else it is a conflict."""
     personal: _Texts = ()

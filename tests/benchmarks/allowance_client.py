@@ -28,9 +28,9 @@ from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.project.project import Project
 from crossdock.state import parse_url
+from crossdock.targets.platform_target import PlatformTarget
 
 KEY = "BENCH_KEY"
 STATE = "state.db"
@@ -136,7 +136,7 @@ class Worker:
             with state.begin() as tx:
                 run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
                 earlier = tx.buckets.get(target.name)
-            bucket = opened.enter_context(project.bucket(clock, earlier))
+            bucket = opened.enter_context(project.bucket(target, clock, earlier))
             senders = opened.enter_context(Senders(target, in_flight))
             self.allowance = Allowance(clock, bucket, ceiling=in_flight, priority=job.priority)
             self.dispatcher = Dispatcher(
@@ -159,7 +159,8 @@ class Worker:
         """Deliver what an earlier process left in the state, and the rest."""
         with self._state.begin() as tx:
             left = tx.intents.unsettled()
-        self.dispatcher.resume(left)
+        for _ in self.dispatcher.resume(left):
+            """Nothing else is to be done while the target is unavailable."""
         done, job = self._begun(), self._job
         self.dispatcher.deliver(batches(job.first + done, job.count - done))
 

@@ -26,9 +26,9 @@ from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.records import Record
 from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
+from crossdock.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "bench")
 CHUNK = 200

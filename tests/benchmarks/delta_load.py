@@ -16,15 +16,15 @@ from unittest import mock
 
 from crossdock.cli import main as command
 from crossdock.clock import SystemClock
-from crossdock.delivery import outcomes
 from crossdock.delivery.operations import Operation, mint
-from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_writer import Chunk, Counters
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.runs import runner
 from crossdock.state import Binding, Intent, State
+from crossdock.targets import outcomes
+from crossdock.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport.http_answers import Answer
 
 BOUND_AT_ONCE = 10_000
@@ -55,16 +55,18 @@ class Filling:
         self._ids = count(1)
         self.counters = Counters()
 
-    def release(self) -> None:
+    def release(self) -> bool:
         """Nothing was held back."""
+        return True
 
     def put_back(self) -> None:
         """Nothing is left."""
 
-    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> None:
+    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
         assert not intents
+        return iter(())
 
-    def deliver(self, chunks: Iterator[Chunk]) -> None:
+    def deliver(self, chunks: Iterator[Chunk]) -> bool:
         waiting: list[Operation] = []
         for chunk in chunks:
             waiting += chunk.operations
@@ -72,6 +74,7 @@ class Filling:
                 self._bind(waiting)
                 waiting = []
         self._bind(waiting)
+        return True
 
     def _bind(self, operations: Sequence[Operation]) -> None:
         with self._state.begin() as tx:
@@ -88,7 +91,7 @@ class Filling:
         return Binding(
             key_hash=operation.identity.key_hash,
             key=operation.record.key,
-            platform_id=f"prd_{next(self._ids)}",
+            target_id=f"prd_{next(self._ids)}",
             fingerprint=operation.identity.fingerprint,
             position=operation.identity.position,
             step="whole",

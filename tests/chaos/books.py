@@ -174,10 +174,10 @@ class Platform:
             name = sent.get("externalId")
             if name and any(b.get("externalId") == name and b["path"] == parts.path for b in self._stored.values()):
                 return _json(409, {"detail": "is there already"})
-            platform_id = f"id{next(self._numbers)}"
-            self._stored[platform_id] = sent | {"id": platform_id, "path": parts.path, "etag": 1}
-            self.effects.append(("create", parts.path, dict(self._stored[platform_id])))
-            return _json(201, self._stored[platform_id])
+            target_id = f"id{next(self._numbers)}"
+            self._stored[target_id] = sent | {"id": target_id, "path": parts.path, "etag": 1}
+            self.effects.append(("create", parts.path, dict(self._stored[target_id])))
+            return _json(201, self._stored[target_id])
         return self._change(asked, collection, last)
 
     def _change(self, asked: Asked, collection: str, last: str) -> Said:

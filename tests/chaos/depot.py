@@ -35,7 +35,7 @@ class Depot:
     """A folder with a config and a state; its files are served from *out*."""
 
     def __init__(
-        self, folder: Path, sandbox: SandboxProcess, sftp: SftpServer, *, in_flight: int, state: str, base_url: str
+        self, folder: Path, sandbox: Any, sftp: SftpServer, *, in_flight: int, state: str, base_url: str
     ) -> None:
         self.folder, self.sandbox, self.out = folder, sandbox, sftp.folder / "out"
         self._sftp, self._numbers = sftp, count(1)
@@ -44,14 +44,18 @@ class Depot:
         text = CONFIG.format(base_url=base_url, tenant=sandbox.tenant, port=sftp.port, fingerprint=sftp.fingerprint)
         config: dict[str, Any] = yaml.safe_load(text)
         assert set(config["connections"]) == {NAMESPACE}
+        config["state"] = state
+        self.configure(config, in_flight, base_url)
+        self._config.write_text(yaml.safe_dump(config, sort_keys=False))
+        assert self.run("init").exit_code == 0
+
+    def configure(self, config: dict[str, Any], in_flight: int, base_url: str) -> None:
+        """Complete the config before it is written."""
         config["platform"] |= {
             "rate": {"per_minute": UNPACED.per_minute, "burst": UNPACED.burst},
             "retry": {"attempts": 20, "base_s": 0.02, "cap_s": 0.2},
             "in_flight": in_flight,
         }
-        config["state"] = state
-        self._config.write_text(yaml.safe_dump(config, sort_keys=False))
-        assert self.run("init").exit_code == 0
 
     # ---- files
 

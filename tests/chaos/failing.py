@@ -67,7 +67,7 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "waiting_written": Failpoint("crossdock.state.tables.waiting_records", "WaitingRecords.put", "night", filled=1),
     "intents_added": Failpoint("crossdock.state.tables.intents", "Intents.add", "stream", filled=1),
     "committed": Failpoint("crossdock.delivery.senders", "Senders.put", "turn", _BOTH, filled=1),
-    "sent": Failpoint("crossdock.platform.platform_target", "PlatformTarget.send", "record", _BOTH),
+    "sent": Failpoint("crossdock.targets.target", "Target.send", "record", _BOTH),
     "settle_written": Failpoint("crossdock.delivery.settlement", "write", "turn", _BOTH, filled=1),
     "settled": Failpoint("crossdock.delivery.turn_writer", "TurnWriter.commit", "turn", filled=1),
     "index_written": Failpoint("crossdock.state.sidecar_files.key_index", "KeyIndex._write", "stream", _BOTH),

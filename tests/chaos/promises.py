@@ -18,17 +18,22 @@ from tests.chaos.checks import Trial, attempts, attempts_seen, bytes_by_key, req
 from tests.chaos.depot import REORDERED, SQLITE, Depot, open_depot, open_sandbox
 from tests.chaos.exports import Exports, Invoice, ScheduledRun, product_body
 from tests.chaos.failing import FAILPOINTS, Failpoint
-from tests.e2e.project_folder import LISTS
+from tests.chaos.systems import PLATFORM, System
 from tests.e2e.warehouse import FORWARD, LOSE, Fate, Front, Seen
-
-STREAMS = 3  # customers, products, invoices: each has files in every night
-
 
 # ---- nothing lost in a crash
 
 
 def nothing_lost_in_a_crash(
-    folder: Path, *, records: int, rounds: int, kills: int, in_flight: int, state: str = SQLITE, sides: int = 2
+    folder: Path,
+    *,
+    records: int,
+    rounds: int,
+    kills: int,
+    in_flight: int,
+    state: str = SQLITE,
+    sides: int = 2,
+    system: System = PLATFORM,
 ) -> None:
     """Whatever instant a process is killed at, what it did is known and what it did not do is done later.
 
@@ -42,23 +47,23 @@ def nothing_lost_in_a_crash(
     """
     with (
         Trial("nothing lost in a crash") as trial,
-        open_sandbox(folder) as sandbox,
-        open_depot(folder, sandbox, in_flight=in_flight, state=state) as depot,
+        system.open(folder) as sandbox,
+        system.depot(folder, sandbox, in_flight=in_flight, state=state) as depot,
     ):
         random = trial.random
-        exports = Exports(random)
-        points = list(FAILPOINTS.items()) * rounds
+        exports = system.exports(random)
+        points = [(name, FAILPOINTS[name]) for name in system.failpoints] * rounds
         strikes = [(name, s) for name, point in points for s in random.sample(point.sides, len(point.sides))[:sides]]
         random.shuffle(strikes)
         size = -(-records // (len(strikes) + kills + 1))
         for name, side in strikes:
-            depot.export(_night(exports, size))
-            nth = random.randint(1, _certain_calls(FAILPOINTS[name], size, in_flight))
+            depot.export(_night(exports, size, system))
+            nth = random.randint(1, _certain_calls(FAILPOINTS[name], size, in_flight, system))
             depot.strike(name, nth, side)
             trial.injected[f"{name} {side}"] += 1
         trial.planned.update(f"{name} {side}" for name, side in strikes)
-        _kill_from_outside(depot, exports, trial, random, kills=kills, size=size)
-        depot.export(_night(exports, size, last=True))
+        _kill_from_outside(depot, exports, trial, random, kills=kills, size=size, system=system)
+        depot.export(_night(exports, size, system, last=True))
         depot.sync(expect=1)  # some records were refused
         trial.told["SIGKILLs"] = trial.injected.total()
         trial.told["resends"] = attempts(requests(sandbox)).resends
@@ -68,19 +73,22 @@ def nothing_lost_in_a_crash(
         assert not missing, f"neither delivered nor refused: {missing}"
 
 
-def _night(exports: Exports, size: int, *, last: bool = False) -> ScheduledRun:
-    """A night of *size* records; one invoice waits for the next night's customer, one is refused."""
+def _night(exports: Exports, size: int, system: System, *, last: bool = False) -> ScheduledRun:
+    """A night of *size* records that are sent; one invoice waits for the next night's customer, one is refused."""
     few = max(2, size // 10)
-    return exports.night(few, few, size - 2 * few, waiting=0 if last else 1, refused=1)
+    invoices = size - 2 * few if system.parents else size
+    return exports.night(few, few, invoices, waiting=0 if last or not system.parents else 1, refused=1)
 
 
-def _certain_calls(point: Failpoint, size: int, in_flight: int) -> int:
+def _certain_calls(point: Failpoint, size: int, in_flight: int, system: System) -> int:
     """How often a night of *size* records is certain to come by a failpoint."""
-    sent = size - 1  # one waits
-    return {"night": 1, "stream": STREAMS, "turn": -(-sent // in_flight), "record": sent}[point.often]
+    sent = size - 1  # one may wait
+    return {"night": 1, "stream": system.streams, "turn": -(-sent // in_flight), "record": sent}[point.often]
 
 
-def _kill_from_outside(depot: Depot, exports: Exports, trial: Trial, random: Random, *, kills: int, size: int) -> None:
+def _kill_from_outside(
+    depot: Depot, exports: Exports, trial: Trial, random: Random, *, kills: int, size: int, system: System
+) -> None:
     """Kill syncs at random instants: every other one after some effects, the others after some time."""
     trial.planned["SIGKILL at random"] = kills
     began = time.monotonic()
@@ -90,7 +98,7 @@ def _kill_from_outside(depot: Depot, exports: Exports, trial: Trial, random: Ran
     for number in range(3 * kills):  # a sync that ended before its kill is no proof, and another one is tried
         if trial.injected["SIGKILL at random"] == kills:
             break
-        depot.export(_night(exports, size))
+        depot.export(_night(exports, size, system))
         if number % 2:
             at = time.monotonic() + random.uniform(0.1, 1.0) * lasts_s
             struck = depot.killed(lambda at=at: time.monotonic() > at)  # type: ignore[misc]  # mypy infers no default
@@ -103,21 +111,19 @@ def _kill_from_outside(depot: Depot, exports: Exports, trial: Trial, random: Ran
 
 # ---- one effect each
 
-FAULTS = {"lost_answer": 0.05, "reset_before": 0.05, "cut_body": 0.03, "error_after_commit": 0.02}
 
-
-def one_effect_each(folder: Path, *, invoices: int, in_flight: int) -> None:
+def one_effect_each(folder: Path, *, invoices: int, in_flight: int, system: System = PLATFORM) -> None:
     """Where answers are lost, cut, or errors after the work, each record has one effect."""
     with (
         Trial("one effect each") as trial,
-        open_sandbox(folder) as sandbox,
-        open_depot(folder, sandbox, in_flight=in_flight) as depot,
+        system.open(folder) as sandbox,
+        system.depot(folder, sandbox, in_flight=in_flight) as depot,
     ):
-        exports = Exports(trial.random)
+        exports = system.exports(trial.random)
         depot.export(exports.night(invoices // 20, invoices // 20, invoices))
-        for name, rate in FAULTS.items():
+        for name, rate in system.faults.items():
             trial.plan(name, rate, exports.expected.size)
-        depot.set_faults(FAULTS, trial.seed)
+        depot.set_faults(system.faults, trial.seed)
         depot.sync()
         trial.injected += depot.end_faults()
         tries = attempts(requests(sandbox))
@@ -130,7 +136,9 @@ def one_effect_each(folder: Path, *, invoices: int, in_flight: int) -> None:
 # ---- same key, same bytes
 
 
-def same_key_same_bytes(folder: Path, *, invoices: int, kill_at: int, in_flight: int) -> None:
+def same_key_same_bytes(
+    folder: Path, *, invoices: int, kill_at: int, in_flight: int, system: System = PLATFORM
+) -> None:
     """What one build wrote down goes out with its bytes, in whatever order a later build writes members.
 
     Answers are lost, some of them each time, until the process is killed in the middle of sending again.
@@ -140,13 +148,13 @@ def same_key_same_bytes(folder: Path, *, invoices: int, kill_at: int, in_flight:
     """
     with (
         Trial("same key, same bytes") as trial,
-        open_sandbox(folder) as sandbox,
+        system.open(folder) as sandbox,
         Front(sandbox.base_url) as front,
-        open_depot(folder, sandbox, in_flight=in_flight, base_url=front.base_url) as depot,
+        system.depot(folder, sandbox, in_flight=in_flight, base_url=front.base_url) as depot,
     ):
-        exports = Exports(trial.random)
+        exports = system.exports(trial.random)
         depot.export(exports.night(invoices // 10, invoices // 10, invoices))
-        losing = _Losing(kill_at)
+        losing = _Losing(kill_at, system.path)
         front.fate = losing
         trial.injected["SIGKILL in mid-retry"] += depot.killed(losing.due.is_set)
         front.fate = lambda _: FORWARD
@@ -177,8 +185,8 @@ class _Losing:
     All is done that was asked for. *due* is set at the resend to kill at; after it no answer arrives.
     """
 
-    def __init__(self, kill_at: int) -> None:
-        self._kill_at = kill_at
+    def __init__(self, kill_at: int, path: str) -> None:
+        self._kill_at, self._path = kill_at, path
         self._tries: Counter[str] = Counter()
         self._never: set[str] = set()
         self._again = 0
@@ -187,7 +195,7 @@ class _Losing:
         self.lost = 0
 
     def __call__(self, seen: Seen) -> Fate:
-        is_invoice = seen.path == LISTS["invoice"]
+        is_invoice = seen.path == self._path
         with self._lock:
             self._tries[seen.key] += 1
             first = self._tries[seen.key] == 1

@@ -19,9 +19,9 @@ from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope, State, Transaction
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 
 SCOPE = Scope("platform", "product", "wms")

@@ -9,23 +9,32 @@ from pathlib import Path
 
 import pytest
 from tests.chaos import promises
+from tests.chaos.systems import PARTNER, PLATFORM, System
 
 from crossdock.testing.postgres_server import PostgresServer
 
+SYSTEMS = pytest.mark.parametrize(
+    ("system", "share"), [pytest.param(PLATFORM, 1, id="platform"), pytest.param(PARTNER, 2, id="partner")]
+)  # the share is that of the size
 
-def test_nothing_is_lost_in_a_crash(tmp_path: Path) -> None:
+
+@SYSTEMS
+def test_nothing_is_lost_in_a_crash(tmp_path: Path, system: System, share: int) -> None:
     """Killed at every boundary of a record's way and at random instants, nothing is lost and nothing done twice."""
-    promises.nothing_lost_in_a_crash(tmp_path, records=500, rounds=1, kills=2, in_flight=4, sides=1)
+    size = 500 // share
+    promises.nothing_lost_in_a_crash(tmp_path, records=size, rounds=1, kills=2, in_flight=4, sides=1, system=system)
 
 
-def test_each_record_has_one_effect(tmp_path: Path) -> None:
+@SYSTEMS
+def test_each_record_has_one_effect(tmp_path: Path, system: System, share: int) -> None:
     """Lost, cut and false answers lose nothing and do nothing twice."""
-    promises.one_effect_each(tmp_path, invoices=600, in_flight=8)
+    promises.one_effect_each(tmp_path, invoices=600 // share, in_flight=8, system=system)
 
 
-def test_a_key_stands_for_the_same_bytes(tmp_path: Path) -> None:
+@SYSTEMS
+def test_a_key_stands_for_the_same_bytes(tmp_path: Path, system: System, share: int) -> None:
     """A restart with another serializer sends what was written down, byte for byte."""
-    promises.same_key_same_bytes(tmp_path, invoices=120, kill_at=60, in_flight=4)
+    promises.same_key_same_bytes(tmp_path, invoices=120, kill_at=60, in_flight=4, system=system)
 
 
 def test_a_rerun_is_harmless(tmp_path: Path) -> None:

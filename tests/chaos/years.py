@@ -164,8 +164,8 @@ class Site:
                 body = {name: value for name, value in (effect["body"] or {}).items() if name not in GIVEN}
                 self._names.setdefault(effect["id"], body.get("externalId", "an invoice"))
                 told = json.dumps([effect["operation"], effect["resource"], self._names[effect["id"]], body])
-                for platform_id, name in self._names.items():
-                    told = told.replace(f'"{platform_id}"', f'"{name}"')
+                for target_id, name in self._names.items():
+                    told = told.replace(f'"{target_id}"', f'"{name}"')
                 found[told] += 1
         return found
 

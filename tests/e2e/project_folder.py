@@ -55,12 +55,12 @@ UNPACED = Limits(600_000, 100_000)  # where pacing is not the subject, it must n
 class SandboxProcess:
     """``crossdock sandbox`` over a folder, and a look at it with a key of our own, since buckets are per credential."""
 
-    def __init__(self, data: Path, limits: Limits) -> None:
-        self._data, self._limits = data, limits
+    def __init__(self, data: Path, limits: Limits, *options: str) -> None:
+        self._data, self._limits, self._options = data, limits, options
 
     def __enter__(self) -> Self:
         limits = ("--rate", str(self._limits.per_minute), "--burst", str(self._limits.burst))
-        command = (sys.executable, "-m", "crossdock", "sandbox", "--data", str(self._data), *limits)
+        command = (sys.executable, "-m", "crossdock", "sandbox", "--data", str(self._data), *limits, *self._options)
         with ExitStack() as opened:
             process = opened.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             opened.callback(process.terminate)
@@ -87,6 +87,13 @@ class SandboxProcess:
     def patch(self, path: str, body: dict[str, Any]) -> None:
         answer = self._client.patch(path, json=body)
         assert answer.status_code == 200, answer.text
+
+    def control(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Post to the sandbox itself."""
+        answer = self._client.post(f"/_sandbox/{path}", json=body)
+        assert answer.is_success, answer.text
+        document: dict[str, Any] = answer.json()
+        return document
 
     def requests(self) -> int:
         """How many requests ever came in, whoever sent them."""

@@ -120,12 +120,16 @@ def test_bindings_go_out_and_in_again(site: Site) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        pytest.param("key,platform_id\n", 1, id="other columns"),
-        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1\n", 2, id="a short row"),
-        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,a\0b\n", 2, id="an id with NUL"),
-        pytest.param("resource,namespace,key,platform_id\nshoe,wms,P1,x\n", 2, id="no resource"),
-        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,x\nproduct,wms,P1,y\n", 3, id="twice"),
-        pytest.param("resource,namespace,key,platform_id\nproduct,wms,P1,\n", 2, id="no id"),
+        pytest.param("key,target_id\n", 1, id="other columns"),
+        pytest.param("target,resource,namespace,key,target_id\nplatform,product,wms,P1\n", 2, id="a short row"),
+        pytest.param("target,resource,namespace,key,target_id\nplatform,product,wms,P1,a\0b\n", 2, id="an id with NUL"),
+        pytest.param("target,resource,namespace,key,target_id\nplatform,shoe,wms,P1,x\n", 2, id="no resource"),
+        pytest.param(
+            "target,resource,namespace,key,target_id\nplatform,product,wms,P1,x\nplatform,product,wms,P1,y\n",
+            3,
+            id="twice",
+        ),
+        pytest.param("target,resource,namespace,key,target_id\nplatform,product,wms,P1,\n", 2, id="no id"),
     ],
 )
 def test_a_bad_file_of_bindings_binds_nothing(site: Site, text: str, line: int) -> None:
@@ -134,7 +138,7 @@ def test_a_bad_file_of_bindings_binds_nothing(site: Site, text: str, line: int) 
     (site.folder / "b.csv").write_text(text)
     result = site.run("bindings", "import", str(site.folder / "b.csv"))
     assert (result.code, f"b.csv:{line}:" in result.err) == (2, True)
-    assert site.run("bindings", "export").out == "resource,namespace,key,platform_id\n"
+    assert site.run("bindings", "export").out == "target,resource,namespace,key,target_id\n"
 
 
 def test_what_the_platform_has_is_adopted(site: Site) -> None:
@@ -181,7 +185,7 @@ def test_a_record_on_its_way_is_not_taken_over(site: Site, front: Front) -> None
     site.fill()
     front.fate = lambda seen: BREAK if seen.path.endswith("products") else FORWARD
     assert site.sync().code == 1
-    (site.folder / "b.csv").write_text("resource,namespace,key,platform_id\nproduct,wms,P1,prd_1\n")
+    (site.folder / "b.csv").write_text("target,resource,namespace,key,target_id\nplatform,product,wms,P1,prd_1\n")
     result = site.run("bindings", "import", str(site.folder / "b.csv"))
     assert (result.code, "b.csv:2: an operation on P1 is not settled" in result.err) == (4, True)
 

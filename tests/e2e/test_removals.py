@@ -335,7 +335,7 @@ def test_an_approved_plan_removes(site: Site) -> None:
 def test_only_what_we_delivered_is_removed(site: Site) -> None:
     """A record that was bound by a file, and never listed by the source, is counted as ignored and left alone."""
     snapshots(site)
-    (site.folder / "b.csv").write_text("resource,namespace,key,platform_id\nproduct,wms,OLD,prd_old\n")
+    (site.folder / "b.csv").write_text("target,resource,namespace,key,target_id\nplatform,product,wms,OLD,prd_old\n")
     assert site.run("bindings", "import", str(site.folder / "b.csv")).code == 0
     result = night(site, "1", lines(ALL[1:]))
     assert (result.code, removed(site)) == (0, ["P0"])

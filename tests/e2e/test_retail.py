@@ -154,9 +154,9 @@ def test_the_next_day_sends_only_what_it_brings(week: Stage, exports: list[Path]
     renamed = {key: new[key] for key in old if new[key] != old[key]}
     assert len(renamed) == 2
     by_hand = {"active": False, "sku": "changed by hand"}
-    platform_ids = {body["externalId"]: body["id"] for body in week.sandbox.stored("product")}
+    target_ids = {body["externalId"]: body["id"] for body in week.sandbox.stored("product")}
     for key in renamed:
-        week.sandbox.patch(f"{LISTS['product']}/{platform_ids[key]}", by_hand)
+        week.sandbox.patch(f"{LISTS['product']}/{target_ids[key]}", by_hand)
     effects, requests = len(week.sandbox.effects()), week.sandbox.requests()
 
     week.serve(exports[: WEEK + 1])

@@ -19,8 +19,8 @@ from tests.servers import served
 
 from crossdock import exact_json
 from crossdock.errors import UnavailableError
-from crossdock.platform import error_answers
 from crossdock.sources.link_header import next_target
+from crossdock.transport import problem_answers
 from crossdock.transport.httpcore_client import HttpClient
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ class _Feeding(socketserver.StreamRequestHandler):
 def _read(body: bytes) -> None:
     with suppress(ValueError):
         exact_json.dumps(exact_json.loads(body))
-    error_answers.read(400, body)
+    problem_answers.read(400, body)
     with suppress(ValueError):
         next_target(body[:100_000].decode())
 

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from crossdock import exact_json
-from crossdock.delivery import outcomes
-from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.pacing import rate_headers
-from crossdock.platform import error_answers
 from crossdock.sources.link_header import next_target
+from crossdock.targets import outcomes
+from crossdock.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import Answer
 
 LONGEST_SENTENCE = 200
@@ -144,8 +144,8 @@ def answers(examples: int) -> None:
 
     def check(answer: Answer) -> None:
         for outcome in meanings(answer):
-            assert len(outcome.message) <= error_answers.MAX_TEXT
-            assert len(outcome.pointer or "") <= error_answers.MAX_POINTER
+            assert len(outcome.message) <= problem_answers.MAX_TEXT
+            assert len(outcome.pointer or "") <= problem_answers.MAX_POINTER
             assert len(outcome.etag or "") <= outcomes.MAX_ETAG
 
     given = st.dictionaries(st.sampled_from(_names), _fields, max_size=3)

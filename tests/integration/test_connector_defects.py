@@ -268,7 +268,8 @@ def test_what_is_no_failure_of_a_mapping_goes_on_up(error: BaseException, tmp_pa
         def to_resource(self, record: Record) -> dict[str, Any]:
             raise error
 
-    bound = BoundStream("b.products", "b", "b", Stopping(), Scope("platform", "product", "b"), None)  # type: ignore[arg-type]
+    scope = Scope("platform", "product", "b")
+    bound = BoundStream("b.products", "b", Stopping(), scope, None, None)  # type: ignore[arg-type]
     with pytest.raises(type(error)):
         drafted(bound, Record("1", ({"K": "1"},), "page", (2,)))
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tests.consumers.running import python_client, schemathesis, use
+from tests.consumers.generated_clients import NODE, npm_registry_answers, python_client, typescript_client
+from tests.consumers.running import THROTTLING, check_program, schemathesis
+from tests.servers import require
 
 from crossdock.sandbox import SandboxServer, SandboxSettings
 
@@ -20,7 +23,7 @@ def server(tmp_path: Path) -> Iterator[SandboxServer]:
 
 @pytest.fixture
 def throttling_server(tmp_path: Path) -> Iterator[SandboxServer]:
-    with SandboxServer(tmp_path / "throttling", SandboxSettings(rate_per_min=1, burst=40)) as running:
+    with SandboxServer(tmp_path / "throttling", THROTTLING) as running:
         yield running
 
 
@@ -39,5 +42,13 @@ def test_schemathesis_finds_nothing_at_the_edges_of_an_invoice(server: SandboxSe
 def test_a_generated_python_client_creates_an_invoice(throttling_server: SandboxServer, tmp_path: Path) -> None:
     """The generator has no warnings, and its client creates, reads, lists, approves, updates and is throttled."""
     program = python_client(throttling_server, tmp_path)
-    invoice = use([sys.executable, str(program)], throttling_server, tmp_path)
-    assert (invoice["status"], invoice["total"]) == ("approved", 75)
+    check_program([sys.executable, str(program)], throttling_server, tmp_path, Decimal("0.25"))
+
+
+def test_a_generated_typescript_client_is_typed_and_creates_an_invoice(
+    throttling_server: SandboxServer, tmp_path: Path
+) -> None:
+    """tsc finds nothing but a misspelt member, and the client creates, lists, approves, updates and is throttled."""
+    require(npm_registry_answers(), "access to the npm registry", optional_by="CROSSDOCK_NPM_OPTIONAL")
+    program = typescript_client(throttling_server, tmp_path)
+    check_program([*NODE, str(program)], throttling_server, tmp_path, Decimal("0.25"))

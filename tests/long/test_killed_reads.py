@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.chaos import killed_reads, vendors
+from tests.chaos import killed_platform_reads, killed_reads, vendors
 from tests.chaos.chance import chaos_seed
 
 from crossdock.state import parse_url
@@ -26,6 +26,14 @@ def test_many_kills_while_records_change(tmp_path: Path, number: int) -> None:
     """As in the short form, more often."""
     seed = chaos_seed() + number
     print(f"\nkills, seed {seed}: {killed_reads.killed_anywhere(tmp_path, seed=seed, kills=8)}")
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_many_kills_while_the_platform_is_read(tmp_path: Path, number: int) -> None:
+    """As in the short form, with more records and more often."""
+    seed = chaos_seed() + number
+    happened = killed_platform_reads.killed_reads(tmp_path, seed=seed, records=2_000, kills=10)
+    print(f"\nkills, seed {seed}: {happened}")
 
 
 @pytest.mark.parametrize("first", range(0, 300, 30))

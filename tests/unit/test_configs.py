@@ -27,6 +27,8 @@ def test_there_is_an_example_of_each_kind() -> None:
         "postgresql",
         "oauth",
         "retail",
+        "shipbob",
+        "amazon_mcf",
     }
 
 

@@ -15,6 +15,7 @@ from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, 
 from crossdock.cursors import Cursor
 from crossdock.errors import ConnectorError
 from crossdock.progress import Silent
+from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api
@@ -173,11 +174,11 @@ def test_both_failure_limits_must_be_exceeded(failed: int, records: int, exceede
 
 def test_only_what_a_snapshot_lists_can_be_removed() -> None:
     """Invoices are written once, only a snapshot shows what is gone, and only some resources can be made inactive."""
-    assert no_removal("product", "snapshot", "archive", finds_deleted=False) is None
-    assert no_removal("invoice", "append", "nothing", finds_deleted=False) is None
-    assert "snapshot" in (no_removal("product", "append", "delete", finds_deleted=False) or "")
-    assert "written once" in (no_removal("invoice", "snapshot", "delete", finds_deleted=False) or "")
-    assert "no member active" in (no_removal("customer", "snapshot", "archive", finds_deleted=False) or "")
+    assert no_removal(RESOURCES["product"], "snapshot", "archive", finds_deleted=False) is None
+    assert no_removal(RESOURCES["invoice"], "append", "nothing", finds_deleted=False) is None
+    assert "snapshot" in (no_removal(RESOURCES["product"], "append", "delete", finds_deleted=False) or "")
+    assert "written once" in (no_removal(RESOURCES["invoice"], "snapshot", "delete", finds_deleted=False) or "")
+    assert "no member active" in (no_removal(RESOURCES["customer"], "snapshot", "archive", finds_deleted=False) or "")
 
 
 def test_a_cursor_of_another_meaning_is_not_used() -> None:

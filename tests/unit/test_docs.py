@@ -25,7 +25,7 @@ from crossdock.project.config_schema import config_schema
 from crossdock.project.effective_config import effective
 from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.records import REASONS
-from crossdock.resources import RESOURCES, personal_members
+from crossdock.resource_types import WRITTEN, personal_members
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -45,6 +45,13 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "SftpWarehouseSettings": "connections.NAME.",
     "FolderWarehouseSettings": "connections.NAME.",
     "HttpJsonSettings": "connections.NAME.",
+    "PlatformSourceSettings": "connections.NAME.",
+    "PlatformStreamConfig": "streams.NAME.",
+    "ShipBobSettings": "connections.NAME.",
+    "AmazonMcfSettings": "connections.NAME.",
+    "StreamOverrides": "streams.NAME.",
+    "SentOrders": "connections.NAME.orders.",
+    "Bills": "connections.NAME.bills.",
     "HeaderCredential": "connections.NAME.auth.",
     "BasicCredential": "connections.NAME.auth.",
     "BearerCredential": "connections.NAME.auth.",
@@ -53,6 +60,12 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "LoginRequest": "connections.NAME.auth.",
     "RateLimit": "connections.NAME.rate.",
     "ThrottledAnswer": "connections.NAME.throttled.",
+    "TargetConfig": "connections.NAME.target.",
+    "FailedAnswer": "failed.",
+    "TargetResourceConfig": "resources.NAME.",
+    "Member": "members.NAME.",
+    "LookUpByName": "look_up.",
+    "RepeatedAnswer": "repeated.",
     "HttpJsonStreamConfig": "streams.NAME.",
     "SinglePage": "pagination.",
     "LinkHeaderPages": "pagination.",
@@ -126,8 +139,8 @@ def test_the_reference_lists_every_member() -> None:
     """Each resource has the members of its draft; required and personal ones are marked."""
     section = REFERENCE.partition("## Resources")[2].partition("\n## ")[0]
     rows: list[tuple[str, str]] = re.findall(r"^\| `([^`]+)` \| (.*) \|$", section, re.MULTILINE)
-    assert {name for name, _ in rows} == set(RESOURCES)
-    for name, kind in RESOURCES.items():
+    assert {name for name, _ in rows} == set(WRITTEN)
+    for name, kind in WRITTEN.items():
         members = re.sub(r"\([^)]*\)", "", dict(rows)[name]).split(",")
         personal = {re.sub(r"\W", "", each) for each in members if re.sub(r"\*\*", "", each).strip().endswith("*")}
         required = {re.sub(r"\W", "", each) for each in members if each.strip().startswith("**")}

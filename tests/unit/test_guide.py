@@ -98,7 +98,7 @@ def test_the_trailer_of_the_guide_counts_header_and_trailer(tmp_path: Path) -> N
 
 def streams_of(config: dict[str, Any]) -> list[dict[str, Any]]:
     connections = config.get("connections", {}).values()
-    return [stream for connection in connections for stream in connection["streams"].values()]
+    return [stream for connection in connections for stream in connection.get("streams", {}).values()]
 
 
 def test_what_the_guide_says_about_a_file_that_was_cut_is_true(tmp_path: Path) -> None:

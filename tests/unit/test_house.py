@@ -19,7 +19,7 @@ from crossdock.connector import Connector
 from crossdock.project import project
 from crossdock.records import Record
 from crossdock.registry import available, load
-from crossdock.resources import RESOURCES
+from crossdock.resource_types import RESOURCES
 from crossdock.testing.connector_context import context
 
 ROOT = Path(__file__).parents[2]

@@ -12,16 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock import exact_json
-from crossdock.resources import (
-    RESOURCES,
-    InventoryLotDraft,
-    Invoice,
-    InvoiceDraft,
-    LineDraft,
-    OrderDraft,
-    Product,
-    Reference,
-)
+from crossdock.resource_types import RESOURCES
+from crossdock.resources import InventoryLotDraft, Invoice, InvoiceDraft, LineDraft, OrderDraft, Product, Reference
 
 WEST, EAST = timezone(timedelta(hours=-5)), timezone(timedelta(hours=1))
 

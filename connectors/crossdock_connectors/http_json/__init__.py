@@ -1,8 +1,9 @@
-"""Paged JSON APIs, read by a config alone."""
+"""Paged JSON APIs, read and written by a config alone."""
 
 from crossdock import Connector
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.streams import check, streams
+from crossdock_connectors.http_json.target import target
 
 CONNECTOR = Connector(
     name="http_json",
@@ -11,4 +12,5 @@ CONNECTOR = Connector(
     streams=streams,
     check=check,
     api=HttpJsonSettings.declared_api,
+    target=target,
 )

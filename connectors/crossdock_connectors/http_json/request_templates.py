@@ -1,28 +1,61 @@
-"""Parts of a request with ``{since}``, ``{start}`` and ``{end}`` in their texts."""
+"""Parts of a request: path, parameters, and ``{since}``, ``{start}`` and ``{end}`` in their texts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from decimal import Decimal
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJsonSchema
+
+from crossdock import exact_json
 from crossdock.json_values import MISSING
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")
 
 
-def names_in(value: Any) -> Iterator[str]:
-    """What the texts inside of *value* name."""
+def _param(value: Any) -> Any:
+    """A parameter as text: ``true`` and ``false`` as JSON has them, other values as they are written."""
+    if isinstance(value, list | tuple):
+        return tuple(_param(each) for each in value)
+    return exact_json.dumps(value).decode() if isinstance(value, bool | int | Decimal) else value
+
+
+_Param = Annotated[
+    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")],
+    Discriminator(lambda value: "several" if isinstance(value, tuple) else "one"),
+]
+Param = Annotated[_Param, BeforeValidator(_param), WithJsonSchema({"type": ["string", "number", "boolean", "array"]})]
+
+
+def _below_base_url(path: str) -> str:
+    if not path or "://" in path or path.startswith("//") or re.search(r"[?#\s]", path):
+        raise ValueError("must be a path below base_url, such as /orders, without a query: use params")
+    return path
+
+
+Path = Annotated[str, AfterValidator(_below_base_url)]
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """The texts inside of *value*."""
     match value:
         case str():
-            yield from _PLACE.findall(value)
+            yield value
         case Mapping():
             for inner in value.values():
-                yield from names_in(inner)
+                yield from texts_in(inner)
         case list() | tuple():
             for inner in value:
-                yield from names_in(inner)
+                yield from texts_in(inner)
+
+
+def names_in(value: Any) -> Iterator[str]:
+    """What the texts inside of *value* name."""
+    for text in texts_in(value):
+        yield from _PLACE.findall(text)
 
 
 def filled(value: Any, values: Mapping[str, str | None]) -> Any:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from crossdock import ConfigModel, StreamConfig, exact_json
+from crossdock import ConfigModel, StreamConfig
 from crossdock.config_file import misplaced
+from crossdock.scheduling.time_zones import zone_name
 from crossdock.scheduling.times_and_durations import duration_schema, is_duration
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
 from crossdock_connectors.http_json.pagination import GraphQLPages, Pagination, Place
-from crossdock_connectors.http_json.throttling import ThrottledAnswer, is_throttled
+from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
+from crossdock_connectors.http_json.request_templates import Param, Path
+from crossdock_connectors.http_json.request_times import UNIX
+from crossdock_connectors.http_json.target_settings import TargetConfig
 
-UNIX = "unix"
 _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"
 
@@ -32,26 +33,6 @@ def _duration(value: str) -> str:
 
 
 Duration = Annotated[str, AfterValidator(_duration), duration_schema(_UNITS)]
-
-
-def _param(value: Any) -> Any:
-    """A parameter as text: ``true`` and ``false`` as JSON has them, other values as they are written."""
-    if isinstance(value, list | tuple):
-        return tuple(_param(each) for each in value)
-    return exact_json.dumps(value).decode() if isinstance(value, bool | int | Decimal) else value
-
-
-_Param = Annotated[
-    Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")],
-    Discriminator(lambda value: "several" if isinstance(value, tuple) else "one"),
-]
-Param = Annotated[_Param, BeforeValidator(_param), WithJsonSchema({"type": ["string", "number", "boolean", "array"]})]
-
-
-def _below_base_url(path: str) -> str:
-    if not path or "://" in path or path.startswith("//") or re.search(r"[?#\s]", path):
-        raise ValueError("must be a path below base_url, such as /orders, without a query: use params")
-    return path
 
 
 def _time_format(layout: str) -> str:
@@ -82,9 +63,8 @@ class Windows(ConfigModel):
     overlap: Duration = "10m"
     """How long before the end of the last run the first window begins: more than the difference of the clocks and the
     delay with which the API shows changes."""
-
-
-Path = Annotated[str, AfterValidator(_below_base_url)]
+    timezone: Annotated[str, AfterValidator(zone_name)] | None = None
+    """IANA time zone of ``{start}`` and ``{end}`` where ``time_format`` has no offset; default: UTC."""
 
 
 class ExistingRecords(ConfigModel):
@@ -125,8 +105,9 @@ class HttpJsonStreamConfig(StreamConfig):
     first: str | None = None
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
     time_format: Annotated[str, AfterValidator(_time_format)] | None = None
-    """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times, in UTC: a strftime format, or
-    ``unix`` for whole seconds since 1970. Default: ISO 8601."""
+    """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times: a strftime format, or ``unix`` for
+    whole seconds since 1970. Default: ISO 8601 in UTC. Without an offset, it is in the time zone of ``cursor`` or
+    ``windows``."""
 
     existing: ExistingRecords | None = None
     """A list of all records that exist, read after the changes in each run with ``on_gone``."""
@@ -192,7 +173,7 @@ class HttpJsonStreamConfig(StreamConfig):
 
 
 class HttpJsonSettings(HttpSettings):
-    """An API that lists records as JSON."""
+    """An API that lists records as JSON, accepts them, or both."""
 
     kind: Literal["http_json"]
     auth: Credential | None = None
@@ -207,7 +188,15 @@ class HttpJsonSettings(HttpSettings):
     """Largest accepted answer, decompressed. Default: 8 MiB."""
     pagination: Pagination | None = None
     """How the API splits its lists into pages, for all streams."""
-    streams: Annotated[Mapping[Name, HttpJsonStreamConfig], Field(min_length=1)]
+    streams: Mapping[Name, HttpJsonStreamConfig] = {}
+    target: TargetConfig | None = None
+    """What streams with ``to`` may write to this API; none by default."""
+
+    @model_validator(mode="after")
+    def _is_used(self) -> Self:
+        if not self.streams and self.target is None:
+            raise misplaced(("streams",), "is missing: a connection has streams, a target, or both")
+        return self
 
     @model_validator(mode="after")
     def _every_list_is_paged(self) -> Self:
@@ -241,7 +230,7 @@ class HttpJsonSettings(HttpSettings):
         )
 
     def _is_throttled(self, answer: ApiAnswer) -> bool:
-        return any(is_throttled(answer, rule) for rule in self.throttled)
+        return any(rule.matches(answer.status, answer.body) for rule in self.throttled)
 
 
 def _revealed(value: TextOrSecret) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -14,13 +14,13 @@ import polars as pl
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError, exact_json
 from crossdock.cursors import instant_cursor
 from crossdock.json_values import member_name
-from crossdock.records import JSON, with_paths
+from crossdock.records import JSON, LINE, with_paths
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.sources.api_request import ApiRequest
-from crossdock_connectors.http_json import request_templates
+from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.pagination import Pagination
-from crossdock_connectors.http_json.settings import UNIX, HttpJsonSettings, HttpJsonStreamConfig
+from crossdock_connectors.http_json.settings import HttpJsonSettings, HttpJsonStreamConfig
 
 _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
@@ -41,8 +41,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         for values, checkpoint in self._requests(ctx, since):
             window = f" until {checkpoint.cursor}" if checkpoint else ""
-            for page in self.pages(ctx, values):
-                yield self.batch(ctx, page, f"{page.address}{window}")
+            pages = (self.batch(ctx, page, f"{page.address}{window}") for page in self.pages(ctx, values))
+            yield from _as_one_page(pages) if self.group_by and self.mode == "snapshot" else pages
             if checkpoint is not None:
                 yield checkpoint
 
@@ -57,18 +57,17 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         size, overlap = span(config.windows.size), span(config.windows.overlap)
         first = datetime.fromisoformat(config.first or "")
         for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
-            values = {name: self._written(instant_cursor(getattr(window, name))) for name in ("start", "end")}
-            yield values, window.checkpoint
+            start = self._written(instant_cursor(window.start))
+            end = self._written(instant_cursor(window.end), excluded=True)
+            yield {"start": start, "end": end}, window.checkpoint
 
-    def _written(self, value: str | None) -> str | None:
-        """*value* as the API wants times: never later than it is, so that nothing between two requests is missed."""
-        layout = self._config.time_format
+    def _written(self, value: str | None, *, excluded: bool = False) -> str | None:
+        """*value* as the API wants times; *excluded* where it ends a window."""
+        layout, continues = self._config.time_format, self.cursor or self._config.windows
         if value is None or layout is None:
             return value
-        moment = datetime.fromisoformat(value).astimezone(UTC)
-        return (
-            str(math.floor(moment.timestamp())) if layout == UNIX else moment.strftime(_with_year(layout, moment.year))
-        )
+        timezone = continues.timezone if continues else None
+        return request_times.written(datetime.fromisoformat(value), layout, timezone, excluded=excluded)
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
         """The pages of the list, with *values* in the request."""
@@ -157,11 +156,13 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
                 return
 
 
-def _with_year(layout: str, year: int) -> str:
-    """*layout* with four digits for the year: strftime writes fewer for years before 1000."""
-    text = f"{year:04}"
-    written = {"%Y": text, "%F": f"{text}-%m-%d"}
-    return re.sub("%.", lambda found: written.get(found[0], found[0]), layout)
+def _as_one_page(pages: Iterator[RawBatch]) -> Iterator[RawBatch]:
+    """*pages* with one source and consecutive lines: rows of one group may be on several pages of a list."""
+    source, lines = "", 0
+    for page in pages:
+        source, rows = source or page.source, page.load()
+        yield replace(page, source=source, rows=rows.with_columns(pl.col(LINE) + lines))
+        lines += rows.height
 
 
 def _what_is_there(page: ApiAnswer, pointer: str) -> str:

@@ -1,4 +1,4 @@
-"""``crossdock bindings``: which record has which id on the platform."""
+"""``crossdock bindings``: which record has which id at its target."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from crossdock.clock import SystemClock
 
 @click.group(epilog=example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))
 def bindings() -> None:
-    """Export or import the bindings between records and platform ids."""
+    """Export or import which record has which id at its target."""
 
 
 @bindings.command("export", epilog=example("crossdock bindings export > bindings.csv"))
 @config_option
 def export(config: Path) -> None:
-    """Write all bindings as CSV: resource, namespace, key, platform_id."""
+    """Write all bindings as CSV."""
     from crossdock.planning import binding_import
 
     with load(config).look() as tx:
@@ -31,17 +31,18 @@ def export(config: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @common_options
 def import_(file: Path, config: Path, *, as_json: bool) -> None:
-    """Take over records that the platform already has.
+    """Take over records that a target already has.
 
     They are not created again. FILE is CSV as written by 'bindings export'. The next sync sends every field of a record
-    that may be changed, because the platform's current values are unknown; an invoice counts as delivered.
+    that may be changed, because its current values are unknown; an invoice counts as delivered.
 
     Nothing is imported unless all rows are. Exit codes: 0 imported; 2 the file must be corrected; 3 the state cannot be
     used; 4 an operation on one of the records is not settled.
     """
     from crossdock.planning import binding_import
 
-    at = SystemClock().now()
-    with load(config).alone() as state:
-        number = state.apply(lambda tx: binding_import.import_bindings(tx, file, at=at))
+    loaded, clock = load(config), SystemClock()
+    targets, at = loaded.targets(clock), clock.now()
+    with loaded.alone() as state:
+        number = state.apply(lambda tx: binding_import.import_bindings(tx, file, targets, at=at))
     terminal_output.print_result({"bound": number}, f"imported {counted(number, 'binding')}", as_json=as_json)

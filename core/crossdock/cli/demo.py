@@ -55,13 +55,13 @@ def demo(ctx: click.Context, folder: Path, *, serve: bool, as_json: bool) -> Non
 def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import plan, records_list, terminal_output
     from crossdock.demo import demo_folder, effects_check
-    from crossdock.platform import access_check
     from crossdock.project import project
+    from crossdock.targets import platform_access
 
     with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder.CONFIG)
         loaded.init()
-        access_check.reach(loaded.platform, loaded.probed)
+        platform_access.reach(loaded.platform, loaded.probed)
         facts = {"base_url": loaded.pin.base_url, "port": warehouse.port, "folder": folder}
         terminal_output.print_lines(console, _INTRODUCTION.format(**facts))
         reports = []

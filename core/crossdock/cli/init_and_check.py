@@ -11,6 +11,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, example, load
+from crossdock.clock import SystemClock
 from crossdock.errors import CrossdockError
 
 if TYPE_CHECKING:
@@ -71,15 +72,19 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
         yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
+        target = connection.target(loaded.platform.tenant, SystemClock())
+        if target is not None:
+            yield connection.name, _try(target.reach)
 
 
 def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, and otherwise one list, of which a refusal is sufficient too."""
     from crossdock.connector import Finding
-    from crossdock.platform import access_check, scopes
+    from crossdock.platform import scopes
+    from crossdock.targets import platform_access
 
     try:
-        access = access_check.reach(loaded.platform, loaded.probed)
+        access = platform_access.reach(loaded.platform, loaded.probed)
     except CrossdockError as error:
         yield "platform", Finding(ok=False, text=str(error))
         return
@@ -95,7 +100,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
                 "platform",
                 Finding(ok=True, text=f"may not read {_plural(resource)}; look-ups are not possible, writes need none"),
             )
-    needed = scopes.needed(loaded.platform, loaded.written, loaded.looked_up)
+    needed = scopes.needed(loaded.platform, loaded.written, {*loaded.looked_up, *loaded.read})
     compared = scopes.compare(needed, access.scopes)
     yield "scopes", Finding(ok=not compared.missing, text=compared.text)
 
@@ -128,7 +133,6 @@ def _try(test: Callable[[], str | None], text: str = "") -> Finding:
 
 
 def _connection(connection: Connection) -> Iterator[Finding]:
-    from crossdock.clock import SystemClock
     from crossdock.connector import Finding
     from crossdock.progress import Silent
     from crossdock.runs.intake_logs import NoIntake

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from crossdock.cli import terminal_output
-from crossdock.resources import RESOURCES
+from crossdock.resources import ResourceName
 
 if TYPE_CHECKING:
     from crossdock.platform.member_comparison import Difference
@@ -25,7 +25,7 @@ def check(loaded: Project, path: Path, *, as_json: bool) -> int:
     """
     from crossdock.platform import openapi_comparison, openapi_file
 
-    document, resources = openapi_file.read(path), loaded.written or tuple(RESOURCES)
+    document, resources = openapi_file.read(path), loaded.written or tuple(get_args(ResourceName))
     found = openapi_comparison.compare(document, loaded.platform, resources, loaded.looked_up, loaded.deleted)
     failing = [each for each in found if each.is_error]
     if as_json:

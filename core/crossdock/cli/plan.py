@@ -79,6 +79,7 @@ def plan(
         document = {
             "operations": dict(planned.operations),
             "forecast": asdict(planned.forecast),
+            "other_forecasts": {name: asdict(forecast) for name, forecast in planned.other_forecasts.items()},
             "streams": {name: tally.as_json() for name, tally in planned.tallies.items()},
             "rejected_before": planned.rejected_before,
             "left_alone": planned.left_alone,
@@ -142,7 +143,7 @@ class _Listing:
 
     def _changes(self, operation: Operation) -> dict[str, Any]:
         before = operation.binding.payload if operation.binding else {}
-        personal = self._masks.of(operation.identity.stream, operation.scope.resource)
+        personal = self._masks.of(operation.identity.stream, operation.scope)
         changes = {
             name: _PERSONAL if name in personal else {"before": before.get(name), "after": value}
             for name, value in operation.changes.items()
@@ -207,7 +208,10 @@ def _show(console: Any, listing: _Listing, planned: Planned) -> None:
         summary = f"plan: {counts or 'nothing to do'}"
     console.print(summary)
     forecast = planned.forecast
-    console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}")
+    if forecast.requests or not planned.other_forecasts:
+        console.print(f"{counted(forecast.requests, 'request')} needed{_time_for(forecast)}")
+    for name, forecast in planned.other_forecasts.items():
+        console.print(f"{counted(forecast.requests, 'request')} to {name} needed{_time_for(forecast)}")
 
 
 def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:

@@ -133,7 +133,7 @@ def _resolve(
         state.apply(resolve)
 
 
-def _checked(loaded: Project, intents: list[Intent], platform_id: str, *, no_lookup: bool) -> str:
+def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
     """What would be recorded, in words, after the id was looked up.
 
     Raises:
@@ -146,9 +146,9 @@ def _checked(loaded: Project, intents: list[Intent], platform_id: str, *, no_loo
     identity = intent.identity
     found = ""
     if not no_lookup:
-        with look_ups(loaded, SystemClock()) as platform:
-            found = f" ({_candidate_text(platform.check(intent, platform_id))})"
-    return f"the {intent.operation} of {identity.stream} {identity.key} was delivered as {platform_id}{found}"
+        with look_ups(loaded, SystemClock(), intent.scope.target) as target:
+            found = f" ({_candidate_text(target.check(intent, target_id))})"
+    return f"the {intent.operation} of {identity.stream} {identity.key} was delivered as {target_id}{found}"
 
 
 def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
@@ -156,11 +156,11 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
 
     if intent.operation != "create":
         raise ConfigError(
-            f"the {intent.operation} of {intent.platform_id} is in doubt: compare the record on the platform",
+            f"the {intent.operation} of {intent.target_id} is in doubt: compare the record at the target",
             hint="then give --delivered or --not-delivered",
         )
-    with look_ups(loaded, SystemClock()) as platform:
-        candidates, complete = platform.candidates(intent)
+    with look_ups(loaded, SystemClock(), intent.scope.target) as target:
+        candidates, complete = target.candidates(intent)
     if as_json:
         terminal_output.print_json({"candidates": [_document(each) for each in candidates], "complete": complete})
         return
@@ -168,10 +168,11 @@ def _show_candidates(loaded: Project, intent: Intent, *, as_json: bool) -> None:
     sent = f"first sent {instant_text(intent.first_sent_at)}" if intent.first_sent_at else "not known to be sent"
     say(f"create of {stream} {key}, {sent}, {counted(intent.attempts, 'attempt')}")
     for each in candidates:
-        say(f"  {each.platform_id}  {_candidate_text(each)}")
+        say(f"  {each.target_id}  {_candidate_text(each)}")
     if not candidates:
         say(
-            "  the platform has no such record" + ("" if complete else " among the first ones that were looked through")
+            f"  {intent.scope.target} has no such record"
+            + ("" if complete else " among the first ones that were looked through")
         )
     elif not complete:
         say("  there may be others: only the first records since then were looked through")
@@ -193,7 +194,7 @@ def _candidate_text(candidate: Candidate) -> str:
 
 def _document(candidate: Candidate) -> dict[str, Any]:
     return {
-        "id": candidate.platform_id,
+        "id": candidate.target_id,
         "created_at": candidate.created_at,
         "currency": candidate.currency,
         "total": None if candidate.total is None else str(candidate.total),

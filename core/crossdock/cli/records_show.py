@@ -64,7 +64,7 @@ def _difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> l
     binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None
     if scope is None or binding is None or not item["mapped"] or not binding.payload:
         return []  # not configured any more, or emptied by retention
-    personal = frozenset() if raw else loaded.masks.of(item["stream"], scope.resource)
+    personal = frozenset() if raw else loaded.masks.of(item["stream"], scope)
     return [each._asdict() for each in member_differences(binding.payload, item["mapped"], personal)]
 
 

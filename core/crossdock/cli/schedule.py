@@ -127,10 +127,10 @@ def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *,
     from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
-    from crossdock.platform.access_check import check_clock
     from crossdock.scheduler import stderr_log
     from crossdock.scheduling.due_times import due
     from crossdock.state import DueRun
+    from crossdock.targets.platform_access import check_clock
 
     try:
         day = date.fromisoformat(text)

@@ -70,6 +70,7 @@ def _document(history: History) -> dict[str, Any]:
     scope = history.scope
     return {
         "streams": list(history.streams),
+        "target": scope.target if scope else None,
         "resource": scope.resource if scope else None,
         "namespace": scope.namespace if scope else None,
         "key": history.key,
@@ -94,6 +95,8 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(record: History) -> Iterator[str]:
+    from crossdock.stream_facts import PLATFORM
+
     history = _document(record)
     yield f"record {record.key} of {_owner(record)}" + (f", {record.scope.resource}" if record.scope else "")
     for row in history["operations"]:
@@ -110,7 +113,8 @@ def _lines(record: History) -> Iterator[str]:
         yield f"    {settled:20}  {row['status']}{_http(row)}{times}"
     for row in history["bindings"]:
         state = _accepted(row)
-        yield f"  {row['resource']} {row['platform_id']} on the platform, {state} in run {row['run_id']}"
+        place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
+        yield f"  {row['resource']} {row['target_id']} {place}, {state} in run {row['run_id']}"
     for row in history["rejected"]:
         place = f"{row['source']}:{row['line']} {row['pointer'] or ''}".rstrip()
         why = f"{row['code']} at {place}: {row['message']}"

@@ -66,7 +66,7 @@ def try_(
         around = recording.around if recording else None
         trial = try_stream(loaded, stream, number, clock=SystemClock(), progress=progress, recorded=around)
     bound = trial.bound
-    masked = loaded.masks.of(bound.name, bound.stream.resource)
+    masked = loaded.masks.of(bound.name, bound.scope)
     recorded = _written(recording, trial, masked) if recording else {}
     shown = [_shown(tried, frozenset() if raw else masked, raw=raw) for tried in trial.records]
     if as_json:

@@ -7,8 +7,8 @@ from typing import Any
 
 from crossdock import exact_json
 from crossdock.errors import RemoteError
-from crossdock.platform import error_answers
 from crossdock.printable import printable
+from crossdock.transport import problem_answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ProblemError(RemoteError):
     """
 
     def __init__(self, status: int, body: bytes, *, where: str, hint: str | None = None) -> None:
-        problem = error_answers.read(status, body)
+        problem = problem_answers.read(status, body)
         super().__init__(f"HTTP {status}: {problem.message}", where=where, hint=hint)
         self.status = status
         self.kind = problem.kind
@@ -50,9 +50,9 @@ def _field_errors(body: bytes) -> list[FieldError]:
     found = [each for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
     return [
         FieldError(
-            _text(each.get("pointer"), error_answers.MAX_POINTER), _text(each.get("detail"), error_answers.SHOWN)
+            _text(each.get("pointer"), problem_answers.MAX_POINTER), _text(each.get("detail"), problem_answers.SHOWN)
         )
-        for each in found[: error_answers.MAX_ERRORS]
+        for each in found[: problem_answers.MAX_ERRORS]
     ]
 
 

@@ -23,16 +23,7 @@ from crossdock.client.stored_resources import (
 from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import PATHS
-from crossdock.resources import (
-    Customer,
-    InventoryLot,
-    Invoice,
-    LedgerAccount,
-    Order,
-    Product,
-    ResourceName,
-    WarehouseBin,
-)
+from crossdock.resources import Customer, InventoryLot, Invoice, LedgerAccount, Order, Product, WarehouseBin
 from crossdock.transport.connector_http_client import httpx_client
 from crossdock.transport.http_auth import BearerAuth
 
@@ -70,7 +61,7 @@ class Client:
         tenant: str,
         auth: str | httpx.Auth,
         *,
-        paths: Mapping[ResourceName, str] | None = None,
+        paths: Mapping[str, str] | None = None,
         tenant_header: str = "x-tenant-slug",
         idempotency_header: str | None = "Idempotency-Key",
         attempts: int = 6,

@@ -21,7 +21,7 @@ from crossdock.client.stored_resources import (
     StoredMovement,
 )
 from crossdock.errors import RemoteError
-from crossdock.field_types import is_platform_id
+from crossdock.field_types import is_target_id
 from crossdock.resources import InventoryLot, Invoice, LedgerAccount, ResourceModel
 
 Input = TypeVar("Input", bound=ResourceModel)
@@ -82,7 +82,7 @@ class ResourceCollection(Generic[Input, Kept]):
         self._sender.write("DELETE", self._address(resource_id), key=idempotency_key)
 
     def _address(self, resource_id: str, below: str = "") -> str:
-        if not is_platform_id(resource_id):
+        if not is_target_id(resource_id):
             raise ValueError("an id is 1 to 64 printable characters, and not a dot or two")
         return f"{self._path}/{quote(resource_id, safe='')}{below}"
 

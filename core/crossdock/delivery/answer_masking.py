@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from crossdock.delivery.operations import payload_after
-from crossdock.delivery.outcomes import Outcome
-from crossdock.platform.error_answers import MAX_POINTER, SHOWN
-from crossdock.resources import RESOURCES, ResourceName, personal_members
-from crossdock.state import Intent
+from crossdock.state import Intent, Scope
+from crossdock.targets.outcomes import Outcome
+from crossdock.transport.problem_answers import MAX_POINTER, SHOWN
 
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
@@ -20,21 +19,27 @@ class Masks:
 
     Args:
         marked: Members by the name of the stream.
+        resources: Members by target and resource; also of streams that the config no longer has.
     """
 
-    def __init__(self, marked: Mapping[str, frozenset[str]]) -> None:
-        self._marked = marked
+    def __init__(
+        self,
+        marked: Mapping[str, frozenset[str]] = {},
+        resources: Mapping[tuple[str, str], frozenset[str]] = {},
+    ) -> None:
+        self._marked, self._resources = marked, resources
 
-    def of(self, stream: str, resource: ResourceName) -> frozenset[str]:
+    def of(self, stream: str, scope: Scope) -> frozenset[str]:
         """The wire names of a stream's personal members."""
-        return personal_members(RESOURCES[resource].wire) | self._marked.get(stream, frozenset())
+        of_resource = self._resources.get((scope.target, scope.resource), frozenset())
+        return of_resource | self._marked.get(stream, frozenset())
 
     def applied(self, intent: Intent, outcome: Outcome) -> Outcome:
         """*outcome* with at most `SHOWN` characters of its message, personal values and parts of them masked."""
         if not outcome.message and not outcome.pointer:
             return outcome
         members, payloads = (
-            self.of(intent.identity.stream, intent.resource),
+            self.of(intent.identity.stream, intent.scope),
             (intent.before or {}, payload_after(intent)),
         )
         texts = [text.casefold() for text in _texts([payload.get(name) for name in members for payload in payloads])]

@@ -48,7 +48,7 @@ class CircuitBreaker:
         return 0.0 if self._probe_at is None else max(0.0, self._probe_at - now)
 
     def succeeded(self) -> None:
-        """The platform decided on a request, whatever it decided."""
+        """The target decided on a request, whatever it decided."""
         self.worked, self.failing_since, self.probes = True, None, 0
         if self._probe_at is not None:
             self._probe_at, self._window = None, 1
@@ -61,7 +61,7 @@ class CircuitBreaker:
         """A request got no decision.
 
         Args:
-            retry_after_s: The pause that the platform asks for.
+            retry_after_s: The pause that the target asks for.
             probe: It was sent while the breaker was open; other requests were sent before that.
         """
         if self.failing_since is None:

@@ -9,7 +9,7 @@ from crossdock.clock import Clock
 from crossdock.delivery.circuit_breaker import CircuitBreaker
 from crossdock.delivery.send_queue import SendQueue
 from crossdock.delivery.senders import SendTask
-from crossdock.platform.platform_target import PlatformTarget
+from crossdock.targets.target import Target
 
 
 @dataclass(slots=True)
@@ -17,15 +17,17 @@ class DeliveryContext:
     """One delivery: its target, its settings, and why it must end, once it must.
 
     Attributes:
-        adopting: Streams that take over records which the platform already has under our name for them.
+        adopting: Streams that take over records which the target already has under our name for them.
+        rejecting: Streams that overwrite no member which somebody else has changed.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.
     """
 
-    target: PlatformTarget
+    target: Target
     clock: Clock
     adopting: frozenset[str] = frozenset()
+    rejecting: frozenset[str] = frozenset()
     state_restored: bool = False
     resuming: bool = False
     stop: BaseException | None = None
@@ -33,7 +35,7 @@ class DeliveryContext:
     queue: SendQueue = field(init=False)
 
     def __post_init__(self) -> None:
-        self.queue = SendQueue(self.clock, self.target.profile.in_flight, self.rng)
+        self.queue = SendQueue(self.clock, self.target.in_flight, self.rng)
 
     def stop_with(self, error: BaseException) -> None:
         self.stop = self.stop or error
@@ -41,7 +43,7 @@ class DeliveryContext:
     def reset(self) -> None:
         """Continue after a stop, with a closed circuit breaker."""
         self.stop = None
-        self.queue.circuit_breaker = CircuitBreaker(self.target.profile.in_flight, self.rng)
+        self.queue.circuit_breaker = CircuitBreaker(self.target.in_flight, self.rng)
 
     def leave(self, task: SendTask) -> None:
         """Leave an intent to the next run: in doubt if it may have been carried out, else pending."""

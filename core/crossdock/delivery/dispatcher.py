@@ -15,7 +15,6 @@ from collections.abc import Set as AbstractSet
 from crossdock.clock import Clock
 from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.outcome_policy import Policy
-from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_decisions import Decisions
@@ -23,8 +22,9 @@ from crossdock.delivery.turn_writer import Chunk, Counters, TurnWriter
 from crossdock.delivery.undecided_requests import PostponedError
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.state import Intent, State
+from crossdock.targets.outcomes import Outcome
+from crossdock.targets.target import Target
 
 GATHER_S = 0.004  # waiting this long for outcomes lets more of them share one disk flush
 
@@ -35,15 +35,18 @@ class Dispatcher:
     Args:
         settled: Called once for each intent when this run is done with it, whatever became of it.
         interrupt: Set when the run shall end early.
-        adopting: Streams that take over what the platform already has under our name for it.
-        warn: Called when the platform becomes unavailable, and when it is available again.
+        adopting: Streams that take over what the target already has under our name for it.
+        rejecting: Streams that overwrite no member which somebody else has changed.
+        warn: Called when the target becomes unavailable, and when it is available again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
+        may_pause: Whether there is other work while the target is unavailable; see `deliver`.
+        counters: Of the run, to count in.
     """
 
     def __init__(
         self,
         state: State,
-        target: PlatformTarget,
+        target: Target,
         allowance: Allowance,
         senders: Senders,
         clock: Clock,
@@ -53,19 +56,23 @@ class Dispatcher:
         interrupt: threading.Event,
         warn: Callable[[str], None] = lambda _: None,
         adopting: frozenset[str] = frozenset(),
+        rejecting: frozenset[str] = frozenset(),
         state_restored: bool = False,
+        may_pause: Callable[[], bool] = lambda: False,
+        counters: Counters | None = None,
     ) -> None:
+        self._may_pause = may_pause
         self._allowance, self._senders, self._clock = allowance, senders, clock
         self._settled, self._interrupt, self._warn = settled, interrupt, warn
-        self._run = DeliveryContext(target, clock, adopting, state_restored)
+        self._run = DeliveryContext(target, clock, adopting, rejecting, state_restored)
         self._policy, self._queue = Policy(self._run), self._run.queue
         self._writer = TurnWriter(state, target, allowance, clock, run_id, restored=state_restored)
         self._in_flight: dict[int, SendTask] = {}
         self._is_unavailable = False
-        self.counters = Counters()
+        self.counters = counters or Counters()
 
-    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> None:
-        """Settle what an earlier run left unsettled; fails as `deliver` does.
+    def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
+        """Settle what an earlier run left unsettled; yields where `deliver` pauses, and fails as it does.
 
         Args:
             later: Streams whose unsent records that are written once are sent only when `release` is called.
@@ -76,24 +83,31 @@ class Dispatcher:
         self._commit(decisions)
         self._run.resuming = True
         try:
-            self.deliver(iter(()))
+            yield from self._delivering()
             self._queue.release(but=later)
-            self.deliver(iter(()))
+            yield from self._delivering()
         except PostponedError as error:
             self._warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
             self._run.reset()
         self._run.resuming = False
 
-    def release(self) -> None:
-        """Deliver what `resume` held back; fails as `deliver` does."""
+    def release(self) -> bool:
+        """Deliver what `resume` held back, as `deliver` does."""
         self._queue.release()
-        self.deliver(iter(()))
+        return self.deliver(iter(()))
 
-    def deliver(self, chunks: Iterator[Chunk]) -> None:
+    def _delivering(self) -> Iterator[None]:
+        while not self.deliver(iter(())):
+            yield
+
+    def deliver(self, chunks: Iterator[Chunk]) -> bool:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
 
+        Returns:
+            False if the target is unavailable and there is other work: to be called again with the same *chunks*.
+
         Raises:
-            UnavailableError: If the platform stays unavailable; what was not settled stays in the state.
+            UnavailableError: If the target stays unavailable; what was not settled stays in the state.
             UnauthorizedError: If it does not accept our credentials.
             StoppedError: If it was interrupted; what was in flight is settled.
         """
@@ -101,9 +115,12 @@ class Dispatcher:
             if self._interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
                 self._run.stop_with(StoppedError("stopped before its end", hint=hint))
+            elif self._queue.circuit_breaker.is_open and not self._in_flight and self._may_pause():
+                return False
         if self._run.stop is not None:
             self.put_back()
             raise self._run.stop
+        return True
 
     def put_back(self) -> None:
         """After a stop: what was sent and may have been carried out is in doubt, everything else is pending."""
@@ -177,17 +194,17 @@ class Dispatcher:
             self._settled(item)
 
     def _report_availability(self) -> None:
-        breaker, profile = self._queue.circuit_breaker, self._run.target.profile
+        breaker, target = self._queue.circuit_breaker, self._run.target
         is_unavailable = breaker.is_open and self._run.stop is None
         if is_unavailable is self._is_unavailable:
             return
         self._is_unavailable = is_unavailable
         if is_unavailable:
-            limits = profile.retry
+            limits = target.retry
             up_to = f"{limits.give_up_after_s:.0f} s" if breaker.worked else f"{limits.attempts} times"
-            self._warn(f"{profile.base_url} is unavailable; probing for at most {up_to}")
+            self._warn(f"{target.address} is unavailable; probing for at most {up_to}")
         elif self._run.stop is None:
-            self._warn(f"{profile.base_url} is available again")
+            self._warn(f"{target.address} is available again")
 
     def _leaving(self, decisions: Decisions) -> list[SendTask]:
         count = min(self._room(), self._queue.due())

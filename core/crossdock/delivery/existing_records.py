@@ -1,4 +1,4 @@
-"""Decisions about records that the platform has, or no longer has: conflicts and the results of look-ups."""
+"""Decisions about records that the target has, or no longer has: conflicts and the results of look-ups."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from dataclasses import replace
 
 from crossdock.delivery import in_doubt_rules
 from crossdock.delivery.delivery_context import DeliveryContext
-from crossdock.delivery.operations import decided_again
-from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.operations import changed_by_others, decided_again
 from crossdock.delivery.senders import SendTask
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.delivery.undecided_requests import Retries
-
-NAME_POINTER = "/externalId"
+from crossdock.targets.outcomes import Outcome
 
 
 class ExistingRecords:
     """Decides whose record it is, and whether it is what we want."""
 
     def __init__(self, run: DeliveryContext, retries: Retries) -> None:
-        self._run, self._retries, self._profile = run, retries, run.target.profile
+        self._run, self._retries, self._target = run, retries, run.target
         self._rounds: Counter[tuple[str, int]] = Counter()  # new decisions, by stream and key hash
 
     def expected(self, task: SendTask) -> bool:
-        """True if the platform may already have the record of a create although the state is sound."""
+        """True if the target may already have the record of a create although the state is sound."""
         intent = task.intent
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
         return was_tried or self._run.state_restored or intent.identity.stream in self._run.adopting
@@ -34,10 +32,10 @@ class ExistingRecords:
 
         That record may come from our own first attempt, from a state that was lost, or be one to adopt.
         """
-        is_conflict, expected = outcome.status == 409, self.expected(task)
-        about_name = is_conflict and outcome.pointer in {None, NAME_POINTER}
+        is_conflict, expected = outcome.reason == "conflict", self.expected(task)
+        about_name = is_conflict and outcome.pointer in {None, self._target.name_pointer(task.intent.resource)}
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
-        if (about_name or may_be_ours) and self._profile.can_look_up(task.intent.resource):
+        if (about_name or may_be_ours) and self._target.can_look_up(task.intent.resource):
             task.retry_state.conflict = outcome
             self._run.queue.put(replace(task, purpose="look_up"))
         elif is_conflict and task.retry_state.ambiguous:
@@ -55,18 +53,24 @@ class ExistingRecords:
         if task.retry_state.conflict is not None and not self.expected(task):
             self._stop_forgetful(task, decisions)
             return
-        unnamed = intent.platform_id is None
-        intent.platform_id = outcome.platform_id
-        if unnamed and ours and intent.identity.stream not in self._run.adopting:
-            decisions.settle("delivered", intent, outcome)
+        unnamed = intent.target_id is None
+        intent.target_id = outcome.target_id
+        write_once = self._target.resources[intent.resource].write_once  # it is ours, and cannot be changed
+        if unnamed and (write_once or (ours and intent.identity.stream not in self._run.adopting)):
+            decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
         successor = decided_again(intent, self._run.target, outcome.held, outcome.etag)
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
+        if intent.identity.stream in self._run.rejecting and (member := changed_by_others(intent, outcome.held)):
+            message = f"somebody else has changed {member}; nothing was written"
+            refused = Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
+            decisions.settle("rejected", intent, refused)
+            return
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
-        if self._rounds[place] > self._profile.retry.attempts:
+        if self._rounds[place] > self._target.retry.attempts:
             message = "others change this record repeatedly"
             decisions.settle("rejected", intent, Outcome("rejected", message, 412, reason="conflict"))
             return
@@ -80,7 +84,7 @@ class ExistingRecords:
         if intent.operation == "delete":
             decisions.settle("delivered", intent, outcome)
         elif intent.operation == "update":
-            message = "the platform no longer has this record"
+            message = "the target no longer has this record"
             decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
         elif retry_state.conflict is not None:
             decisions.settle("rejected", intent, retry_state.conflict)
@@ -90,12 +94,12 @@ class ExistingRecords:
 
     def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
         """The conflicting record cannot be looked up, so the *conflict* itself decides."""
-        if conflict.pointer == NAME_POINTER:
+        if conflict.pointer == self._target.name_pointer(task.intent.resource):
             self._stop_forgetful(task, decisions)
         else:
             decisions.settle("rejected", task.intent, conflict)
 
     def _stop_forgetful(self, task: SendTask, decisions: Decisions) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
-        self._run.stop_with(in_doubt_rules.forgotten(task.intent))
+        self._run.stop_with(in_doubt_rules.forgotten(task.intent, self._target))
         self._retries.leave_out(task, Outcome("unavailable", "already exists"), decisions)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crossdock import exact_json
-from crossdock.platform.platform_target import PlatformTarget, Request, difference, patched
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
+from crossdock.targets.merge_patch import as_wanted, difference, patched
+from crossdock.targets.target import Request, Target
 
 Kind = Literal["create", "update", "delete"]
 
@@ -40,7 +41,7 @@ def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
 
-def mint(operation: Operation, target: PlatformTarget, counter: int) -> Intent:
+def mint(operation: Operation, target: Target, counter: int) -> Intent:
     """The intent of *operation*, with the exact bytes that every attempt will send."""
     request = _request(operation, target)
     scope, identity, binding = operation.scope, operation.identity, operation.binding
@@ -51,25 +52,25 @@ def mint(operation: Operation, target: PlatformTarget, counter: int) -> Intent:
         operation=operation.kind,
         step=operation.step,
         counter=counter,
-        idempotency_key=idempotency_key(target.profile.tenant, scope, identity.key, operation.kind, counter),
+        idempotency_key=idempotency_key(target.account, scope, identity.key, operation.kind, counter),
         method=request.method,
         path=request.path,
         body=request.body,
         before=before,
-        after=operation.after if before is not None else None,
+        after=None if request.holds_payload else operation.after,
         if_match=binding.etag if binding else None,
         raw=operation.record.raw(),
-        platform_id=binding.platform_id if binding else None,
+        target_id=binding.target_id if binding else None,
     )
 
 
-def _request(operation: Operation, target: PlatformTarget) -> Request:
+def _request(operation: Operation, target: Target) -> Request:
     resource, binding = operation.scope.resource, operation.binding
     if binding is None:
         return target.create(resource, operation.after)
     if operation.kind == "delete":
-        return target.delete(resource, binding.platform_id)
-    return target.update(resource, binding.platform_id, operation.changes)
+        return target.delete(resource, binding.target_id)
+    return target.update(resource, binding.target_id, operation.changes, operation.after)
 
 
 def payload_after(intent: Intent) -> dict[str, Any]:
@@ -83,25 +84,35 @@ def bytes_after(intent: Intent) -> bytes:
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
-def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], etag: str | None) -> Intent | None:
+def changed_by_others(intent: Intent, held: dict[str, Any]) -> str | None:
+    """A member that *intent* changes and that somebody else has changed since it was last written; None without any."""
+    before, after = intent.before or {}, payload_after(intent)
+    if not before:
+        return None
+    wanted = difference(before, after)
+    return next((name for name in wanted if held.get(name) not in (before.get(name), after.get(name))), None)
+
+
+def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: str | None) -> Intent | None:
     """The intent that turns what the target *held* at a look-up into what *intent* wants.
 
-    An update changes only its own members: what somebody else changed meanwhile is kept.
+    An update changes only its own members: what somebody else changed meanwhile is kept. Members that the target adds
+    to the items of a list, such as line numbers, are no difference.
 
     Returns:
         None if nothing differs. Else an intent with a new key, because its bytes or its ``If-Match`` are new.
     """
-    assert intent.platform_id is not None
+    assert intent.target_id is not None
     after, counter = payload_after(intent), intent.counter + 1
     wanted = after if intent.before is None else difference(intent.before, after)
-    before = {name: held[name] for name in wanted if name in held}
+    before = as_wanted(held, wanted)
     changes = difference(before, patched(before, wanted))
     if intent.operation == "delete":
         kind: Kind = "delete"
-        request = target.delete(intent.resource, intent.platform_id)
+        request = target.delete(intent.resource, intent.target_id)
     elif changes:
         kind = "update"
-        request = target.update(intent.resource, intent.platform_id, changes)
+        request = target.update(intent.resource, intent.target_id, changes, after)
     else:
         return None
     return replace(
@@ -109,7 +120,7 @@ def decided_again(intent: Intent, target: PlatformTarget, held: dict[str, Any], 
         id=0,
         operation=kind,
         counter=counter,
-        idempotency_key=idempotency_key(target.profile.tenant, intent.scope, intent.identity.key, kind, counter),
+        idempotency_key=idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter),
         method=request.method,
         path=request.path,
         body=request.body,

@@ -9,49 +9,49 @@ from datetime import datetime
 from crossdock import exact_json
 from crossdock.delivery import settlement
 from crossdock.delivery.operations import payload_after
-from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError
-from crossdock.field_types import is_platform_id
+from crossdock.field_types import is_target_id
 from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope, Transaction, WaitingRecord
+from crossdock.targets.outcomes import Outcome
 
 
-def check_id(intents: Sequence[Intent], platform_id: str | None) -> None:
+def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
     """Check what can be said about an id without looking it up.
 
     Raises:
         ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
     """
-    if platform_id is not None and not is_platform_id(platform_id):
-        raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=platform_id)
+    if target_id is not None and not is_target_id(target_id):
+        raise ConfigError("an id must have 1 to 64 printable characters and not be '.' or '..'", where=target_id)
     is_create = any(intent.operation == "create" for intent in intents)
-    if (is_create and platform_id is None) or (platform_id is not None and len(intents) > 1):
-        hint = "look it up on the platform, then: crossdock records resolve STREAM KEY --delivered-as ID"
-        raise ConfigError("to settle a create, give the record's id on the platform, one record at a time", hint=hint)
-    others = {intent.platform_id for intent in intents} - {None, platform_id}
-    if platform_id is not None and others:
-        raise ConfigError(f"the record has the id {others.pop()} on the platform", where=platform_id)
+    if (is_create and target_id is None) or (target_id is not None and len(intents) > 1):
+        hint = "look it up at the target, then: crossdock records resolve STREAM KEY --delivered-as ID"
+        raise ConfigError("to settle a create, give the record's id at the target, one record at a time", hint=hint)
+    others = {intent.target_id for intent in intents} - {None, target_id}
+    if target_id is not None and others:
+        raise ConfigError(f"the record has the id {others.pop()} at the target", where=target_id)
 
 
-def delivered(tx: Transaction, intents: Sequence[Intent], platform_id: str | None, *, at: datetime) -> None:
+def delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None, *, at: datetime) -> None:
     """Settle operations in doubt as delivered.
 
     Args:
-        platform_id: Assigned by the platform; required for a create.
+        target_id: Assigned by the target; required for a create.
 
     Raises:
         ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
     """
-    check_id(intents, platform_id)
+    check_id(intents, target_id)
     if not intents:
         return
     for intent in intents:
         intent.status = "delivered"
-    outcome = Outcome("delivered", platform_id=platform_id)
+    outcome = Outcome("delivered", target_id=target_id)
     settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
     if any(intent.status == "in_doubt" for intent in intents):
-        hint = "'crossdock trace ID' shows which; look up the id of this record on the platform"
-        raise ConfigError("this id belongs to another record", where=platform_id, hint=hint)
+        hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
+        raise ConfigError("this id belongs to another record", where=target_id, hint=hint)
     tx.intents.keep_raw(intents)  # until retention empties it; `reopen` needs it
 
 
@@ -71,7 +71,7 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
     else:
         last.first_sent_at = tx.intents.first_attempt_at(last) or at
     if last.operation == "create":
-        last.platform_id = None
+        last.target_id = None
     last.status, last.http_status = "in_doubt", None
     tx.intents.move([last], at=at)
     return last
@@ -79,19 +79,19 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
 
 def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
     """Write the binding as it was before *intent*."""
-    scope, identity, platform_id = intent.scope, intent.identity, intent.platform_id
-    assert platform_id is not None
+    scope, identity, target_id = intent.scope, intent.identity, intent.target_id
+    assert target_id is not None
     if intent.operation == "create":
-        text = exact_json.dumps(platform_id)
+        text = exact_json.dumps(target_id)
         if any(text in body for body in tx.intents.later_bodies(intent)):
-            hint = "correct it on the platform; later operations refer to this record"
-            raise ConfigError(f"another record that refers to {platform_id} was sent since", hint=hint)
+            hint = "correct it at the target; later operations refer to this record"
+            raise ConfigError(f"another record that refers to {target_id} was sent since", hint=hint)
         tx.bindings.bury(scope, [identity.key_hash], at=at)
         return
     held = Binding(
         identity.key_hash,
         identity.key,
-        platform_id,
+        target_id,
         None,
         identity.position,
         "whole",

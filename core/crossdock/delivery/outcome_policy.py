@@ -7,12 +7,13 @@ from dataclasses import replace
 from crossdock.delivery import in_doubt_rules
 from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.existing_records import ExistingRecords
-from crossdock.delivery.outcomes import Outcome
+from crossdock.delivery.operations import payload_after
 from crossdock.delivery.senders import RetryState, SendTask
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.delivery.undecided_requests import Retries
 from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.state import Intent
+from crossdock.targets.outcomes import Outcome
 
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
@@ -21,7 +22,7 @@ class Policy:
     """Decides about intents and fills the queue; writes nothing."""
 
     def __init__(self, run: DeliveryContext) -> None:
-        self._run, self._profile, self._clock = run, run.target.profile, run.clock
+        self._run, self._target, self._clock = run, run.target, run.clock
         self._retries = Retries(run)
         self._existing = ExistingRecords(run, self._retries)
         self._accepted: set[str] = set()  # resources of which something was delivered
@@ -32,7 +33,7 @@ class Policy:
     def admit(self, intent: Intent, decisions: Decisions) -> None:
         """Take a new intent; with a restored state, a create may have been delivered before."""
         restored = self._run.state_restored
-        if in_doubt_rules.is_forgettable(intent.resource, intent.operation, self._profile, state_restored=restored):
+        if in_doubt_rules.is_forgettable(intent.resource, intent.operation, self._target, state_restored=restored):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             message = "may have been delivered before the state was restored"
             decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
@@ -46,14 +47,14 @@ class Policy:
         if intent.first_sent_at is None:
             self._resume_unsent(intent, decisions)
             return
-        rule = in_doubt_rules.rule_for(intent, self._profile, self._clock.now())
+        rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
         match rule:
             case "resend":
                 self._run.queue.put(task)
             case "verify":
                 age_s = max(0.0, (self._clock.now() - intent.first_sent_at).total_seconds())
-                self._run.queue.delay(task, self._profile.lookup.settle_s - age_s, free=True)
+                self._run.queue.delay(task, self._target.settle_s - age_s, free=True)
             case "park":
                 outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
                 decisions.settle("in_doubt", intent, outcome)
@@ -65,8 +66,8 @@ class Policy:
         has forgotten what was sent.
         """
         if intent.operation == "create":
-            intent.path = self._profile.path(intent.resource)
-        if in_doubt_rules.is_held(intent, self._profile, state_restored=self._run.state_restored):
+            intent.path = self._target.create(intent.resource, payload_after(intent)).path
+        if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.state_restored):
             self._run.queue.hold(SendTask(intent))
         else:
             self.admit(intent, decisions)
@@ -75,7 +76,7 @@ class Policy:
         """True if *task* may be sent now; if its key expired while it waited, it is decided on again."""
         if task.purpose != "send" or not task.retry_state.ambiguous:
             return True
-        if in_doubt_rules.rule_for(task.intent, self._profile, self._clock.now()) == "resend":
+        if in_doubt_rules.rule_for(task.intent, self._target, self._clock.now()) == "resend":
             return True
         outcome = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
         self._retries.delay(task, 0.0, outcome, decisions, free=True)
@@ -106,7 +107,7 @@ class Policy:
             return
         decisions.note(task, outcome, at=self._clock.now())
         if outcome.kind == "throttled":
-            self._throttled(task)
+            self._throttled(task, outcome)
             return
         conflict = task.retry_state.conflict
         if conflict is not None and outcome.status in {403, 404, 405} and not self._existing.expected(task):
@@ -121,15 +122,15 @@ class Policy:
         self._throttled_since = None
         self._answered(task, outcome, decisions)
 
-    def _throttled(self, task: SendTask) -> None:
+    def _throttled(self, task: SendTask, outcome: Outcome) -> None:
         """A 429 is not a failed attempt, but requests are not throttled for an unlimited time."""
         self._run.queue.put(task, first=True)
         now = self._clock.monotonic()
         self._throttled_since = now if self._throttled_since is None else self._throttled_since
         if now - self._throttled_since >= THROTTLED_AT_MOST_S:
             message = f"answered only 429 for {THROTTLED_AT_MOST_S:.0f} s"
-            hint = "check platform.rate"
-            self._run.stop_with(UnavailableError(message, where=self._profile.base_url, hint=hint))
+            hint = self._target.advice(task.intent.resource, outcome.status)
+            self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint))
 
     def _answered(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         match outcome.kind:
@@ -155,7 +156,7 @@ class Policy:
             self._rejected(task, outcome, decisions)
 
     def _rejected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        concerns_all = in_doubt_rules.concerns_all(task.intent, outcome, self._profile, self._accepted)
+        concerns_all = in_doubt_rules.concerns_all(task.intent, outcome, self._target, self._accepted)
         if concerns_all is None:
             decisions.settle("rejected", task.intent, outcome)
             return

@@ -6,7 +6,7 @@ from __future__ import annotations
 class RetryBudget:
     """How many retries a run may send: a tenth of its first attempts (Google SRE book, chapter 21) and some a second.
 
-    Without a budget, every record of an outage is sent several times, and a recovering platform receives a multiple of
+    Without a budget, every record of an outage is sent several times, and a recovering target receives a multiple of
     its load. The floor allows retries on a poor network; in an outage the circuit breaker stops them. Not thread safe.
     """
 

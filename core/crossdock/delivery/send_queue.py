@@ -78,7 +78,7 @@ class SendQueue:
 
     @property
     def wants_more(self) -> bool:
-        """True if more tasks are wanted: few are ready, and the rest does not wait for an unavailable platform.
+        """True if more tasks are wanted: few are ready, and the rest does not wait for an unavailable target.
 
         Records that fail repeatedly wait here and must not block the others, so `DELAYED` times the limit may wait.
         """

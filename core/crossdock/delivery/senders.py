@@ -10,22 +10,18 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 from uuid import uuid4
 
-from crossdock.delivery import outcomes
 from crossdock.delivery.answer_masking import Masks
-from crossdock.delivery.outcomes import ExpectedRecord, Outcome
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.platform.platform_target import PlatformTarget, Request, external_id
-from crossdock.resources import RESOURCES, ResourceName
 from crossdock.state import Intent
+from crossdock.targets import outcomes
+from crossdock.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.targets.target import Client, Request, Target
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
-
-if TYPE_CHECKING:
-    from crossdock.transport.httpcore_client import HttpClient
 
 
 @dataclass(slots=True)
@@ -55,7 +51,7 @@ class SendTask:
     """One request for an intent.
 
     Attributes:
-        purpose: ``send`` it, ``look_up`` whether it was carried out, or ``ping`` a platform that seems to fail.
+        purpose: ``send`` it, ``look_up`` whether it was carried out, or ``ping`` a target that seems to fail.
         probe: It is sent while the circuit breaker is open.
         token: Of the rate limit, taken for it.
         may_leave: False once the time in which its transaction permits sending it is over.
@@ -86,34 +82,17 @@ class SendResult:
     headers: RateHeaders | None = None
 
 
-def _outcome(task: SendTask, answer: Answer) -> Outcome:
-    """What *answer* means for *task*."""
-    intent = task.intent
-    name = (
-        external_id(intent.scope.namespace, intent.identity.key) if RESOURCES[intent.resource].has_external_id else None
-    )
-    match task.purpose:
-        case "send":
-            return outcomes.of_answer(answer, ExpectedRecord(intent.path, intent.platform_id, name))
-        case "look_up":
-            if intent.before is not None:  # an imported record may have another external id
-                name = intent.before.get("externalId")
-            return outcomes.of_look_up(answer, ExpectedRecord(platform_id=intent.platform_id, name=name))
-        case "ping":
-            return outcomes.of_ping(answer)
-
-
 class Senders:
     """A pool with a thread for each request in flight, at most *limit*; a context manager."""
 
-    def __init__(self, target: PlatformTarget, limit: int, masks: Masks | None = None) -> None:
+    def __init__(self, target: Target, limit: int, masks: Masks | None = None) -> None:
         self._target = target
         self._masks = masks or Masks({})
         self._limit = limit
         self._work: queue.SimpleQueue[SendTask | None] = queue.SimpleQueue()
         self.results: queue.SimpleQueue[SendResult] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._filtered: set[ResourceName] = set()  # resources whose look-up by name was verified in this run
+        self._filtered: set[str] = set()  # resources whose look-up by name was verified in this run
         self._verifying = threading.Lock()
 
     def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
@@ -126,14 +105,14 @@ class Senders:
         for task in tasks:
             self._work.put(task)
 
-    def _serve(self, client: HttpClient) -> None:
+    def _serve(self, client: Client) -> None:
         try:
             while (task := self._work.get()) is not None:
                 self.results.put(self._run(client, task))
         finally:
             client.close()
 
-    def _run(self, client: HttpClient, task: SendTask) -> SendResult:
+    def _run(self, client: Client, task: SendTask) -> SendResult:
         try:
             answer, outcome = self._exchange(client, task)
             headers = rate_headers.read(answer.headers)
@@ -143,43 +122,69 @@ class Senders:
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
             return SendResult(task, None, error)
 
-    def _exchange(self, client: HttpClient, task: SendTask) -> tuple[Answer, Outcome]:
+    def _exchange(self, client: Client, task: SendTask) -> tuple[Answer, Outcome]:
         intent = task.intent
-        if task.purpose == "look_up" and intent.platform_id is None:
+        if task.purpose == "look_up" and intent.target_id is None:
             with self._verifying:
                 failed = None if intent.resource in self._filtered else self._verify_filter(client, intent.resource)
             if failed is not None:
                 return failed
         answer = self._ask(client, task)
-        return answer, _outcome(task, answer)
+        return answer, self._outcome(task, answer)
 
-    def _verify_filter(self, client: HttpClient, resource: ResourceName) -> tuple[Answer, Outcome] | None:
-        """Look up a name that does not exist; None if the platform answers that there is no such record."""
+    def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
+        """Look up a name that does not exist; None if the target answers that there is no such record."""
         key = uuid4().hex
-        answer = self._target.send(client, self._target.look_up(resource, "crossdock", key, None))
-        outcome = outcomes.of_look_up(answer, ExpectedRecord(name=external_id("crossdock", key)))
+        target = self._target
+        name = target.name_of(resource, "crossdock", key)
+        answer = self._target.send(client, resource, self._target.look_up(resource, name, None))
+        outcome = self._target.found(resource, answer, ExpectedRecord(name=name))
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None
         if outcome.status == 200:
-            rule = self._target.profile.lookup
-            message = f"ignores the filter {rule.parameter}; if it has none, set platform.lookup.enabled: false"
+            asked, setting = target.look_up_filter(resource), target.look_up_setting(resource)
+            message = f"ignores the filter {asked}; if it has none, set {setting}: false"
             outcome = Outcome("unavailable", message, 200)
         return answer, outcome
 
-    def _ask(self, client: HttpClient, task: SendTask) -> Answer:
+    def _outcome(self, task: SendTask, answer: Answer) -> Outcome:
+        """What *answer* means for *task*."""
+        intent, target = task.intent, self._target
+        match task.purpose:
+            case "send":
+                name = self._own_name(intent)
+                return target.outcome(intent.resource, answer, ExpectedRecord(intent.path, intent.target_id, name))
+            case "look_up":
+                expected = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
+                return target.found(intent.resource, answer, expected)
+            case "ping":
+                return outcomes.of_ping(answer)
+
+    def _name(self, intent: Intent) -> str | None:
+        """Our name for the record; an imported record may have another one."""
+        own, before = self._own_name(intent), intent.before
+        return own if before is None else self._target.name_in(intent.resource, before)
+
+    def _own_name(self, intent: Intent) -> str | None:
+        """Our name for a record that we create; None for a contribution, whose record may have any."""
+        if intent.scope.is_contribution:
+            return None
+        return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
+
+    def _ask(self, client: Client, task: SendTask) -> Answer:
         intent, target = task.intent, self._target
         match task.purpose:
             case "send":
                 request = Request(intent.method, intent.path, intent.body)
-                return target.send(client, request, intent.idempotency_key, intent.if_match, task.may_leave)
-            case "look_up":
-                request = target.look_up(
-                    intent.resource, intent.scope.namespace, intent.identity.key, intent.platform_id
+                return target.send(
+                    client, intent.resource, request, intent.idempotency_key, intent.if_match, task.may_leave
                 )
-                return target.send(client, request)
+            case "look_up":
+                request = target.look_up(intent.resource, self._name(intent), intent.target_id)
+                return target.send(client, intent.resource, request)
             case "ping":
-                return target.send(client, target.ping(intent.resource))
+                return target.send(client, intent.resource, target.ping(intent.resource))
 
     def close(self) -> None:
         """End all threads after they have sent their tasks."""

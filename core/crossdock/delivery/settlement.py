@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from crossdock.delivery.operations import bytes_after, payload_after
-from crossdock.delivery.outcomes import Outcome
 from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
+from crossdock.targets.outcomes import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: da
     for item in settled:
         item.intent.http_status = item.outcome.status
         if item.intent.status == "delivered":
-            item.intent.platform_id = item.intent.platform_id or item.outcome.platform_id
+            item.intent.target_id = item.intent.target_id or item.outcome.target_id
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at)
@@ -49,19 +49,18 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
     """Put an intent in doubt if the target answered with an id that belongs to another record."""
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:
-        intent, platform_id = item.intent, item.outcome.platform_id or item.intent.platform_id
-        if intent.status == "delivered" and intent.operation != "delete" and platform_id is not None:
-            found[intent.scope.target, intent.resource].append((platform_id, intent))
+        intent, target_id = item.intent, item.outcome.target_id or item.intent.target_id
+        creates = intent.operation != "delete" and not intent.scope.is_contribution
+        if intent.status == "delivered" and creates and target_id is not None:
+            found[intent.scope.target, intent.resource].append((target_id, intent))
     for (target, resource), each in found.items():
         owners = {
-            platform_id: (namespace, key_hash, key)
-            for platform_id, namespace, key_hash, key in tx.bindings.owners(
-                target, resource, [name for name, _ in each]
-            )
+            target_id: (namespace, key_hash, key)
+            for target_id, namespace, key_hash, key in tx.bindings.owners(target, resource, [name for name, _ in each])
         }
-        for platform_id, intent in each:
+        for target_id, intent in each:
             own = intent.scope.namespace, intent.identity.key_hash, intent.identity.key
-            namespace, _, key = owner = owners.setdefault(platform_id, own)
+            namespace, _, key = owner = owners.setdefault(target_id, own)
             if owner != own:
                 intent.status = "in_doubt"
                 message = f"the target answered with an id that belongs to another record, {namespace}:{key}"
@@ -84,18 +83,21 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
             gone[item.intent.scope].append(item.intent.identity.key_hash)
     accepted = [_accepted(item) for item in delivered if item.intent.operation != "delete"]
     tx.bindings.accept(accepted, run_id=run_id, at=at)
+    for each in accepted:
+        if each.scope.is_contribution:
+            tx.bindings.renew_etag(each.scope, each.target_id, each.etag)
     for scope, key_hashes in gone.items():
         tx.bindings.bury(scope, key_hashes, at=at)
 
 
 def _accepted(item: Settlement) -> Accepted:
     intent, identity = item.intent, item.intent.identity
-    assert intent.platform_id is not None
+    assert intent.target_id is not None
     return Accepted(
         scope=intent.scope,
         key_hash=identity.key_hash,
         key=identity.key,
-        platform_id=intent.platform_id,
+        target_id=intent.target_id,
         fingerprint=identity.fingerprint if intent.step == "whole" else None,
         position=identity.position,
         step=intent.step,

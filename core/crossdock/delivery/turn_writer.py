@@ -12,8 +12,8 @@ from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.senders import SendTask
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.pacing.allowance import Allowance
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.state import Intent, Scope, State, Transaction
+from crossdock.targets.target import Target
 
 AFTER_RESTORE = 1_000  # counters that a backup does not know may have been used: their keys must not be used again
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
@@ -46,7 +46,7 @@ class TurnWriter:
     """
 
     def __init__(
-        self, state: State, target: PlatformTarget, allowance: Allowance, clock: Clock, run_id: int, *, restored: bool
+        self, state: State, target: Target, allowance: Allowance, clock: Clock, run_id: int, *, restored: bool
     ) -> None:
         self._state, self._target, self._allowance, self._clock = state, target, allowance, clock
         self._run_id, self._step = run_id, AFTER_RESTORE if restored else 1

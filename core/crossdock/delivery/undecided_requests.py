@@ -7,14 +7,14 @@ from datetime import timedelta
 
 from crossdock.delivery import in_doubt_rules
 from crossdock.delivery.delivery_context import DeliveryContext
-from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import RetryState, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.pacing.backoff import pause_s
+from crossdock.targets.outcomes import Outcome
 
-FAILING_RECORDS_AT_MOST = 10  # left out while the platform answers pings, before anything was delivered
+FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered
 
 
 class PostponedError(CrossdockError):
@@ -25,29 +25,29 @@ class Retries:
     """Retries of one delivery."""
 
     def __init__(self, run: DeliveryContext) -> None:
-        self._run, self._profile, self._clock = run, run.target.profile, run.clock
+        self._run, self._target, self._clock = run, run.target, run.clock
         self._left_out = 0
 
     def again(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """After a pause send it again or look it up, unless that could do it twice, or it failed too often."""
-        retry_state, limits = task.retry_state, self._profile.retry
+        retry_state, limits = task.retry_state, self._target.retry
         settle_s = 0.0
         if task.purpose == "send" and outcome.kind != "unavailable":
             retry_state.ambiguous = True
-            rule = self._profile.rule(task.intent.resource, task.intent.operation)
+            rule = self._target.rule(task.intent.resource, task.intent.operation)
             if rule == "park":
                 self._stop_if_hopeless(retry_state, outcome)
                 decisions.settle("in_doubt", task.intent, outcome)
                 return
             if rule == "verify":
-                task, settle_s = replace(task, purpose="look_up"), self._profile.lookup.settle_s
+                task, settle_s = replace(task, purpose="look_up"), self._target.settle_s
         retry_state.failed(self._clock.monotonic())
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
             self.leave_out(task, outcome, decisions)
             return
         if retry_state.failures == limits.attempts and outcome.kind == "in_doubt" and not self._is_too_late():
             retry_state.interrupted = "look_up" if task.purpose == "look_up" else "send"
-            self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the platform, or this one record?
+            self._run.queue.put(replace(task, purpose="ping"), first=True)  # is it the target, or this one record?
             return
         self._stop_if_hopeless(retry_state, outcome)
         jitter_s = pause_s(retry_state.failures, base_s=limits.base_s, cap_s=limits.cap_s, rng=self._run.rng)
@@ -66,7 +66,7 @@ class Retries:
             intent.status, intent.first_sent_at = "pending", None
             decisions.moved.append(intent)
         elif task.purpose == "send":
-            rule = in_doubt_rules.rule_for(intent, self._profile, self._clock.now() + timedelta(seconds=pause_s))
+            rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now() + timedelta(seconds=pause_s))
             if rule == "park":
                 decisions.settle("in_doubt", intent, outcome)
                 return
@@ -74,7 +74,7 @@ class Retries:
         self._run.queue.delay(task, pause_s, free=free or task.purpose == "look_up")
 
     def pinged(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """One record fails repeatedly; the answer to a ping shows whether the platform works."""
+        """One record fails repeatedly; the answer to a ping shows whether the target works."""
         breaker = self._run.queue.circuit_breaker
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
         if outcome.kind == "answered" and may_leave_out and not self._is_too_late():
@@ -86,8 +86,8 @@ class Retries:
         message = outcome.message or "answers, but every request fails"
         self._stop_if_hopeless(task.retry_state, replace(outcome, message=message))
         task = replace(task, purpose=task.retry_state.interrupted)
-        settle_s = self._profile.lookup.settle_s if task.purpose == "look_up" else 0.0
-        self.delay(task, max(settle_s, self._profile.retry.base_s), outcome, decisions)
+        settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
+        self.delay(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
 
     def leave_out(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Continue the run without this record."""
@@ -99,10 +99,10 @@ class Retries:
             return
         attempts = max(retry_state.failures, self._run.queue.circuit_breaker.probes)
         message = f"{outcome.message} ({attempts} attempts)"
-        if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the platform works
+        if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the target works
             self._run.stop_with(PostponedError(message))
-        hint = "nothing was lost; run again when the platform answers"
-        self._run.stop_with(UnavailableError(message, where=self._profile.base_url, hint=hint))
+        hint = "nothing was lost; run again when it answers"
+        self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint))
 
     def _is_outage(self, retry_state: RetryState) -> bool:
         """True if nothing was answered since this record began to fail."""
@@ -115,9 +115,9 @@ class Retries:
         if breaker.failing_since is None:
             return False
         if not breaker.worked:
-            return max(retry_state.failures, breaker.probes) >= self._profile.retry.attempts
+            return max(retry_state.failures, breaker.probes) >= self._target.retry.attempts
         return self._is_too_late()
 
     def _is_too_late(self) -> bool:
         since = self._run.queue.circuit_breaker.failing_since
-        return since is not None and self._clock.monotonic() - since >= self._profile.retry.give_up_after_s
+        return since is not None and self._clock.monotonic() - since >= self._target.retry.give_up_after_s

@@ -8,9 +8,9 @@ from typing import Any
 
 from crossdock import exact_json
 from crossdock.errors import InternalError
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
+from crossdock.targets.platform_target import PlatformTarget
 
 
 def compare(project: Project, reports: list[Report]) -> Counter[str]:
@@ -25,7 +25,7 @@ def compare(project: Project, reports: list[Report]) -> Counter[str]:
     with project.look() as tx:
         intents = tx.intents.listed(("delivered",), limit=len(effects) + 1)
     logged = Counter((effect["idempotencyKey"], effect["operation"], effect["id"]) for effect in effects)
-    expected = Counter({(intent.idempotency_key, intent.operation, intent.platform_id) for intent in intents})
+    expected = Counter({(intent.idempotency_key, intent.operation, intent.target_id) for intent in intents})
     delivered = sum(tally.delivered for report in reports for tally in report.tallies.values())
     if logged != expected or delivered != len(effects):
         counts = f"effects log {len(effects)}, runs {delivered}, state {len(expected)}"

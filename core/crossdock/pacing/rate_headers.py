@@ -221,7 +221,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     Args:
         headers: Names in lower case.
     """
-    value = _field(headers, "retry-after")
+    value = _field(headers, "retry-after") or _field(headers, "x-retry-after")  # the second one is ShipBob's
     if _is_seconds(value):
         return min(float(value), MAX_WAIT_S)
     until, date = http_date(value), http_date(headers.get("date", ""))

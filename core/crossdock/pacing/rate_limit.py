@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
 from crossdock.config_file import ConfigModel
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+
+
+class LimitSettings(Protocol):
+    """A rate limit as far as it is configured."""
+
+    def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
+        """The limit before the first answer. Values that *earlier* runs found stay in use."""
 
 
 class RateLimit(ConfigModel):

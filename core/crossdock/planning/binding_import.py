@@ -1,54 +1,53 @@
-"""Export of bindings to CSV, and import: records that the platform already has are not created again."""
+"""Export of bindings to CSV, and import: records that a target already has are not created again."""
 
 from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.field_types import MAX_ID_LENGTH, is_platform_id
+from crossdock.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.planning.references import ScopedKey, key_hashes
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.printable import printable
-from crossdock.resources import RESOURCES
 from crossdock.state import Binding, Scope, Transaction
+from crossdock.targets import Target
 
-COLUMNS = ("resource", "namespace", "key", "platform_id")
+COLUMNS = ("target", "resource", "namespace", "key", "target_id")
 PART = 1000
 
-_Row = tuple[str, str, str]  # place in the file, key, platform id
+_Row = tuple[str, str, str]  # place in the file, key, target id
 
 
 def export(tx: Transaction, out: TextIO) -> int:
     """Write all live bindings as CSV with `COLUMNS`; returns their number."""
     writer, number = csv.writer(out, lineterminator="\n"), 0
     writer.writerow(COLUMNS)
-    for scope, key, platform_id in tx.bindings.listed():
-        writer.writerow((scope.resource, scope.namespace, key, platform_id))
+    for scope, key, target_id in tx.bindings.listed():
+        writer.writerow((scope.target, scope.resource, scope.namespace, key, target_id))
         number += 1
     return number
 
 
-def import_bindings(tx: Transaction, path: Path, *, at: datetime) -> int:
+def import_bindings(tx: Transaction, path: Path, targets: Mapping[str, Target], *, at: datetime) -> int:
     """Bind the records of a CSV file with `COLUMNS`; keys in text form, as 'bindings export' writes them.
 
-    The payload at the platform is unknown: the next sync sends every member of a record that can be updated, and
-    nothing for an invoice. If any row is refused, no record is bound.
+    The payload at the target is unknown: the next sync sends every member of a record that can be updated, and
+    nothing for one that is written once. If any row is refused, no record is bound.
 
     Returns:
         The number of new bindings.
 
     Raises:
         ConfigError: If the file cannot be read, is not such a CSV file, or has a row that is incomplete, names an
-            unknown resource, or contradicts another row or a binding; with its line.
+            unknown target or resource, or contradicts another row or a binding; with its line.
         RefusedError: If an operation on one of the records is not settled; with its line.
     """
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
-    for scope, rows in _read(path).items():
+    for scope, rows in _read(path, targets).items():
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
@@ -61,40 +60,42 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
     hashes = key_hashes([key for _, key, _ in rows])
     known = tx.bindings.ids(scope, list(hashes.values()))
     unsettled = {intent.identity.key_hash for intent in tx.intents.unsettled(scope)}
-    found = tx.bindings.owners(scope.target, scope.resource, [platform_id for *_, platform_id in rows])
-    owners = {platform_id: (namespace, key) for platform_id, namespace, _, key in found}
+    found = tx.bindings.owners(scope.target, scope.resource, [target_id for *_, target_id in rows])
+    owners = {target_id: (namespace, key) for target_id, namespace, _, key in found}
     fresh = []
-    for where, key, platform_id in rows:
+    for where, key, target_id in rows:
         key_hash = hashes[key]
-        if (bound := known.get(key_hash, platform_id)) != platform_id:
+        if (bound := known.get(key_hash, target_id)) != target_id:
             raise ConfigError(f"{key} is already bound to {bound}", where=where)
-        owner = owners.setdefault(platform_id, (scope.namespace, key))
+        owner = owners.setdefault(target_id, (scope.namespace, key))
         if owner != (scope.namespace, key):
-            raise ConfigError(f"{platform_id} is already bound to {':'.join(owner)}", where=where)
+            raise ConfigError(f"{target_id} is already bound to {':'.join(owner)}", where=where)
         if key_hash in unsettled:
             hint = "send it with 'crossdock sync', or record its outcome with 'crossdock records resolve'"
             raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint)
         if key_hash not in known:
-            fresh.append(Binding(key_hash, key, platform_id, None, None, "import", {}, None, 0))
+            fresh.append(Binding(key_hash, key, target_id, None, None, "import", {}, None, 0))
     return fresh
 
 
-def _read(path: Path) -> dict[Scope, list[_Row]]:
+def _read(path: Path, targets: Mapping[str, Target]) -> dict[Scope, list[_Row]]:
     found: dict[Scope, list[_Row]] = defaultdict(list)
     lines: dict[ScopedKey, int] = {}
-    for line, (resource, namespace, key, platform_id) in _lines(path):
+    for line, (target, resource, namespace, key, target_id) in _lines(path):
         where = f"{path}:{line}"
-        if not (resource and namespace and key and platform_id):
+        if not (target and resource and namespace and key and target_id):
             raise ConfigError(f"needs a value in each of {', '.join(COLUMNS)}", where=where)
-        if resource not in RESOURCES:
-            raise ConfigError(f"unknown resource {resource!r}; known: {', '.join(RESOURCES)}", where=where)
-        if not is_platform_id(platform_id):
-            message = f"platform_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
+        if target not in targets:
+            raise ConfigError(f"unknown target {target!r}; known: {', '.join(targets)}", where=where)
+        if resource not in (resources := targets[target].resources):
+            raise ConfigError(f"unknown resource {resource!r}; known: {', '.join(resources)}", where=where)
+        if not is_target_id(target_id):
+            message = f"target_id must be 1 to {MAX_ID_LENGTH} printable characters, not '.' or '..'"
             raise ConfigError(message, where=where)
-        scope = Scope(PlatformTarget.name, RESOURCES[resource].name, namespace)  # type: ignore[index]  # checked above
+        scope = Scope(target, resource, namespace)
         if (first := lines.setdefault((scope, key), line)) != line:
             raise ConfigError(f"duplicate of {key} on line {first}", where=where)
-        found[scope].append((where, key, platform_id))
+        found[scope].append((where, key, target_id))
     return found
 
 

@@ -9,13 +9,11 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from crossdock.errors import RecordError
-from crossdock.field_types import MAX_EXTERNAL_ID
 from crossdock.planning.references import found_in
-from crossdock.platform.platform_target import external_id
 from crossdock.project.connector_exceptions import UNTOUCHED, brief, mapping_failed
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import REASONS, Record
-from crossdock.resources import RESOURCES, Reference, ResourceModel
+from crossdock.resources import Reference, ResourceModel
 
 _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error", "mapping_type"}
 """Pydantic's error types whose message quotes an exception raised by the value."""
@@ -34,15 +32,12 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
         raise _shortened(error) if error.code in REASONS else mapping_failed(error, stream) from None
     except ValidationError as error:
         ours = error.title in _titles(ResourceModel)
-        raise _invalid_draft(error) if ours else mapping_failed(error, stream) from None
+        raise _invalid_draft(error, bound.kind.draft) if ours else mapping_failed(error, stream) from None
     except UNTOUCHED:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001  the code of an author may raise anything
         raise mapping_failed(error, stream) from None
-    has_external_id = RESOURCES[stream.resource].has_external_id
-    if has_external_id and len(external_id(bound.namespace, record.key)) > MAX_EXTERNAL_ID:
-        message = f"namespace and record key together exceed {MAX_EXTERNAL_ID} characters"
-        raise RecordError("invalid_draft", message, pointer="/externalId")
+    bound.target.check_key(bound.kind.name, bound.namespace, record.key)
     return members, found_in(members)
 
 
@@ -54,9 +49,12 @@ def _shortened(error: RecordError) -> RecordError:
     return shortened
 
 
-def _invalid_draft(error: ValidationError) -> RecordError:
+def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> RecordError:
+    is_camel = draft.model_config.get("alias_generator") is to_camel  # else the wire has the names of the fields
     finding = error.errors(include_url=False, include_input=False)[0]
-    place = finding.get("ctx", {}).get("place") or "/".join(to_camel(str(part)) for part in finding["loc"])
+    place = finding.get("ctx", {}).get("place") or "/".join(
+        to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
+    )
     kind, message = finding["type"], finding["msg"].removeprefix("Value error, ")
     shown = f"cannot be read: {kind}" if kind in _QUOTING else brief(message)
     return RecordError("invalid_draft", shown, pointer=f"/{brief(place)}")

@@ -11,7 +11,6 @@ from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning import cycles
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.project.connector_instances import BoundStream
-from crossdock.resources import RESOURCES
 from crossdock.state import Scope, State, Transaction
 
 
@@ -54,10 +53,9 @@ class HeldRecords:
         Args:
             is_bound: The target has it already, so it cannot be created to break a cycle.
         """
-        scope = self._bound.scope
         if all(other not in self._coming for other, _ in missing):
             return False
-        fields = RESOURCES[scope.resource].draft.model_fields.items()
+        fields = self._bound.kind.draft.model_fields.items()
         required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
         can_open = not is_bound and not any(self._has_missing(value) for value in required)
         self._held[read.identity.key_hash] = HeldRecord(read, members, missing, can_open)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +11,19 @@ from crossdock.delivery.operations import Kind, Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.errors import CrossdockError, RecordError
+from crossdock.planning.contributions import Contributions
 from crossdock.planning.draft_records import drafted
 from crossdock.planning.held_records import HeldRecords
+from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
-from crossdock.platform.platform_target import PlatformTarget, difference
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
-from crossdock.resources import RESOURCES
 from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
 from crossdock.tally import Tally
+from crossdock.targets.merge_patch import difference
+from crossdock.targets.target import Target
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
 
@@ -48,7 +50,7 @@ class Planner:
         held: HeldRecords,
         *,
         run_id: int,
-        target: PlatformTarget,
+        target: Target,
         gone: Removals,
         failing: FailureCount,
         at_once: int = CHUNK,
@@ -58,6 +60,7 @@ class Planner:
         self._run_id, self._target, self._failing, self._at_once = run_id, target, failing, at_once
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._held = held
+        self._contributions, self._own_writes = Contributions(bound), OwnWrites(bound)
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Decisions about *reads*, in their order; each chunk uses the state as it is when the chunk is requested."""
@@ -104,21 +107,43 @@ class Planner:
 
     def _decide(self, chunk: Sequence[KeyedRecord]) -> PlannedChunk:
         planned, scope = self._chunk(), self._bound.scope
+        origins = self._own_writes.origins_of(self._state, chunk)
+        chunk = self._left_over(chunk, origins)
         drafts = self._drafts(planned, chunk)
         with self._state.look() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
-            bindings = tx.bindings.get(scope, [read.identity.key_hash for read, *_ in drafts])
+            if self._contributions.needed:
+                bindings = self._contributions.bindings(tx, [read for read, *_ in drafts], origins)
+            else:
+                bindings = tx.bindings.get(scope, [read.identity.key_hash for read, *_ in drafts])
         for read, members, keys in drafts:
             key_hash = read.identity.key_hash
             binding = bindings.get(key_hash) or self._references.planned_binding(scope, key_hash)
             missing = self._references.missing(keys)
+            if binding is None and not missing and self._contributions.needed:
+                binding = self._contributions.to_planned(read)
             if not missing:
                 self._compare(planned, read, self._payload(read, members), binding)
                 continue
             planned.waits.append(_waiting(read, missing))
-            if not self._held.add(read, members, missing, is_bound=binding is not None):
+            is_bound = binding is not None or self._contributions.needed
+            if not self._held.add(read, members, missing, is_bound=is_bound):
                 self._tally.count("carried_on")
         return planned
+
+    def _left_over(self, chunk: Sequence[KeyedRecord], origins: Mapping[int, Origin]) -> Sequence[KeyedRecord]:
+        """*chunk* without records that come back: they are not created where they come from, or sent back unchanged."""
+        by_origin = self._bound.stream.matches == "origin"
+        kept = []
+        for read in chunk:
+            origin = origins.get(read.identity.key_hash)
+            if origin is None and by_origin:
+                self._tally.count("ignored")
+            elif origin is not None and (origin.is_unchanged or not self._contributions.needed):
+                self._tally.count("suppressed")
+            else:
+                kept.append(read)
+        return kept
 
     def _drafts(
         self, planned: PlannedChunk, chunk: Sequence[KeyedRecord]
@@ -135,14 +160,15 @@ class Planner:
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
-                drafts.append((read, members, self._references.scoped_keys(references, self._bound.namespace_of)))
+                keys = self._references.scoped_keys(references, self._bound.namespace_of)
+                drafts.append((read, members, [*keys, *self._contributions.awaited(read)]))
         return drafts
 
     def _compare(
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], binding: Binding | None
     ) -> None:
         """Create, update or suppress a record whose references are all known."""
-        write_once = RESOURCES[self._bound.stream.resource].write_once
+        write_once = self._bound.kind.write_once
         if binding is None:
             planned.operations.append(self._operation(read, after, None))
         elif binding.payload == after or (write_once and binding.step == "import"):
@@ -200,8 +226,10 @@ class Planner:
 
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
-        resolved = self._references.resolved(members, bound.namespace_of)
-        return self._target.payload(bound.stream.resource, bound.namespace, read.record.key, resolved)
+        resolved: dict[str, Any] = self._references.resolved(members, bound.namespace_of)
+        if self._contributions.needed:
+            return resolved
+        return self._target.payload(bound.kind.name, bound.namespace, read.record.key, resolved)
 
     def _operation(
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"

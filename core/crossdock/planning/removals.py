@@ -118,7 +118,7 @@ def _within_limits(
 ) -> Removals:
     """Remove all of *removable* or none, after the checks of the limits and the approval."""
     number = len(removable)
-    what = f"{bound.stream.on_gone} {bound.stream.resource} in {bound.namespace}"
+    what = f"{bound.stream.on_gone} {bound.kind.name} in {bound.namespace}"
     wanted = PendingApproval(bound.name, what, packed(removable.to_list()), at)
     excess = _excess(tx, bound, number)
     if excess is None or _is_approved(tx, bound, wanted, unsettled):

@@ -21,13 +21,12 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import LISTED, Removals
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
-from crossdock.resources import RESOURCES
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.removal_evidence import KEY_BYTES, packed
 from crossdock.tally import Tally
+from crossdock.targets.target import Target
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 _NOT_COUNTED = frozenset({"open", "import"})  # the second step of a create; bindings whose content is unknown
@@ -65,7 +64,7 @@ class WithheldUpdates:
 def withheld(
     state: State,
     bound: BoundStream,
-    target: PlatformTarget,
+    target: Target,
     found: UpdateCandidates,
     planned: set[tuple[Scope, int]],
     *,
@@ -80,7 +79,7 @@ def withheld(
         CrossdockError: If the source fails when it is read again.
     """
     limits = bound.stream.changes
-    if RESOURCES[bound.stream.resource].write_once or not limits.exceeded(found.number, found.known):
+    if bound.kind.write_once or not limits.exceeded(found.number, found.known):
         return None
     digests: list[int] = []
     members: Counter[str] = Counter()
@@ -92,7 +91,7 @@ def withheld(
             keys.append(operation.record.key)
     if not limits.exceeded(found.before + len(digests), found.known):
         return None
-    wanted = PendingApproval(bound.name, f"update {bound.stream.resource} in {bound.namespace}", packed(digests), at)
+    wanted = PendingApproval(bound.name, f"update {bound.kind.name} in {bound.namespace}", packed(digests), at)
     if _is_approved(state, wanted):
         return None
     return WithheldUpdates(wanted, _refusal(bound, found, wanted, keys, members))
@@ -101,7 +100,7 @@ def withheld(
 def updates(
     state: State,
     bound: BoundStream,
-    target: PlatformTarget,
+    target: Target,
     found: UpdateCandidates,
     planned: set[tuple[Scope, int]],
 ) -> Iterator[Operation]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.errors import UnavailableError
 from crossdock.platform.request_authorization import Credential
 from crossdock.redaction import redacted
-from crossdock.transport.http_answers import Answer, NotSentError
+from crossdock.transport.http_answers import Answer, NotSentError, redacted_answer
 from crossdock.transport.httpcore_client import HttpClient
 
 
@@ -52,20 +49,10 @@ class AuthorizedClient(HttpClient):
             answer = super().send(method, path, body=body, headers=merged, params=params, may_leave=may_leave)
             if is_last or answer.status != 401 or not self._credential.refused(authorization):
                 break
-        return _without(answer, sent)
+        return redacted_answer(answer, lambda text: redacted(text, sent))
 
     def _authorization(self) -> str:
         try:
             return self._credential.authorization()
         except UnavailableError as error:
             raise NotSentError(f"{error.where}: {error.message}", where=self._base_url) from error
-
-
-def _without(answer: Answer, secrets: Iterable[str]) -> Answer:
-    """*answer* without credentials that it repeats, even if escaped as JSON strings are (RFC 8259 section 7)."""
-    headers = {name: redacted(value, secrets) for name, value in answer.headers.items()}
-    body = answer.body
-    with suppress(ValueError):  # not JSON, so nothing is escaped
-        body = exact_json.dumps(exact_json.loads(body)) if b"\\" in body else body
-    clean = redacted(body.decode("latin-1"), secrets).encode("latin-1")  # maps every byte; credentials are ASCII
-    return replace(answer, headers=headers, body=clean)

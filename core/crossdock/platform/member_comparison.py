@@ -16,8 +16,7 @@ from pydantic.json_schema import models_json_schema
 
 from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping, types
-from crossdock.platform.platform_target import external_id
-from crossdock.resources import RESOURCES, ResourceName
+from crossdock.resource_types import RESOURCES, external_id
 
 _LARGEST = Decimal(10) ** MAX_DIGITS_BEFORE_POINT
 _STEP = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
@@ -43,7 +42,7 @@ class Difference:
     is_error: bool = True
 
 
-def sent(resource: ResourceName) -> tuple[OpenApi, Json]:
+def sent(resource: str) -> tuple[OpenApi, Json]:
     """The schema of what is sent to create a record, and the document that it refers to."""
     document = _sent_schemas()
     return document, document.schema({"$ref": f"#/$defs/{RESOURCES[resource].wire.__name__}"})

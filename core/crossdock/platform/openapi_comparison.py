@@ -9,7 +9,7 @@ from crossdock.platform import member_comparison
 from crossdock.platform.member_comparison import Difference, MemberComparison, nearest, plain
 from crossdock.platform.openapi_file import METHODS, Json, OpenApi, listed, mapping, types
 from crossdock.platform.platform_config import PATHS, Profile
-from crossdock.resources import RESOURCES, ResourceName
+from crossdock.resource_types import RESOURCES
 
 _SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"})
 _LEAST_OVERLAP = 0.5  # of the members, for a path whose name says nothing
@@ -18,9 +18,9 @@ _LEAST_OVERLAP = 0.5  # of the members, for a path whose name says nothing
 def compare(
     document: OpenApi,
     profile: Profile,
-    written: Sequence[ResourceName],
-    looked_up: Collection[ResourceName],
-    deleted: Collection[ResourceName],
+    written: Sequence[str],
+    looked_up: Collection[str],
+    deleted: Collection[str],
 ) -> list[Difference]:
     """The differences for each resource *written*.
 
@@ -44,7 +44,7 @@ class _Comparison:
         self._items = {_unnamed(path): (path, item) for path, item in document.paths()}
         self._base = urlsplit(profile.base_url).path.rstrip("/")
 
-    def of_resource(self, resource: ResourceName, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
+    def of_resource(self, resource: str, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
         """Compare the operations on one resource, at the path that is set or else at the one proposed."""
         path = self._profile.path(resource)
         if self._item(path) is None:
@@ -76,7 +76,7 @@ class _Comparison:
     def _operation(self, item: Json, method: str) -> Json | None:
         return self._document.resolved(mapping(item[method])) if method in item else None
 
-    def _of_create(self, resource: ResourceName, path: str, item: Json) -> Iterator[Difference]:
+    def _of_create(self, resource: str, path: str, item: Json) -> Iterator[Difference]:
         where, create = f"POST {path}", self._operation(item, "post")
         if create is None:
             yield Difference(where, _other_methods(item))
@@ -101,7 +101,7 @@ class _Comparison:
             elif ids:
                 yield Difference(where, f"the id in the response has the type {' or '.join(sorted(ids))}; text is read")
 
-    def _of_update(self, resource: ResourceName, path: str, below: Json) -> Iterator[Difference]:
+    def _of_update(self, resource: str, path: str, below: Json) -> Iterator[Difference]:
         where, update = f"PATCH {path}/{{id}}", self._operation(below, "patch")
         if update is None:
             yield Difference(where, _other_methods(below))
@@ -144,7 +144,7 @@ class _Comparison:
             fix = f"platform.lookup.parameter: {near}" if near else ""
             yield Difference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
 
-    def _proposed(self, resource: ResourceName) -> str | None:
+    def _proposed(self, resource: str) -> str | None:
         """A path that creates such records, by its name or else by its members; relative to the base address."""
         names = {plain(each).removesuffix("s") for each in (resource, PATHS[resource].rpartition("/")[2])}
         creating = {path: item for path, item in self._items.values() if "post" in item and "{" not in path}
@@ -157,7 +157,7 @@ class _Comparison:
         best = max(overlaps, key=lambda path: (overlaps[path], -len(path)))
         return best.removeprefix(self._base)
 
-    def _overlap(self, resource: ResourceName, item: Json) -> float:
+    def _overlap(self, resource: str, item: Json) -> float:
         """The share of the always sent members that the body of a create has, whatever their spelling."""
         create = self._operation(item, "post") or {}
         described = mapping(self._document.schema(self._body(create) or {}).get("properties"))
@@ -165,7 +165,7 @@ class _Comparison:
         return len(wanted & set(map(plain, described))) / len(wanted)
 
     @staticmethod
-    def _sent(resource: ResourceName) -> Json:
+    def _sent(resource: str) -> Json:
         return member_comparison.sent(resource)[1]
 
     def _body(self, holder: Json) -> object | None:

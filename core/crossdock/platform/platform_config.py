@@ -14,12 +14,14 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.addresses import BaseUrl, endpoint
 from crossdock.config_file import MAX_S, ConfigModel, SecretRef
+from crossdock.delivery_settings import InFlight, Retry
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
-from crossdock.resources import RESOURCES, ResourceName
+from crossdock.resource_types import RESOURCES
+from crossdock.resources import ResourceName
 from crossdock.times_in_text import duration_text
 from crossdock.transport.http_connection import HttpConnection
 
-PATHS: Mapping[ResourceName, str] = {
+PATHS: Mapping[str, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification
     "ledger_account": "/api/v1/finance/ledger-accounts",
     "customer": "/api/v1/sales/customers",
@@ -29,7 +31,7 @@ PATHS: Mapping[ResourceName, str] = {
     "warehouse_bin": "/api/v1/warehouse/bins",
 }
 
-SCOPE_NAMES: Mapping[ResourceName, str] = {
+SCOPE_NAMES: Mapping[str, str] = {
     "invoice": "invoices:{access}",
     "ledger_account": "accounts:{access}",
     "customer": "customers:{access}",
@@ -119,20 +121,6 @@ Rule = Literal["resend", "verify", "park"]
 AfterAmbiguous = Rule | Mapping[ResourceName, Rule] | None
 
 
-class Retry(ConfigModel):
-    """Retries of requests that failed in transit or with a temporary error."""
-
-    attempts: Annotated[int, Field(ge=1, le=20)] = 6
-    """Attempts for one request while others succeed; after that it is left to the next run."""
-    give_up_after_s: Annotated[float, Field(ge=0, le=MAX_S)] = 300.0
-    """Seconds without a successful request after which the run stops."""
-    base_s: Annotated[float, Field(gt=0, le=MAX_S)] = 0.5
-    """Upper bound of the first pause in seconds. It doubles with each attempt; the pause is drawn uniformly below it
-    (full jitter)."""
-    cap_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
-    """Upper bound of every pause, in seconds."""
-
-
 class Http(HttpConnection):
     """Limits of a single request, and how connections are made."""
 
@@ -170,7 +158,7 @@ class Profile(ConfigModel):
     max_clock_skew_s: Annotated[float, Field(gt=0, le=31_622_400)] | None = 300.0
     """A scheduled run does not start while this machine's clock differs from the platform's ``Date`` header (RFC 9110
     section 6.6.1) by more than this many seconds; ``null`` to disable the check."""
-    in_flight: Annotated[int, Field(ge=1, le=128)] = 100
+    in_flight: InFlight = 100
     """Most requests in flight, and thus most that can be in doubt after a crash."""
     idempotency: Idempotency = Idempotency()
     lookup: LookUp = LookUp()
@@ -181,8 +169,12 @@ class Profile(ConfigModel):
     retry: Retry = Retry()
     http: Http = Http()
 
-    def path(self, resource: ResourceName) -> str:
-        return self.paths.get(resource, PATHS[resource])
+    def path(self, resource: str) -> str:
+        return next((path for name, path in self.paths.items() if name == resource), PATHS[resource])
+
+    def scope_name(self, resource: str) -> str:
+        """The name of a resource's scope, with ``{access}`` for ``read`` or ``write``."""
+        return next((text for name, text in self.scope_names.items() if name == resource), SCOPE_NAMES[resource])
 
     @model_validator(mode="after")
     def _check_rules(self) -> Self:
@@ -198,24 +190,27 @@ class Profile(ConfigModel):
                 raise ValueError(f"after_ambiguous: verify is impossible for {resource}, which has no external id")
         return self
 
-    def can_look_up(self, resource: ResourceName) -> bool:
-        return self.lookup.enabled and RESOURCES[resource].has_external_id
+    def can_look_up(self, resource: str) -> bool:
+        kind = RESOURCES.get(resource)
+        return self.lookup.enabled and kind is not None and kind.has_external_id
 
-    def can_verify(self, resource: ResourceName, operation: str) -> bool:
+    def can_verify(self, resource: str, operation: str) -> bool:
         """An update can always be verified by its id, a create only by its external id."""
         return operation != "create" or self.can_look_up(resource)
 
-    def rule(self, resource: ResourceName, operation: str) -> Rule:
+    def rule(self, resource: str, operation: str) -> Rule:
         """What to do about an operation that may have been carried out."""
-        chosen = self.after_ambiguous
-        chosen = chosen.get(resource) if isinstance(chosen, Mapping) else chosen
+        given = self.after_ambiguous
+        chosen = (
+            {str(name): rule for name, rule in given.items()}.get(resource) if isinstance(given, Mapping) else given
+        )
         if chosen == "verify" and not self.can_verify(resource, operation):
             chosen = None  # one rule for all resources applies where it is possible
         if chosen is not None:
             return chosen
         return "resend" if self.idempotency.enabled else self.rule_without_key(resource, operation)
 
-    def rule_without_key(self, resource: ResourceName, operation: str) -> Rule:
+    def rule_without_key(self, resource: str, operation: str) -> Rule:
         """The rule without an idempotency key."""
         return "verify" if self.can_verify(resource, operation) else "park"
 
@@ -226,6 +221,7 @@ class Profile(ConfigModel):
                 yield f"path of {name}", self.path(name)
         yield "external ids", "every resource but the invoice has externalId, unique per tenant and resource"
         yield "updates", "PATCH {path}/{id} with a JSON merge patch (RFC 7396)"
+        yield "lists", "?limit=, cursor and updatedSince; data and nextCursor, in the order of updatedAt"
         yield "errors", "application/problem+json (RFC 9457) with errors[].pointer"
         if isinstance(self.auth, ClientCredentials):
             yield "tokens", f"OAuth 2.0 client credentials at {self.auth.address(self.base_url)}"

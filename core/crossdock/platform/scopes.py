@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from crossdock.platform.platform_config import SCOPE_NAMES, Profile
-from crossdock.resources import RESOURCES, ResourceName
+from crossdock.resource_types import RESOURCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Comparison:
     extra: tuple[str, ...] = ()
 
 
-def needed(profile: Profile, written: Collection[ResourceName], read: Collection[ResourceName]) -> tuple[Scope, ...]:
+def needed(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[Scope, ...]:
     """The scopes to write the resources *written*, and to read the others of *read*; writing includes reading."""
     chosen = [(name, "write" if name in written else "read") for name in RESOURCES if name in {*written, *read}]
     return tuple(_scope(profile, name, access) for name, access in chosen)
@@ -78,9 +78,9 @@ def compare(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Compariso
     return Comparison("; ".join([needs, *(said or ["exactly these are granted"])]), missing, narrowed, extra)
 
 
-def _scope(profile: Profile, resource: ResourceName, access: str) -> Scope:
+def _scope(profile: Profile, resource: str, access: str) -> Scope:
     including = ("read", "write") if access == "read" else ("write",)
-    template = profile.scope_names.get(resource, SCOPE_NAMES[resource])
+    template = profile.scope_name(resource)
     begin, _, end = template.partition("{access}")
     narrow = tuple((begin, f":{each}{end}") for each in including) if "{access}" in template else ()
     sufficient = {template.replace("{access}", each) for each in including} | {f"*:{each}" for each in including}

@@ -15,7 +15,7 @@ from crossdock.declared_streams import StreamConfig
 from crossdock.docstring_schemas import DocumentedModel, field_docstrings
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.stream_overrides import configurable
-from crossdock.resources import RESOURCES, ResourceType
+from crossdock.resource_types import WRITTEN, ResourceType
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"
@@ -29,7 +29,8 @@ class _ConfigSchema(DocumentedModel):
         if issubclass(schema["cls"], ConfigModel):
             written["patternProperties"] = {f"^{IGNORED}": {}}
         if issubclass(schema["cls"], StreamConfig):
-            written["allOf"] = [_when("resource", name, _map_of(kind)) for name, kind in RESOURCES.items()]
+            written["anyOf"] = [{"required": ["resource"]}, {"required": ["to"]}]
+            written["allOf"] = [_when("resource", name, _map_of(kind)) for name, kind in WRITTEN.items()]
         return written
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  a given signature

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from crossdock import registry
+from crossdock.clock import Clock
 from crossdock.config_file import Document
 from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
+from crossdock.platform.platform_config import Profile
 from crossdock.project.stream_declarations import check_declaration
 from crossdock.project.stream_overrides import configurable, overridden
+from crossdock.resource_types import ResourceType
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
+from crossdock.stream_facts import Destinations
+from crossdock.targets import ApiTarget, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +45,44 @@ class Connection:
         """What the streams of the connection share in *run*."""
         return Context(self.settings, self.name, run, _declared_api=self.connector.api)
 
-    def bind(self, name: str, stream: Stream[Any], target: str, context: Context[Any]) -> BoundStream:
-        """*stream*, whose full name is *name*, in a run."""
-        namespace = stream.namespace or self.namespace
-        return BoundStream(name, namespace, self.namespace, stream, Scope(target, stream.resource, namespace), context)
+    def scope(self, stream: Stream[Any]) -> Scope:
+        """Where the record keys of *stream* are unique."""
+        target, _, _ = stream.to.partition(".")
+        scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
+        return scope.contribution(f"{self.name}.{stream.name}") if stream.contributes else scope
+
+    def bind(
+        self,
+        name: str,
+        stream: Stream[Any],
+        targets: Mapping[str, Target],
+        context: Context[Any],
+        origins: Mapping[str, frozenset[str]] = {},
+    ) -> BoundStream:
+        """*stream*, whose full name is *name*, in a run.
+
+        Args:
+            origins: The namespaces of the records that are read from each target.
+        """
+        scope = self.scope(stream)
+        system, _, resource = (stream.reads or "").partition(".")
+        read = (system, targets[system].resources[resource]) if stream.reads else None
+        own = origins.get(scope.target, frozenset())
+        return BoundStream(name, self.namespace, stream, scope, context, targets[scope.target], read, own)
+
+    def target(self, account: str, clock: Clock) -> ApiTarget | None:
+        """The target that the connection is; None if it is none.
+
+        Args:
+            account: Whose data it changes, as idempotency keys have it.
+        """
+        connector = self.connector
+        if connector.target is None or connector.api is None:
+            return None
+        made = connector.target(self.settings)
+        if made is not None:
+            made.connect(self.name, account, partial(connector.api, self.settings), clock)
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,44 +91,96 @@ class BoundStream:
 
     Attributes:
         name: ``CONNECTION.STREAM``.
-        namespace: Of its own record keys.
         connection_namespace: Of the connection.
+        scope: Of its own record keys.
+        target: What its records are sent to.
+        read: The target and the type of the records that it reads, if they are such.
+        origins: The namespaces of records of the system that it writes to.
     """
 
     name: str
-    namespace: str
     connection_namespace: str
     stream: Stream[Any]
     scope: Scope
     context: Context[Any]
+    target: Target
+    read: tuple[str, ResourceType] | None = None
+    origins: frozenset[str] = frozenset()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of its own record keys."""
+        return self.scope.whole.namespace
+
+    @property
+    def kind(self) -> ResourceType:
+        """What its records become."""
+        return self.stream.resource_type
 
     def namespace_of(self, resource: str) -> str:
         """The namespace of a reference to *resource* that names none."""
-        return self.namespace if resource == self.stream.resource else self.connection_namespace
+        return self.namespace if resource == self.scope.resource else self.connection_namespace
 
 
-def load_connections(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> tuple[Connection, ...]:
+def load_connections(
+    document: Document, sections: Mapping[str, Mapping[str, Any]], platform: Profile
+) -> tuple[Connection, ...]:
     """The connections of a config file.
 
     Raises:
         ConfigError: If a connector, its settings or its streams are invalid, or two streams write the same records.
     """
-    connections = tuple(_connection(document, name, data) for name, data in sections.items())
-    writers: dict[tuple[str, str], str] = {}
+    targets = _targets(document, sections)
+    connections = tuple(_connection(document, name, data, targets, platform) for name, data in sections.items())
+    writers: dict[Scope, str] = {}
+    contributors: dict[Scope, dict[str, str]] = {}
     for connection in connections:
         where = document.where(("connections", connection.name))
         for name, stream in connection.named_streams():
-            written = (stream.resource, stream.namespace or connection.namespace)
-            if (other := writers.setdefault(written, name)) != name:
+            scope = connection.scope(stream)
+            if (other := writers.setdefault(scope, name)) != name:
                 raise ConfigError(
-                    f"{name} and {other} both write {stream.resource} in namespace {written[1]!r}",
+                    f"{name} and {other} both write {scope.resource} in namespace {scope.namespace!r}",
                     where=where,
                     hint="set namespace in one of the streams or connections, or merge the streams",
                 )
+            if (clash := _clash(stream, name, contributors.setdefault(scope.whole, {}))) is not None:
+                raise ConfigError(clash, where=where, hint="let one of them write it")
     return connections
 
 
-def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Connection:
+def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
+    """What is wrong if another stream writes a member that *stream* writes as well, or None.
+
+    Args:
+        written: The stream that writes each member of these records; completed. Code may make any member, so those of
+            a stream that creates whole records are known from a config only.
+    """
+    config = stream.mapped_members if isinstance(stream, DeclaredStream) else ()
+    for member in stream.contributes or config:
+        if (other := written.setdefault(member, name)) != name:
+            return f"{name} and {other} both write {member} of {stream.resource_type.name}"
+    return None
+
+
+def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> Destinations:
+    """The resources of the connections that are targets; of those whose sections are valid."""
+    found: dict[str, Mapping[str, ResourceType]] = {}
+    for name, data in sections.items():
+        if not isinstance(kind := data.get("kind"), str):
+            continue  # reported with the connection
+        with suppress(ConfigError):  # as well
+            connector = registry.load(kind)
+            if connector.target is not None:
+                settings = document.check(configurable(connector.settings), data, ("connections", name))
+                if (made := connector.target(settings)) is not None:
+                    found[name] = made.resources
+    return found
+
+
+def _connection(
+    document: Document, name: str, data: Mapping[str, Any], targets: Destinations, platform: Profile
+) -> Connection:
     section, kind = ("connections", name), ("connections", name, "kind")
     if "kind" not in data:
         installed = ", ".join(sorted(registry.available()))
@@ -98,11 +192,11 @@ def _connection(document: Document, name: str, data: Mapping[str, Any]) -> Conne
         connector = registry.load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint) from error
-    settings = document.check(configurable(connector.settings), data, section)
+    settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
     try:
         streams = tuple(connector.streams(settings))
         for stream in streams:
-            check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream)
+            check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
     settings, streams = overridden(document, section, data, settings, streams)

@@ -20,7 +20,6 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.project import load
 from crossdock.project.stream_overrides import StreamOverrides
-from crossdock.resources import RESOURCES, personal_members
 from crossdock.state import StateUrl
 
 PERSONAL = "(personal)"
@@ -100,7 +99,7 @@ def _members(model: BaseModel, personal: Collection[str]) -> dict[str, Any]:
 
 
 def _personal_members(stream: StreamConfig | StreamOverrides) -> frozenset[str]:
-    ours = personal_members(RESOURCES[stream.resource].draft) if stream.resource else frozenset()
+    ours = stream.resource_type.personal if stream.resource_type else frozenset()
     return ours | frozenset(stream.personal)
 
 

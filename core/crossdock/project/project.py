@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from crossdock import config_file
-from crossdock.clock import Clock
+from crossdock.clock import Clock, SystemClock
 from crossdock.config_file import Document
 from crossdock.connector import Stream
 from crossdock.delivery.answer_masking import Masks
@@ -20,15 +21,18 @@ from crossdock.errors import ConfigError
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
-from crossdock.resources import RESOURCES, ResourceName, personal_members
+from crossdock.resource_types import RESOURCES, Action, personal_members
+from crossdock.resources import ResourceName
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets import Target
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.yaml_reader import Place
 
 
@@ -54,7 +58,12 @@ class Project:
     @property
     def masks(self) -> Masks:
         """The personal members of each stream."""
-        return Masks({name: frozenset(stream.personal) for name, stream in self._named_streams()})
+        resources = {
+            (target.name, name): kind.personal
+            for target in self.targets(SystemClock()).values()
+            for name, kind in target.resources.items()
+        }
+        return Masks({name: frozenset(stream.personal) for name, stream in self._named_streams()}, resources)
 
     @property
     def adopting(self) -> frozenset[str]:
@@ -62,22 +71,35 @@ class Project:
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
 
     @property
+    def rejecting(self) -> frozenset[str]:
+        """The streams that overwrite no member which somebody else has changed."""
+        return frozenset(name for name, stream in self._named_streams() if stream.conflicts == "reject")
+
+    @property
     def scopes(self) -> dict[str, Scope]:
-        """Where the keys of each stream are unique on the platform."""
+        """Where the keys of each stream are unique."""
         return {
-            name: Scope(PlatformTarget.name, stream.resource, stream.namespace or connection.namespace)
+            name: connection.scope(stream)
             for connection in self.connections
             for name, stream in connection.named_streams()
         }
+
+    def targets(self, clock: Clock) -> dict[str, Target]:
+        """The platform and every connection that is a target, by name. Opens nothing."""
+        made = (connection.target(self.platform.tenant, clock) for connection in self.connections)
+        return {PLATFORM: PlatformTarget(self.platform, clock)} | {each.name: each for each in made if each is not None}
+
+    def _to_platform(self) -> Iterator[Stream[Any]]:
+        return (stream for _, stream in self._named_streams() if stream.to == PLATFORM)
 
     @property
     def looked_up(self) -> tuple[ResourceName, ...]:
         """The resources whose delivery needs look-ups, to adopt records or to verify what was carried out."""
         return tuple(
             {
-                stream.resource: None
-                for _, stream in self._named_streams()
-                if stream.adopt == "external_id" or self._verifies(stream.resource)
+                _written(stream): None
+                for stream in self._to_platform()
+                if stream.adopt == "external_id" or self._verifies(_written(stream))
             }
         )
 
@@ -89,32 +111,54 @@ class Project:
     @property
     def written(self) -> tuple[ResourceName, ...]:
         """The resources that the streams write, parents first. References are resolved from the state."""
-        used = {stream.resource for _, stream in self._named_streams()}
+        used = {_written(stream) for stream in self._to_platform()}
         return tuple(resource for resource in RESOURCES if resource in used)
+
+    @property
+    def read(self) -> tuple[ResourceName, ...]:
+        """The resources that streams read from the platform."""
+        return tuple(dict.fromkeys(each for _, stream in self._named_streams() for each in stream.platform_reads))
+
+    @property
+    def reading_platform(self) -> frozenset[str]:
+        """The connections that read the platform."""
+        return frozenset(name.partition(".")[0] for name, stream in self._named_streams() if stream.platform_reads)
 
     @property
     def deleted(self) -> frozenset[ResourceName]:
         """The resources of which streams delete records."""
-        return frozenset(stream.resource for _, stream in self._named_streams() if stream.on_gone == "delete")
+        return frozenset(_written(stream) for stream in self._to_platform() if stream.on_gone == "delete")
 
     @property
     def probed(self) -> tuple[ResourceName, ...]:
         """The resources to request in a test of access: what delivery looks up, else one without personal data."""
         least_personal = min(
-            self.written or ("product",), key=lambda name: (len(personal_members(RESOURCES[name].wire)), name)
+            self.written or self.read or ("product",),
+            key=lambda name: (len(personal_members(RESOURCES[name].wire)), name),
         )
         return self.looked_up or (least_personal,)
 
-    def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
-        """The streams of these names, parents first."""
-        bound: list[BoundStream] = []
+    def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
+        """The streams of these names, parents first and contributions last."""
+        bound, origins = list[BoundStream](), self._origins()
         for connection in self.connections:
             chosen = [(name, stream) for name, stream in connection.named_streams() if name in wanted]
             if chosen:
                 context = connection.context(run)
-                bound += [connection.bind(name, stream, target, context) for name, stream in chosen]
-        order = list(RESOURCES)
-        return sorted(bound, key=lambda item: order.index(item.stream.resource))
+                bound += [connection.bind(name, stream, targets, context, origins) for name, stream in chosen]
+        order = {(name, kind): number for name, each in targets.items() for number, kind in enumerate(each.resources)}
+        return sorted(
+            bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)
+        )
+
+    def _origins(self) -> dict[str, frozenset[str]]:
+        """By target: the namespaces of the streams that read it."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for connection in self.connections:
+            for stream in connection.streams:
+                system = connection.name if stream.reads is None else stream.reads.partition(".")[0]
+                found[system].add(stream.namespace or connection.namespace)
+        return {system: frozenset(namespaces) for system, namespaces in found.items()}
 
     def selected(self, selection: Sequence[str]) -> set[str]:
         """The names of the selected streams.
@@ -127,9 +171,11 @@ class Project:
         """
         names = [name for name, _ in self._named_streams()]
         known = [connection.name for connection in self.connections]
-        wanted: set[str] = set()
-        for choice in selection or known:
+        wanted = set() if selection else set(names)
+        for choice in selection:
             matching = {name for name in names if choice in {name, name.partition(".")[0]}}
+            if not matching and choice in known:
+                raise ConfigError(f"{choice!r} has no streams: others write to it", where=str(self.path))
             if not matching:
                 advice = config_file.unknown(choice, [*known, *names]).removeprefix("unknown key; ")
                 raise ConfigError(f"no stream or connection is called {choice!r}; {advice}", where=str(self.path))
@@ -152,7 +198,8 @@ class Project:
 
     def ages(self, older_than: timedelta, now: datetime) -> Ages:
         """Which rows of the state are *older_than* that, and no longer protect an idempotency key."""
-        return Ages.at(now, older_than, keys_kept_s=self.platform.idempotency.kept_s)
+        kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
+        return Ages.at(now, older_than, keys_kept_s=int(kept_s))
 
     def init(self) -> bool:
         """Create or upgrade the state; see `crossdock.state.create`."""
@@ -175,8 +222,8 @@ class Project:
             yield tx
 
     @contextmanager
-    def bucket(self, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
-        """The platform's token bucket: in this process, or in the database of ``platform.rate.shared``.
+    def bucket(self, target: Target, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
+        """The token bucket of *target*: in this process, or the platform's in the database of ``platform.rate.shared``.
 
         Args:
             earlier: The state of the bucket at the end of the last run.
@@ -186,8 +233,8 @@ class Project:
             StateError: If that database cannot be used.
         """
         rate = self.platform.rate
-        if rate.shared is None:
-            estimate, now = rate.estimate(earlier.estimate if earlier else None), clock.now().timestamp()
+        if rate.shared is None or target.name != PLATFORM:
+            estimate, now = target.rate.estimate(earlier.estimate if earlier else None), clock.now().timestamp()
             bucket_state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
             yield MemoryStore(clock, bucket_state)
             return
@@ -195,6 +242,12 @@ class Project:
         name = f"{self.platform.tenant} at {self.platform.base_url}"
         with closing(SharedBucket(url, clock, name, rate.estimate)) as store:
             yield store
+
+
+def _written(stream: Stream[Any]) -> ResourceName:
+    """The resource of the platform that *stream* writes, or that its actions are about."""
+    kind = stream.resource_type
+    return cast("ResourceName", kind.acts_on if isinstance(kind, Action) else kind.name)
 
 
 def this_process() -> str:
@@ -213,7 +266,7 @@ def load(path: Path, *overrides: Path) -> Project:
     """
     document = config_file.read(path, *overrides)
     file = document.check(ConfigFile, document.data)
-    connections = load_connections(document, file.connections)
+    connections = load_connections(document, file.connections, file.platform)
     url = _database(document, file.state, ("state",))
     if file.platform.rate.shared is not None:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))

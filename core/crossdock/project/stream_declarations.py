@@ -7,14 +7,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
+from pydantic_core import PydanticCustomError
 
 from crossdock.config_file import NAME_FORM, ConfigModel, is_name, unknown
 from crossdock.connector import Stream
 from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
-from crossdock.resources import RESOURCES
-from crossdock.stream_facts import EVERY_WITHOUT_LIST, MARKS_IN_SNAPSHOT, StreamFacts, no_removal
+from crossdock.resource_types import WRITTEN
+from crossdock.stream_facts import (
+    EVERY_WITHOUT_LIST,
+    MARKS_IN_SNAPSHOT,
+    PLATFORM,
+    Destinations,
+    StreamFacts,
+    destination,
+    no_contribution,
+    no_removal,
+    unknown_read,
+)
 
 _MESSAGES = {
     "missing": "is missing",
@@ -34,8 +45,8 @@ class _Declaration(ConfigModel, StreamFacts):
     cursor: InstanceOf[Cursor] | None
 
 
-def check_declaration(name: str, stream: Stream[Any]) -> None:
-    """Check the attributes of *stream*, whose full name is *name*.
+def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
+    """Check the attributes of *stream*, whose full name is *name*, and tell it what its records become.
 
     Raises:
         ConfigError: If one of them is missing or wrong; with the place of the class as a hint.
@@ -44,7 +55,7 @@ def check_declaration(name: str, stream: Stream[Any]) -> None:
         raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(stream))
     if isinstance(stream, DeclaredStream):
         return  # its model has checked the section
-    if problem := next(_problems(stream), None):
+    if problem := next(_problems(stream, targets), None):
         raise ConfigError(f"{name}: {problem}", hint=_hint(stream))
 
 
@@ -52,10 +63,10 @@ def _hint(stream: Stream[Any]) -> str:
     return f"fix class {type(stream).__name__}{_place(type(stream))}"
 
 
-def _problems(stream: Stream[Any]) -> Iterator[str]:
+def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     resource = getattr(stream, "resource", None)
-    if resource is not None and resource not in RESOURCES:
-        advice = unknown(str(resource), list(RESOURCES)).removeprefix("unknown key; ")
+    if resource is not None and resource not in WRITTEN:
+        advice = unknown(str(resource), list(WRITTEN)).removeprefix("unknown key; ")
         yield f"unknown resource {resource!r}; {advice}"
     given = {name: getattr(stream, name) for name in _Declaration.model_fields if hasattr(stream, name)}
     try:
@@ -66,17 +77,31 @@ def _problems(stream: Stream[Any]) -> Iterator[str]:
             message = f"must be {expected}" if expected else _MESSAGES.get(item["type"], item["msg"])
             yield f"{'.'.join(map(str, item['loc']))} {message}"
         return
+    yield from _conflicts(stream, facts)
+    try:
+        kind = destination(facts.resource, facts.to, targets)
+    except PydanticCustomError as error:
+        yield f"{'.'.join((error.context or {})['key'])} {error.message()}"
+        return
+    stream.target_resource = None if facts.to == PLATFORM else kind
+    if reason := no_removal(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
+        yield f"on_gone {reason}"
+    if reason := unknown_read(facts, targets):
+        yield reason
+    if reason := no_contribution(kind, facts.contributes, facts.matches, facts.on_gone):
+        yield reason
+    members = [field.alias or name for name, field in kind.draft.model_fields.items()]
+    for member in facts.personal:
+        if member not in members:
+            yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
+
+
+def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
     if facts.group_by is not None and tuple(facts.group_by) != tuple(facts.key):
         yield "group_by and key must name the same columns"
     if facts.cursor is not None and facts.mode != "incremental":
         yield "cursor needs mode incremental"
     yield from _conflicting_marks(stream, facts)
-    if reason := no_removal(facts.resource, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
-        yield f"on_gone {reason}"
-    members = [field.alias or name for name, field in RESOURCES[facts.resource].draft.model_fields.items()]
-    for member in facts.personal:
-        if member not in members:
-            yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
 
 
 def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:

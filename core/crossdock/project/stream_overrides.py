@@ -17,7 +17,7 @@ from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping.declarative import Form
 from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.resources import RESOURCES, ResourceName
+from crossdock.resource_types import ResourceType
 from crossdock.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
@@ -58,12 +58,12 @@ class StreamOverrides(ConfigModel):
     map: Mapping[str, Form] = {}
     """How members of the resource are made; each replaces the member of the draft that the connector's code makes."""
 
-    _resource: ResourceName | None = PrivateAttr(None)
+    _resource_type: ResourceType | None = PrivateAttr(None)
 
     @property
-    def resource(self) -> ResourceName | None:
+    def resource_type(self) -> ResourceType | None:
         """What the records of the stream become; None before `completed`."""
-        return self._resource
+        return self._resource_type
 
     @model_validator(mode="after")
     def _fits(self, info: ValidationInfo) -> Self:
@@ -77,13 +77,14 @@ class StreamOverrides(ConfigModel):
         if self.gone is not None and self.gone.every is not None and not stream.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         finds_deleted = stream.finds_deleted or self.deleted is not None
-        if reason := no_removal(stream.resource, stream.mode, self.on_gone or "nothing", finds_deleted=finds_deleted):
+        kind, on_gone = stream.resource_type, self.on_gone or "nothing"
+        if reason := no_removal(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
             raise misplaced(("on_gone",), reason)
-        draft = RESOURCES[stream.resource].draft
+        draft = kind.draft
         for number, name in enumerate(self.personal):
             if name not in members_of(draft):
                 raise misplaced(("personal", number), unknown(name, list(members_of(draft))))
-        check_members(stream, draft, self.map, ("map",), whole=False)
+        check_members(stream, kind, draft, self.map, ("map",), whole=False)
         return self
 
     def completed(self, stream: Stream[Any]) -> StreamOverrides:
@@ -99,7 +100,7 @@ class StreamOverrides(ConfigModel):
                 given = {field: getattr(limits, field) for field in limits.model_fields_set}
                 added[name] = getattr(stream, name).model_copy(update=given)
         completed = self.model_copy(update={name: added[name] for name in added if name in self.model_fields_set})
-        completed._resource = stream.resource  # noqa: SLF001  of the same class
+        completed._resource_type = stream.resource_type  # noqa: SLF001  of the same class
         return completed
 
     def applied_to(self, stream: Stream[Any]) -> Stream[Any]:

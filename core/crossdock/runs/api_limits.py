@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.state import Transaction
+from crossdock.stream_facts import PLATFORM
 
 
-def read(tx: Transaction, connections: Iterable[str]) -> dict[str, BucketState]:
-    """The token buckets of the APIs of these connections as the last run left them."""
+def read(tx: Transaction, connections: Iterable[str], reading_platform: Collection[str]) -> dict[str, BucketState]:
+    """The token buckets of the APIs of these connections as the last run left them.
+
+    Args:
+        reading_platform: Connections that spend from the platform's bucket; they begin with what was learned about it.
+    """
     found = {name: tx.buckets.get(_bucket(name)) for name in connections}
+    for name in found.keys() & reading_platform:
+        buckets = [each for each in (found[name], tx.buckets.get(PLATFORM)) if each is not None]
+        found[name] = max(buckets, key=lambda each: each.as_of, default=None)
     return {name: bucket_state for name, bucket_state in found.items() if bucket_state is not None}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
@@ -19,12 +20,10 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals, verb
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
-from crossdock.resources import RESOURCES
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import PlanIntake
 from crossdock.runs.left_operations import LeftOperations, expected_delivery
@@ -34,7 +33,9 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
+from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
+from crossdock.targets import Target
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 
@@ -72,11 +73,11 @@ def look_ahead(
         work = run_folder(stack, None)
         names = project.selected(selection)
         with state.look() as tx:
-            limits = api_limits.read(tx, {name.partition(".")[0] for name in names})
+            limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
         context = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool, limits=limits)
         stack.enter_context(context.at_end)
-        streams = project.bind(names, target=PlatformTarget.name, run=context)
-        preview = _Preview(project, state, listener, clock.now(), streams)
+        streams = project.bind(names, targets=project.targets(clock), run=context)
+        preview = _Preview(project.targets(clock), state, listener, clock.now(), streams)
         with state.expecting(preview.expected):
             for bound in streams:
                 preview.stream(bound, summed=summed)
@@ -93,37 +94,41 @@ class _Preview:
     """
 
     def __init__(
-        self, project: Project, state: State, listener: PlanListener, now: datetime, streams: list[BoundStream]
+        self,
+        targets: Mapping[str, Target],
+        state: State,
+        listener: PlanListener,
+        now: datetime,
+        streams: list[BoundStream],
     ) -> None:
-        self._state, self._listener, self._now, self._profile = state, listener, now, project.platform
+        self._state, self._listener, self._now, self._targets = state, listener, now, targets
         self._known: set[tuple[Scope, int]] = set()
         self._first_steps: set[tuple[Scope, int]] = set()  # records of which this run sends the first of two steps
         self._doubtful: set[tuple[Scope, int]] = set()  # records of which a create is in doubt
-        self._target = PlatformTarget(project.platform)
-        self._references = References(self._target.name, self._known)
+        self._references = {name: References(name, self._known) for name in targets}
+        self._requests: Counter[str] = Counter()
         self.expected = ExpectedDeliveries()
         with state.look() as tx:
             unsettled = tx.intents.unsettled()
-            self._earlier = tx.buckets.get(self._target.name)
+            self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.restored()
-        self.result = Planned(self._forecast(0))
+        self.result = Planned(self._forecast(PLATFORM))
         self._coming = {bound.scope for bound in streams}
         self._waiting: list[tuple[BoundStream, HeldRecords, WaitingOnce]] = []
         names = {bound.name for bound in streams}
-        self._left = LeftOperations.sorted_out(
-            unsettled, project.platform, now, streams=names, state_restored=self._restored
-        )
+        self._left = LeftOperations.sorted_out(unsettled, targets, now, streams=names, state_restored=self._restored)
         self._held = list(self._left.held)
         self._count_left()
         self._expect(self._left.sent_first)
 
     def finished(self) -> Planned:
-        self.result.forecast = self._forecast(self.result.operations.total())
+        self.result.forecast = self._forecast(PLATFORM)
+        self.result.other_forecasts = {name: self._forecast(name) for name in self._requests if name != PLATFORM}
         return self.result
 
-    def _forecast(self, requests: int) -> Forecast:
-        now, earlier = self._now.timestamp(), self._earlier
-        estimate = self._profile.rate.estimate(earlier.estimate if earlier else None)
+    def _forecast(self, target: str) -> Forecast:
+        now, earlier, requests = self._now.timestamp(), self._earlier[target], self._requests[target]
+        estimate = self._targets[target].rate.estimate(earlier.estimate if earlier else None)
         return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
     # ---- what earlier runs left
@@ -136,7 +141,7 @@ class _Preview:
                 self._tally(intent.identity.stream).count("carried_over")
                 self._tally(intent.identity.stream).count("carried_on")
         for intent in (*self._left.sent_first, *self._left.held):
-            self.result.operations["resend"] += 1
+            self._count_request("resend", intent.scope)
             self._listener.resend(intent)
             record = intent.scope, intent.identity.key_hash
             if intent.step == "open":
@@ -145,6 +150,10 @@ class _Preview:
             is_first = intent.operation == "create" or record in self._first_steps
             self._tally(intent.identity.stream).count("carried_over")
             self._tally(intent.identity.stream).count(delivered_term(intent.operation, first_time=is_first))
+
+    def _count_request(self, kind: str, scope: Scope) -> None:
+        self.result.operations[kind] += 1
+        self._requests[scope.target] += 1
 
     def _expect(self, intents: list[Intent]) -> None:
         for intent in intents:
@@ -172,7 +181,7 @@ class _Preview:
             self._tally(bound.name).count("carried_on", held.release())
 
     def _read_and_decide(self, bound: BoundStream, *, summed: bool) -> None:
-        if RESOURCES[bound.stream.resource].write_once:
+        if bound.kind.write_once:
             self._expect(self._held)
             self._held = []
         tally = self._tally(bound.name)
@@ -206,7 +215,7 @@ class _Preview:
 
     def _decide(self, bound: BoundStream, tally: Tally, stream_input: StreamInput) -> CrossdockError | None:
         """Pass on what is decided about the records of one stream; returns why it stopped early."""
-        held = HeldRecords(bound, self._state, self._references, self._coming)
+        held = HeldRecords(bound, self._state, self._references[bound.scope.target], self._coming)
         reads, waiting = stream_input.records(), WaitingOnce(self._coming, self._listener)
         self._waiting.append((bound, held, waiting))
         planner = self._planner(bound, tally, held, stream_input.removals, stream_input.failure_count())
@@ -226,11 +235,11 @@ class _Preview:
         """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
         found = stream_input.update_candidates()
         try:
-            withheld = update_limits.withheld(self._state, bound, self._target, found, self._known, at=self._now)
+            withheld = update_limits.withheld(self._state, bound, bound.target, found, self._known, at=self._now)
             if withheld is None:
                 return False
             self.result.errors[bound.name] = withheld.refusal
-            for operation in update_limits.updates(self._state, bound, self._target, found, self._known):
+            for operation in update_limits.updates(self._state, bound, bound.target, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
             self.result.errors[bound.name] = error
@@ -243,11 +252,11 @@ class _Preview:
         return Planner(
             bound,
             self._state,
-            self._references,
+            self._references[bound.scope.target],
             tally,
             held,
             run_id=0,
-            target=self._target,
+            target=bound.target,
             gone=gone,
             failing=failing,
             at_once=_AT_ONCE,
@@ -263,7 +272,7 @@ class _Preview:
         if held is None:
             return
         removed = replace(gone, removed=tuple(held.key_hashes))
-        nothing = HeldRecords(bound, self._state, self._references, frozenset())
+        nothing = HeldRecords(bound, self._state, self._references[bound.scope.target], frozenset())
         planner = self._planner(bound, Tally(), nothing, removed, FailureCount(bound, None))
         for decided in planner.next_round() or ():
             for operation in decided.operations:
@@ -280,14 +289,15 @@ class _Preview:
     def _operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity
         record, tally = (scope, identity.key_hash), self._tally(identity.stream)
-        if is_forgettable(scope.resource, operation.kind, self._profile, state_restored=self._restored):
+        target = self._targets[scope.target]
+        if is_forgettable(scope.resource, operation.kind, target, state_restored=self._restored):
             self._doubtful.add(record)
             tally.count("carried_on")
             self._listener.in_doubt(identity)
             return
         if record in self._doubtful:
             return  # the second step of a create in doubt
-        self.result.operations[verb(operation)] += 1
+        self._count_request(verb(operation), scope)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,8 +10,8 @@ from datetime import datetime
 from crossdock.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
 from crossdock.delivery.operations import payload_after
 from crossdock.planning.references import placeholder
-from crossdock.platform.platform_config import Profile
 from crossdock.state import Binding, ExpectedDelivery, Intent
+from crossdock.targets import Target
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class LeftOperations:
     Attributes:
         sent_first: Sent, or looked up, before any stream is read.
         held: Sent before the first stream of records that are written once, or at the end of the run.
-        in_doubt: Not sent; a person decides.
+        in_doubt: Not sent; a person decides, or the config has no such target any more.
     """
 
     sent_first: list[Intent] = field(default_factory=list)
@@ -32,7 +32,7 @@ class LeftOperations:
     def sorted_out(
         cls,
         unsettled: Sequence[Intent],
-        profile: Profile,
+        targets: Mapping[str, Target],
         now: datetime,
         *,
         streams: AbstractSet[str],
@@ -45,14 +45,18 @@ class LeftOperations:
         """
         left = cls()
         for intent in unsettled:
+            target = targets.get(intent.scope.target)
+            if target is None:
+                left.in_doubt.append(intent)
+                continue
             if intent.first_sent_at:
-                is_in_doubt = rule_for(intent, profile, now) == "park"
+                is_in_doubt = rule_for(intent, target, now) == "park"
             else:
                 restored = {"state_restored": state_restored}
-                if intent.identity.stream in streams and is_held(intent, profile, **restored):
+                if intent.identity.stream in streams and is_held(intent, target, **restored):
                     left.held.append(intent)
                     continue
-                is_in_doubt = is_forgettable(intent.resource, intent.operation, profile, **restored)
+                is_in_doubt = is_forgettable(intent.resource, intent.operation, target, **restored)
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
 
@@ -63,7 +67,7 @@ def expected_delivery(intent: Intent) -> ExpectedDelivery:
     binding = Binding(
         identity.key_hash,
         identity.key,
-        intent.platform_id or placeholder(scope, identity.key),
+        intent.target_id or placeholder(scope, identity.key),
         identity.fingerprint if step == "whole" else None,
         identity.position,
         step,

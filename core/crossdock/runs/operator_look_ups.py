@@ -11,20 +11,19 @@ from typing import Any
 
 from crossdock import exact_json
 from crossdock.clock import Clock
-from crossdock.delivery import outcomes
 from crossdock.delivery.operations import payload_after
-from crossdock.delivery.outcomes import ExpectedRecord
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance
-from crossdock.platform import error_answers
-from crossdock.platform.platform_target import PlatformTarget, Request, external_id
 from crossdock.project.project import Project
-from crossdock.resources import RESOURCES
 from crossdock.runs.state_session import open_session
 from crossdock.state import Intent, State
+from crossdock.targets import Client, Request, Target
+from crossdock.targets.merge_patch import holds
+from crossdock.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.targets.platform_target import PlatformTarget
+from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import Answer
-from crossdock.transport.httpcore_client import HttpClient
 
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20
@@ -44,7 +43,7 @@ class Candidate:
         bound_to: The record key that has this id already, None if none has.
     """
 
-    platform_id: str
+    target_id: str
     created_at: str
     currency: str | None
     total: Decimal | None
@@ -55,33 +54,45 @@ class Candidate:
 class LookUps:
     """Requests of one command: one after the other, each with a token of the rate limit."""
 
-    def __init__(
-        self, target: PlatformTarget, client: HttpClient, allowance: Allowance, clock: Clock, state: State
-    ) -> None:
+    def __init__(self, target: Target, client: Client, allowance: Allowance, clock: Clock, state: State) -> None:
         self._target, self._client, self._allowance = target, client, allowance
         self._clock, self._state = clock, state
 
-    def check(self, intent: Intent, platform_id: str) -> Candidate:
+    def check(self, intent: Intent, target_id: str) -> Candidate:
         """The record of this id, if it is the one that *intent* is about.
 
         Raises:
             ConfigError: If there is none, or if it is another record.
             RemoteError: If it cannot be looked up.
         """
-        request = self._target.look_up(intent.resource, "", "", platform_id)
+        request = self._target.look_up(intent.resource, None, target_id)
         try:
-            answer = self._send(request)
+            answer = self._send(intent.resource, request)
         except RemoteError as error:
             raise type(error)(error.message, where=error.where, hint=_NO_LOOK_UP) from error
-        outcome = outcomes.of_look_up(answer, ExpectedRecord(platform_id=platform_id))
+        outcome = self._target.found(intent.resource, answer, ExpectedRecord(target_id=target_id))
         if outcome.kind == "absent":
-            raise ConfigError(f"the platform has no {_noun(intent)} of this id", where=platform_id)
+            raise ConfigError(f"{self._target.title} has no {_noun(intent)} of this id", where=target_id)
         if outcome.held is None:
             raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path, hint=_NO_LOOK_UP)
-        if difference := _another(intent, outcome.held):
-            hint = f"look at the record on the platform; {_NO_LOOK_UP}"
-            raise ConfigError(f"this {_noun(intent)} is another record: {difference}", where=platform_id, hint=hint)
-        return self._candidate(intent, outcome.held)
+        if difference := self._another(intent, outcome.held):
+            hint = f"look at the record there; {_NO_LOOK_UP}"
+            raise ConfigError(f"this {_noun(intent)} is another record: {difference}", where=target_id, hint=hint)
+        return self._candidate(intent, outcome)
+
+    def _another(self, intent: Intent, held: dict[str, Any]) -> str:
+        """In what *held* shows that it is another record than that of *intent*; empty if it may be the same."""
+        expected = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
+        if expected is not None:
+            resource = intent.resource
+            expected = self._target.name_in(resource, intent.before or {}) or expected
+            name, member = self._target.name_in(resource, held), self._target.name_pointer(resource)[1:]
+            return "" if name == expected else f"its {member} is {name!r}, not {expected!r}"
+        if intent.operation != "create":
+            return ""
+        wanted = payload_after(intent)
+        differing = [name for name, value in wanted.items() if name in held and not holds(held[name], value)]
+        return f"it differs in {', '.join(differing)}" if differing else ""
 
     def candidates(self, intent: Intent) -> tuple[list[Candidate], bool]:
         """What may be the record of a create in doubt, the most similar first.
@@ -95,40 +106,50 @@ class LookUps:
         Raises:
             RemoteError: If the platform cannot be asked.
         """
-        if self._target.profile.can_look_up(intent.resource):
-            request = self._target.look_up(intent.resource, intent.scope.namespace, intent.identity.key, None)
-            listed, _ = self._page(request)
-            name = external_id(intent.scope.namespace, intent.identity.key)
-            return [self._candidate(intent, each) for each in listed if each.get("externalId") == name], True
+        resource, target = intent.resource, self._target
+        if target.can_look_up(resource):
+            name = target.name_of(resource, intent.scope.namespace, intent.identity.key)
+            answer = self._send(resource, target.look_up(resource, name, None))
+            found = target.found(resource, answer, ExpectedRecord(name=name))
+            if found.kind not in {"found", "absent"}:
+                raise UnavailableError(found.message or f"HTTP {answer.status}", where=target.address)
+            return [] if found.held is None else [self._candidate(intent, found)], True
+        if not isinstance(target, PlatformTarget):
+            return [], False
         since = (intent.first_sent_at or self._clock.now()) - BEFORE
-        cursor, found = None, list[Candidate]()
+        cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
             text = exact_json.time_text(since)
-            listed, cursor = self._page(self._target.page(intent.resource, text, cursor, PAGE_SIZE))
-            found += [self._candidate(intent, each) for each in listed if _is_similar(intent, each, since)]
+            listed, cursor = self._page(resource, target.page(resource, text, cursor, PAGE_SIZE))
+            similar += [
+                self._candidate(intent, Outcome("found", target_id=each["id"], held=each))
+                for each in listed
+                if _is_similar(intent, each, since)
+            ]
             if cursor is None:
                 break
         return sorted(
-            found, key=lambda each: (not each.is_same, each.bound_to is not None, each.created_at)
+            similar, key=lambda each: (not each.is_same, each.bound_to is not None, each.created_at)
         ), cursor is None
 
-    def _candidate(self, intent: Intent, held: dict[str, Any]) -> Candidate:
+    def _candidate(self, intent: Intent, found: Outcome) -> Candidate:
+        held, target_id = found.held or {}, found.target_id or ""
         with self._state.look() as tx:
-            owners = tx.bindings.owners(intent.scope.target, intent.resource, [held["id"]])
+            owners = tx.bindings.owners(intent.scope.target, intent.resource, [target_id])
             bound = next((f"{namespace}:{key}" for _, namespace, _, key in owners), None)
         created, currency = held.get("createdAt"), held.get("currency")
         return Candidate(
-            held["id"],
+            target_id,
             created if isinstance(created, str) else "",
             currency if isinstance(currency, str) else None,
             _total(held),
-            is_same=_holds(held, payload_after(intent)),
+            is_same=holds(held, payload_after(intent)),
             bound_to=bound,
         )
 
-    def _page(self, request: Request) -> tuple[list[dict[str, Any]], str | None]:
+    def _page(self, resource: str, request: Request) -> tuple[list[dict[str, Any]], str | None]:
         """The records of one page, and the cursor of the next one."""
-        answer = self._send(request)
+        answer = self._send(resource, request)
         try:
             body = exact_json.loads(answer.body) if answer.status == 200 else None
         except ValueError:
@@ -140,11 +161,11 @@ class LookUps:
         records = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
         return records, cursor if isinstance(cursor, str) and listed else None
 
-    def _send(self, request: Request) -> Answer:
+    def _send(self, resource: str, request: Request) -> Answer:
         for _ in range(ATTEMPTS):
             while not (tokens := self._allowance.take(1)):
                 self._clock.sleep(self._allowance.wait_s())
-            answer = self._target.send(self._client, request)
+            answer = self._target.send(self._client, resource, request)
             self._allowance.answered(
                 tokens[0],
                 accepted=answer.status != 429,
@@ -152,8 +173,8 @@ class LookUps:
                 retry_after_s=rate_headers.retry_after_s(answer.headers),
             )
             if answer.status in {401, 403}:
-                problem = error_answers.read(answer.status, answer.body)
-                message = f"may not be read: {problem.message[: error_answers.SHOWN]} (HTTP {answer.status})"
+                problem = problem_answers.read(answer.status, answer.body)
+                message = f"may not be read: {problem.message[: problem_answers.SHOWN]} (HTTP {answer.status})"
                 raise UnauthorizedError(message, where=request.path.partition("?")[0])
             if answer.status != 429:
                 return answer
@@ -161,14 +182,19 @@ class LookUps:
 
 
 @contextmanager
-def look_ups(project: Project, clock: Clock) -> Iterator[LookUps]:
-    """Look-ups while this process holds the state, which keeps the tokens that they took.
+def look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
+    """Look-ups at one target while this process holds the state, which keeps the tokens that they took.
 
     Raises:
+        ConfigError: If the config has no such target.
         StateBusyError: If a run uses the state.
     """
     with open_session(project, clock) as session:
-        target, allowance = PlatformTarget(project.platform, clock), Allowance(clock, session.bucket, priority="live")
+        target = session.targets.get(target_name)
+        if target is None:
+            hint = "add the connection again, or add --no-lookup"
+            raise ConfigError(f"the config has no target {target_name!r}", hint=hint)
+        allowance = Allowance(clock, session.bucket(target), priority="live")
         try:
             with closing(target.client()) as client:
                 yield LookUps(target, client, allowance, clock, session.state)
@@ -179,19 +205,6 @@ def look_ups(project: Project, clock: Clock) -> Iterator[LookUps]:
 
 def _noun(intent: Intent) -> str:
     return intent.resource.replace("_", " ")
-
-
-def _another(intent: Intent, held: dict[str, Any]) -> str:
-    """In what *held* shows that it is another record than that of *intent*; empty if it may be the same."""
-    if RESOURCES[intent.resource].has_external_id:
-        expected = (intent.before or {}).get("externalId") or external_id(intent.scope.namespace, intent.identity.key)
-        name = held.get("externalId")
-        return "" if name == expected else f"its externalId is {name!r}, not {expected!r}"
-    if intent.operation != "create":
-        return ""
-    wanted = payload_after(intent)
-    differing = [name for name, value in wanted.items() if name in held and not _holds(held[name], value)]
-    return f"it differs in {', '.join(differing)}" if differing else ""
 
 
 def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
@@ -215,13 +228,3 @@ def _total(payload: dict[str, Any]) -> Decimal | None:
         return sum((Decimal(item["quantity"]) * Decimal(item["unitPrice"]) for item in items), Decimal(0))
     except (KeyError, TypeError, ArithmeticError):
         return None
-
-
-def _holds(held: Any, wanted: Any) -> bool:
-    """Whether *held* has every member of *wanted* with its value; the platform may add members."""
-    if isinstance(wanted, dict):
-        return isinstance(held, dict) and all(name in held and _holds(held[name], wanted[name]) for name in wanted)
-    if isinstance(wanted, list):
-        same_length = isinstance(held, list) and len(held) == len(wanted)
-        return same_length and all(_holds(*pair) for pair in zip(held, wanted, strict=True))
-    return bool(held == wanted)

@@ -48,13 +48,15 @@ class Planned:
         sources: A hash of what each stream read, by its name, if requested.
         rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
         left_alone: Number of records that are gone and stay as they are, by the name of their stream.
-        forecast: What the plan needs of the allowance.
+        forecast: What the plan needs of the platform's allowance.
+        other_forecasts: The same of other targets, by name.
     """
 
     forecast: Forecast
 
     tallies: dict[str, Tally] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
+    other_forecasts: dict[str, Forecast] = field(default_factory=dict)
     operations: Counter[str] = field(default_factory=Counter)
     unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)

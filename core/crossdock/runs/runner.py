@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 from datetime import date
+from functools import partial
 
 from crossdock.clock import Clock
 from crossdock.delivery.dispatcher import Dispatcher
@@ -13,11 +14,9 @@ from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError, CrossdockError, InternalError, StoppedError
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
-from crossdock.resources import RESOURCES
 from crossdock.runs import api_limits
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.intake_logs import StateIntake
@@ -26,14 +25,15 @@ from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.source_or_replay import SourceFactory
 from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.stream_input import StreamInput
-from crossdock.runs.stream_order import StreamOrder
 from crossdock.runs.stream_runner import StreamRunner
+from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
-from crossdock.sources.late_files import LateError
 from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import DeadLetterFilter, DueRun, Transaction
+from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
+from crossdock.targets import Target
 
 
 def sync(
@@ -118,7 +118,6 @@ class Run:
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
-        self._target = PlatformTarget(session.project.platform)
         self._api_limits: dict[str, BucketState] = {}
 
     def execute(
@@ -138,13 +137,15 @@ class Run:
             answers_for: Streams whose open records the report counts; None for *names*.
         """
         whole = reads and names == self._session.project.selected([])
-        self._target.client().close()  # a credential that cannot be read is reported before anything begins
+        for target in self._used(names):
+            target.client().close()  # a credential that cannot be read is reported before anything begins
         report, state_restored = self._start()
         try:
-            with ExitStack() as stack:
+            with ExitStack() as stack, ExitStack() as others_wait:
                 streams = self._bind(stack, names, report)
-                runner = self._runner(stack, report, streams, state_restored=state_restored)
-                runner.run(streams, source or self._stream_input, whole=whole)
+                others_wait.enter_context(self._session.resuming)
+                running = self._running(stack, report, streams, state_restored=state_restored)
+                running.run(source or self._stream_input, others_wait, whole=whole)
         except BaseException as error:
             report.errors[""] = _as_crossdock_error(error)
             raise
@@ -168,7 +169,8 @@ class Run:
     def _bind(self, stack: ExitStack, names: set[str], report: Report) -> list[BoundStream]:
         session, spool = self._session, self._session.project.spool
         with session.state.look() as tx:
-            self._api_limits = api_limits.read(tx, {name.partition(".")[0] for name in names})
+            connections = {name.partition(".")[0] for name in names}
+            self._api_limits = api_limits.read(tx, connections, session.project.reading_platform)
         context = SourceContext(
             session.clock,
             self._timings,
@@ -185,7 +187,7 @@ class Run:
             limits=self._api_limits,
             api_usage=report.api_usage,
         )
-        return session.project.bind(names, target=self._target.name, run=context)
+        return session.project.bind(names, targets=session.targets, run=context)
 
     def _job_run(self) -> JobRun | None:
         if self._due_run is None:
@@ -193,36 +195,66 @@ class Run:
         with self._session.state.look() as tx:
             return JobRun(self._due_run.due, tx.scheduled_runs.previous_end(self._due_run))
 
-    def _runner(
+    def _used(self, names: set[str]) -> list[Target]:
+        """The targets that the streams *names* write to; the platform if there are none."""
+        scopes = self._session.project.scopes
+        used = {scopes[name].target for name in names} or {PLATFORM}
+        return [target for target in self._session.targets.values() if target.name in used]
+
+    def _running(
         self, stack: ExitStack, report: Report, streams: list[BoundStream], *, state_restored: bool
-    ) -> _Streams:
-        session, project = self._session, self._session.project
-        senders = stack.enter_context(Senders(self._target, session.in_flight, project.masks))
-        allowance = Allowance(session.clock, session.bucket, ceiling=session.in_flight, priority=self._priority)
-        counts = SettlementCount(report)
+    ) -> RunningStreams:
+        session, counts = self._session, SettlementCount(report)
+        left = session.left(streams)
+        used = {bound.scope.target for bound in streams} | {intent.scope.target for intent in left}
+        for name in used - session.targets.keys():
+            number = sum(intent.scope.target == name for intent in left)
+            self._timings.warn(f"{number} unsettled operations of {name} are left: the config has no such target")
+        deliveries: dict[str, TargetDelivery] = {}
+        running = RunningStreams(session, deliveries, counts, report, self._timings, self._interrupt)
+        targets = [target for target in session.targets.values() if target.name in used]
+        for target in targets or [session.targets[PLATFORM]]:
+            own = [bound for bound in streams if bound.scope.target == target.name]
+            allowance = self._allowance(target)
+            dispatcher = Dispatcher(
+                session.state,
+                target,
+                allowance,
+                stack.enter_context(Senders(target, session.in_flight(target), session.project.masks)),
+                session.clock,
+                run_id=report.run,
+                settled=partial(self._settled, counts, allowance),
+                interrupt=self._interrupt,
+                warn=self._timings.warn,
+                adopting=session.project.adopting,
+                rejecting=session.project.rejecting,
+                state_restored=state_restored,
+                may_pause=lambda: running.has_others,
+                counters=report.counters,
+            )
+            runner = StreamRunner(
+                session.state,
+                target,
+                dispatcher,
+                report,
+                self._timings,
+                self._interrupt,
+                [bound.scope for bound in own],
+                place=target.name if len(targets) > 1 else "",
+            )
+            mine = [intent for intent in left if intent.scope.target == target.name]
+            deliveries[target.name] = TargetDelivery(dispatcher, runner, own, mine)
+        return running
 
-        def settled(item: Settlement) -> None:
-            if counts.count(item):
-                self._timings.advance()
-                self._timings.allowance(allowance.tokens)
+    def _allowance(self, target: Target) -> Allowance:
+        session = self._session
+        ceiling = session.in_flight(target)
+        return Allowance(session.clock, session.bucket(target), ceiling=ceiling, priority=self._priority)
 
-        dispatcher = Dispatcher(
-            session.state,
-            self._target,
-            allowance,
-            senders,
-            session.clock,
-            run_id=report.run,
-            settled=settled,
-            interrupt=self._interrupt,
-            warn=self._timings.warn,
-            adopting=project.adopting,
-            state_restored=state_restored,
-        )
-        report.counters = dispatcher.counters
-        scopes = [bound.scope for bound in streams]
-        runner = StreamRunner(session.state, self._target, dispatcher, report, self._timings, self._interrupt, scopes)
-        return _Streams(session, dispatcher, runner, counts, report, self._timings, self._interrupt)
+    def _settled(self, counts: SettlementCount, allowance: Allowance, item: Settlement) -> None:
+        if counts.count(item):
+            self._timings.advance()
+            self._timings.allowance(allowance.tokens)
 
     def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
         return StreamInput(bound, self._session.state, tally, run_id)
@@ -259,70 +291,6 @@ class Run:
                 tx.scheduled_runs.finish(self._due_run, report.status, report.run, note, at=now)
 
         self._session.state.apply(finish)
-
-
-class _Streams:
-    """The streams of one run, in their order, after what earlier runs left."""
-
-    def __init__(
-        self,
-        session: Session,
-        dispatcher: Dispatcher,
-        runner: StreamRunner,
-        counts: SettlementCount,
-        report: Report,
-        timings: Timings,
-        interrupt: threading.Event,
-    ) -> None:
-        self._session, self._dispatcher, self._runner = session, dispatcher, runner
-        self._counts, self._report, self._timings, self._interrupt = counts, report, timings, interrupt
-
-    def run(self, streams: list[BoundStream], source: SourceFactory, *, whole: bool) -> None:
-        """Run *streams*; *whole* if they are all streams, read from their own sources."""
-        with self._session.resuming:
-            if not self._resume(streams):
-                return
-            self._session.resumed = True
-        try:
-            done = self._each(streams, source) and self._runner.deliver_held()
-        finally:
-            self._runner.release_held()
-        if not (done and self._runner.deliver(self._dispatcher.release)):
-            self._dispatcher.put_back()
-            return
-        tallies = self._report.tallies.values()
-        compared = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
-        if whole and compared and not self._report.errors:  # a restored state was compared, and nothing is open
-            self._session.state.apply(lambda tx: tx.runs.trusted_again())
-
-    def _resume(self, streams: list[BoundStream]) -> bool:
-        """Deliver what earlier runs left; False if the run must end."""
-        unsettled = self._session.left(streams)
-        self._counts.carried_over(unsettled)
-        self._timings.proceed("sending what the last run left", len(unsettled))
-        self._counts.resuming = True
-        names = {bound.name for bound in streams}
-        done = self._runner.deliver(lambda: self._dispatcher.resume(unsettled, later=names))
-        self._counts.resuming = False
-        return done
-
-    def _each(self, streams: list[BoundStream], source: SourceFactory) -> bool:
-        """Run one stream after the other; False if the run must end."""
-        order = StreamOrder(streams, self._session.clock, self._timings, self._interrupt)
-        for bound in order:
-            if self._interrupt.is_set():
-                hint = "requests in flight are settled; run again to continue"
-                self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
-                return False
-            write_once = RESOURCES[bound.stream.resource].write_once
-            if write_once and not self._runner.deliver(self._dispatcher.release):
-                return False
-            try:
-                if not self._runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run)):
-                    return False
-            except LateError as late:
-                order.postpone(bound, late)
-        return True
 
 
 def _as_crossdock_error(error: BaseException) -> CrossdockError:

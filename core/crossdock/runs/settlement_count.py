@@ -14,13 +14,13 @@ class SettlementCount:
     """Counts each operation once, in the tally of its stream.
 
     Attributes:
-        resuming: What is settled now was left by an earlier run.
+        resuming: The ids of the operations that an earlier run left.
     """
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._opened: set[tuple[str, int]] = set()  # records whose first of two steps was settled
-        self.resuming = False
+        self.resuming: set[int] = set()
 
     def carried_over(self, intents: Sequence[Intent]) -> None:
         """Count what an earlier run left; the record of a first step waits, and is counted with the waiting ones."""
@@ -39,7 +39,7 @@ class SettlementCount:
             return True
         self._opened.add(record)
         if intent.status == "rejected":  # the record no longer waits
-            tally.count("carried_over", self.resuming)
+            tally.count("carried_over", intent.id in self.resuming)
             tally.count("rejected")
         return False
 

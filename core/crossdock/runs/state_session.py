@@ -3,31 +3,64 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 
 from crossdock.clock import Clock
-from crossdock.pacing.bucket_store import BucketStore
-from crossdock.platform.platform_target import PlatformTarget
+from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.state import Intent, State
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets import Target
 
 
 class Session:
-    """What concurrent runs share: the state, the token bucket, and what earlier runs left.
+    """What concurrent runs share: the state, the token buckets, and what earlier runs left.
 
     Concurrent runs must not share a connection; each has its part of the requests in flight.
 
     Args:
         width: How many runs may be running at once.
+        earlier: The state of each target's bucket at the end of the last run.
+        stack: Closes the buckets.
+
+    Attributes:
+        targets: By name.
     """
 
-    def __init__(self, project: Project, state: State, clock: Clock, bucket: BucketStore, width: int) -> None:
-        self.project, self.state, self.clock, self.bucket = project, state, clock, bucket
-        self.in_flight = max(1, project.platform.in_flight // width)
+    def __init__(
+        self,
+        project: Project,
+        state: State,
+        clock: Clock,
+        width: int,
+        earlier: Mapping[str, BucketState],
+        stack: ExitStack,
+    ) -> None:
+        self.project, self.state, self.clock = project, state, clock
+        self.targets: Mapping[str, Target] = project.targets(clock)
+        self._width, self._earlier, self._stack = width, earlier, stack
+        self._buckets: dict[str, BucketStore] = {}
+        self._opening = threading.Lock()
         self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
         self.resumed = False
+
+    def in_flight(self, target: Target) -> int:
+        """The requests to *target* that one run may have in flight."""
+        return max(1, target.in_flight // self._width)
+
+    def bucket(self, target: Target) -> BucketStore:
+        """The token bucket of *target*, opened once.
+
+        Raises:
+            CrossdockError: If it cannot be used.
+        """
+        with self._opening:
+            if target.name not in self._buckets:
+                opened = self.project.bucket(target, self.clock, self._earlier.get(target.name))
+                self._buckets[target.name] = self._stack.enter_context(opened)
+            return self._buckets[target.name]
 
     def left(self, streams: list[BoundStream]) -> list[Intent]:
         """What earlier runs left unsettled: for the first run of all streams, later of *streams*."""
@@ -44,11 +77,13 @@ def open_session(project: Project, clock: Clock, *, width: int = 1) -> Iterator[
 
     Raises:
         StateBusyError: If another process uses it.
-        CrossdockError: If the state or the bucket cannot be used.
+        CrossdockError: If the state or the platform's bucket cannot be used.
     """
-    with project.alone() as state:
+    with project.alone() as state, ExitStack() as stack:
         with state.begin() as tx:
             tx.runs.abandon(at=clock.now())
-            earlier = tx.buckets.get(PlatformTarget.name)
-        with project.bucket(clock, earlier) as bucket:
-            yield Session(project, state, clock, bucket, width)
+            targets = project.targets(clock)
+            earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
+        session = Session(project, state, clock, width, earlier, stack)
+        session.bucket(session.targets[PLATFORM])
+        yield session

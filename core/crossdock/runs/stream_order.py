@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from crossdock.clock import Clock
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
-from crossdock.resources import ResourceName
 from crossdock.sources.late_files import LateError
 
 POLL = timedelta(milliseconds=200)  # how soon an interrupted pause ends
-PARENTS: Mapping[ResourceName, frozenset[ResourceName]] = {
-    "ledger_account": frozenset({"ledger_account"}),
-    "inventory_lot": frozenset({"product", "warehouse_bin"}),
-    "order": frozenset({"customer", "product"}),
-    "invoice": frozenset({"customer", "product"}),
-}
-"""The resources that a resource may refer to."""
 
 
 class StreamOrder:
@@ -34,16 +26,21 @@ class StreamOrder:
         self, streams: Sequence[BoundStream], clock: Clock, progress: Progress, interrupt: threading.Event
     ) -> None:
         self._pending, self._clock, self._progress, self._interrupt = list(streams), clock, progress, interrupt
+        self._waiting_for = ""
         self._again: dict[str, timedelta] = {}  # by name of a late stream: when to ask it, by the monotonic clock
 
-    def __iter__(self) -> Iterator[BoundStream]:
-        """The first that may run; if every remaining one is late or refers to a late one, pauses first."""
+    def __iter__(self) -> Iterator[BoundStream | None]:
+        """The first that may run; None after a short pause if every remaining one is late or refers to a late one."""
         while self._pending:
             bound = next(filter(self._may_run, self._pending), None)
             if bound is None:
                 bound = min((one for one in self._pending if one.name in self._again), key=self._left)
                 self._pause(bound)
+                if self._left(bound) > timedelta() and not self._interrupt.is_set():
+                    yield None
+                    continue
             self._again.pop(bound.name, None)
+            self._waiting_for = ""
             yield bound
             if bound.name not in self._again:
                 self._pending.remove(bound)
@@ -61,10 +58,13 @@ class StreamOrder:
 
     def _may_run(self, bound: BoundStream) -> bool:
         late = (one for one in self._pending if one.name in self._again and one is not bound)
-        parents = PARENTS.get(bound.stream.resource, frozenset())
-        return self._left(bound) <= timedelta() and not any(one.stream.resource in parents for one in late)
+        scopes = {(bound.scope.target, parent) for parent in bound.kind.parents}
+        return self._left(bound) <= timedelta() and not any((o.scope.target, o.scope.resource) in scopes for o in late)
 
     def _pause(self, bound: BoundStream) -> None:
-        self._progress.begin(f"waiting for files of {bound.name}", None)
-        while (left := self._left(bound)) > timedelta() and not self._interrupt.is_set():
+        if self._waiting_for != bound.name:
+            self._progress.begin(f"waiting for files of {bound.name}", None)
+            self._waiting_for = bound.name
+        left = self._left(bound)
+        if left > timedelta() and not self._interrupt.is_set():
             self._clock.sleep(min(left, POLL).total_seconds())

@@ -1,9 +1,12 @@
-"""Runs one stream: reads it, plans its records and delivers the operations."""
+"""Runs one stream: reads it, plans its records and delivers the operations.
+
+Its generators yield where the target is unavailable and the run has other work.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from crossdock.delivery.dispatcher import Dispatcher
@@ -14,7 +17,6 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
@@ -23,33 +25,41 @@ from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
 from crossdock.state import Scope, State
+from crossdock.targets import Target
+
+Steps = Generator[None, None, bool]
 
 
 class StreamRunner:
-    """Runs the streams of one run, one at a time. Errors of a stream are in the report, under its name.
+    """Runs the streams of one run that write to one target, one at a time.
+
+    Errors of a stream are in the report, under its name.
 
     Args:
         scopes: Of all streams of the run.
+        place: Where the report has errors that end the delivery to the target.
     """
 
     def __init__(
         self,
         state: State,
-        target: PlatformTarget,
+        target: Target,
         dispatcher: Dispatcher,
         report: Report,
         timings: Timings,
         interrupt: threading.Event,
         scopes: Iterable[Scope],
+        place: str = "",
     ) -> None:
+        self._place = place
         self._state, self._target, self._dispatcher = state, target, dispatcher
         self._report, self._timings, self._interrupt = report, timings, interrupt
         self._references = References(target.name)
         self._coming = set(scopes)
         self._held: dict[str, tuple[BoundStream, HeldRecords]] = {}
 
-    def run(self, bound: BoundStream, source: RecordSource) -> bool:
-        """Run one stream; False if the run must end.
+    def run(self, bound: BoundStream, source: RecordSource) -> Steps:
+        """Run one stream; returns False if nothing more can be delivered.
 
         Raises:
             LateError: If its file is late; nothing of the stream is read or counted then.
@@ -58,9 +68,9 @@ class StreamRunner:
         held = HeldRecords(bound, self._state, self._references, self._coming)
         self._held[bound.name] = bound, held
         try:
-            goes_on = self._run_part(bound, source, held)
+            goes_on = yield from self._run_part(bound, source, held)
             while goes_on and source.has_more and bound.name not in self._report.errors:
-                goes_on = self._run_part(bound, source, held)
+                goes_on = yield from self._run_part(bound, source, held)
         finally:
             source.close()
         if not held:
@@ -69,8 +79,8 @@ class StreamRunner:
             self._report.errors.setdefault(bound.name, missing)
         return goes_on
 
-    def deliver_held(self) -> bool:
-        """Deliver what waited for records that a later stream has brought; False if the run must end.
+    def deliver_held(self) -> Steps:
+        """Deliver what waited for records that a later stream has brought; returns as `run`.
 
         Raises:
             StateError: If the state fails.
@@ -83,7 +93,7 @@ class StreamRunner:
                 chunks = None if bound.name in self._report.errors else planner.next_round()
                 while chunks is not None:
                     is_done = False
-                    if not self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings))):
+                    if not (yield from self._deliver_chunks(chunks)):
                         return False
                     chunks = planner.next_round()
         return True
@@ -93,8 +103,8 @@ class StreamRunner:
         for bound, held in self._held.values():
             self._report.tally(bound.name).count("carried_on", held.release())
 
-    def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> bool:
-        """Read and deliver what `RecordSource.read` reads at once; False if the run must end."""
+    def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
+        """Read and deliver what `RecordSource.read` reads at once; returns as `run`."""
         with self._state.look() as tx:
             unsettled = tx.intents.unsettled(bound.scope)
         try:
@@ -106,7 +116,7 @@ class StreamRunner:
             source.abandon()
             return True
         self._report.tally(bound.name).count("carried_on", held.forget(source.waited))
-        return True if self._refused(bound, source) else self._deliver_records(bound, source, held)
+        return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))
 
     def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
         """True if the stream would update too many records; the report and the state then have what to approve."""
@@ -127,20 +137,24 @@ class StreamRunner:
         source.refuse(withheld)
         return True
 
-    def deliver(self, work: Callable[[], None]) -> bool:
-        """Do *work* of the dispatcher; False if it ends the run.
+    def deliver(self, work: Callable[[], bool]) -> Steps:
+        """Do *work* of the dispatcher until it returns True; returns as `run`.
 
         Raises:
             StateError: If the state fails.
         """
         try:
-            work()
+            while not work():
+                yield
         except StateError:
             raise
         except CrossdockError as error:
-            self._report.errors[""] = error
+            self._report.errors[self._place] = error
             return False
         return True
+
+    def _deliver_chunks(self, chunks: Iterator[PlannedChunk]) -> Steps:
+        return self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings)))
 
     def _planner(self, bound: BoundStream, held: HeldRecords, gone: Removals, failing: FailureCount) -> Planner:
         return Planner(
@@ -155,14 +169,14 @@ class StreamRunner:
             failing=failing,
         )
 
-    def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> bool:
+    def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
         planner = self._planner(bound, held, source.removals, source.failure_count())
         records = source.records()
         self._timings.proceed(f"sending {bound.name}", source.expected)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)
         try:
             while chunks is not None:
-                if not self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings))):
+                if not (yield from self._deliver_chunks(chunks)):
                     planner.pass_over(records)  # they stay in files that are not finished
                     return False
                 chunks = planner.next_round()

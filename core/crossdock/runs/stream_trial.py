@@ -16,7 +16,6 @@ from crossdock.delta.row_preparation import DELETED, KEY, OURS, SKIP, prepare
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
@@ -118,7 +117,7 @@ def try_stream(
             recorded=recorded,
         )
         stack.enter_context(run.at_end)
-        (bound,) = project.bind(wanted, target=PlatformTarget.name, run=run)
+        (bound,) = project.bind(wanted, targets=project.targets(clock), run=run)
         return trial_of(bound, most)
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from crossdock.planning.references import key_hashes
-from crossdock.resources import ResourceName
 from crossdock.state import DeadLetterFilter, Scope, Transaction
 
-Parent = tuple[ResourceName, str, str]
+Parent = tuple[str, str, str]
 """Resource, namespace and key of a record that another one refers to."""
-_Streams = Mapping[tuple[ResourceName, str], list[str]]  # by resource and namespace
+_Streams = Mapping[tuple[str, str], list[str]]  # by resource and namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: DeadLet
 
 
 def _parents(waits_for: Iterable[Mapping[str, str]]) -> list[Parent]:
-    return [(each["resource"], each["namespace"], each["key"]) for each in waits_for]  # type: ignore[misc]  # from the state
+    return [(each["resource"], each["namespace"], each["key"]) for each in waits_for]
 
 
 def _waits(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:

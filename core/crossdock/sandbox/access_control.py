@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from crossdock.resources import ResourceName
 from crossdock.sandbox import scopes as scope_names
 from crossdock.sandbox.problem_errors import ProblemError
 from crossdock.sandbox.scopes import required_scope
@@ -28,7 +27,7 @@ class Caller(NamedTuple):
     scopes: str = ""  # separated by spaces, as in OAuth
     client_scopes: str = ""  # of the OAuth client; a token that leaves a narrowed scope out is narrowed nonetheless
 
-    def permitted_records(self, resource: ResourceName, access: str) -> frozenset[str] | None:
+    def permitted_records(self, resource: str, access: str) -> frozenset[str] | None:
         """The names of the records of *resource* that a request may touch, also through others; None for all."""
         for each in (self.scopes, self.client_scopes):
             permitted = scope_names.permitted_records(each, resource, access)
@@ -68,7 +67,7 @@ def authenticate(
     return credential
 
 
-def authorize(caller: Caller, resource: ResourceName, method: str) -> None:
+def authorize(caller: Caller, resource: str, method: str) -> None:
     """403 with the required scope if *caller* may reach no record of *resource* with *method*."""
     required = required_scope(resource, method)
     permitted = scope_names.permitted_records(caller.scopes, resource, required.rpartition(":")[2])

@@ -16,14 +16,14 @@ from iso4217 import Currency
 from pydantic import BaseModel, Field, ValidationError
 
 from crossdock.field_types import Exact, PlatformId
-from crossdock.resources import ResourceModel, ResourceName
+from crossdock.resources import ResourceModel
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.rfc3339 import DAY, INSTANT
 
 M = TypeVar("M", bound=BaseModel)
 _Path = tuple[int | str, ...]  # the member names and list indexes that lead to a member
 
-REFERENCES: Mapping[str, ResourceName] = {  # members that name another resource, in inputs or in responses
+REFERENCES: Mapping[str, str] = {  # members that name another resource, in inputs or in responses
     "customerId": "customer",
     "productId": "product",
     **dict.fromkeys(("binId", "toBinId", "fromBinId"), "warehouse_bin"),
@@ -70,7 +70,7 @@ def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
     return {**defaults, **_without_null(body)}
 
 
-def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, ResourceName, str]]:
+def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, str, str]]:
     """Pointer, resource and id of every reference in a validated body."""
     for name, resource in REFERENCES.items():
         if name in body:

@@ -55,6 +55,9 @@ EVENTS: Mapping[str, tuple[str, str, str]] = {
 }
 
 
+ADDRESSES = ("Address", "ShippingAddress")
+
+
 @cache
 def components() -> Json:
     """The schemas of the OpenAPI document by name."""
@@ -63,7 +66,8 @@ def components() -> Json:
     _, generated = models_json_schema(models, ref_template=_REFS + "{model}", schema_generator=DocumentedModel)  # type: ignore[arg-type]  # a wider Literal
     bodies = {name: _object(schema) for name, schema in generated["$defs"].items()}
     bodies["Movement"]["properties"]["quantity"] |= {"exclusiveMinimum": 0}  # a rule that the generator omits
-    schemas = {**_SHARED, **bodies, "AddressPatch": _patch(bodies["Address"]), **dict(_others())}
+    patches = {f"{name}Patch": _patch(bodies[name]) for name in ADDRESSES}
+    schemas = {**_SHARED, **bodies, **patches, **dict(_others())}
     for collection in COLLECTIONS.values():
         name = collection.kind.wire.__name__
         schemas |= dict(_derived(name, collection, bodies[name]))
@@ -200,7 +204,8 @@ def _patch(schema: Json) -> Json:
     members = {name: _without_default(inner) for name, inner in schema["properties"].items()}
     for name, inner in members.items():
         if "anyOf" in inner:
-            parts = [ref("AddressPatch") if each == ref("Address") else each for each in inner["anyOf"]]
+            patches = {ref(each)["$ref"]: ref(f"{each}Patch") for each in ADDRESSES}
+            parts = [patches.get(each.get("$ref"), each) for each in inner["anyOf"]]
             members[name] = {**inner, "anyOf": parts}
     return {"type": "object", "description": about, "properties": members, "additionalProperties": False}
 

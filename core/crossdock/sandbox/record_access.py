@@ -14,7 +14,6 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from crossdock.resources import ResourceName
 from crossdock.sandbox.access_control import Caller, insufficient_scope
 from crossdock.sandbox.body_validation import references
 from crossdock.sandbox.problem_errors import ProblemError
@@ -22,25 +21,23 @@ from crossdock.sandbox.resource_paths import Collection
 from crossdock.sandbox.scopes import NAMES
 
 _ID = re.compile("[a-z]{3}_[0-9a-f]{25}")
-_NAMED_BY: Mapping[ResourceName, str] = {
+_NAMED_BY: Mapping[str, str] = {
     "ledger_account": "json_extract(body, '$.code')",
     "warehouse_bin": "external_id",
 }
-_IDENTIFYING: Mapping[ResourceName, Sequence[str]] = {
+_IDENTIFYING: Mapping[str, Sequence[str]] = {
     "ledger_account": ("externalId", "code"),
     "warehouse_bin": ("externalId",),
 }
-_NARROWED_BY: Mapping[ResourceName, tuple[ResourceName, str]] = {  # and the member that holds the id
+_NARROWED_BY: Mapping[str, tuple[str, str]] = {  # and the member that holds the id
     "ledger_account": ("ledger_account", "id"),
     "warehouse_bin": ("warehouse_bin", "id"),
     "inventory_lot": ("warehouse_bin", "binId"),
 }
-_REFERENCE_ACCESS: Mapping[ResourceName, str] = {"warehouse_bin": "write", "ledger_account": "read"}
+_REFERENCE_ACCESS: Mapping[str, str] = {"warehouse_bin": "write", "ledger_account": "read"}
 
 
-def permitted_ids(
-    connection: sqlite3.Connection, caller: Caller, resource: ResourceName, access: str
-) -> frozenset[str] | None:
+def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str, access: str) -> frozenset[str] | None:
     """The ids of the accounts or bins that *caller* may touch; None for all."""
     names = caller.permitted_records(resource, access)
     if names is None:
@@ -56,7 +53,7 @@ def permitted_ids(
 
 
 def may_touch(
-    connection: sqlite3.Connection, caller: Caller, resource: ResourceName, access: str, body: Mapping[str, Any]
+    connection: sqlite3.Connection, caller: Caller, resource: str, access: str, body: Mapping[str, Any]
 ) -> bool:
     """Whether the narrowing of *caller* permits a record of *resource* with this *body*."""
     if resource not in _NARROWED_BY:
@@ -66,7 +63,7 @@ def may_touch(
     return ids is None or body.get(member) in ids
 
 
-def list_filter(connection: sqlite3.Connection, caller: Caller, resource: ResourceName) -> tuple[str, Sequence[str]]:
+def list_filter(connection: sqlite3.Connection, caller: Caller, resource: str) -> tuple[str, Sequence[str]]:
     """A condition in SQL, and its parameters, for the records that *caller* may read."""
     if resource not in _NARROWED_BY:
         return "", ()
@@ -110,7 +107,7 @@ def check_saved(
 
 def hidden_references(
     connection: sqlite3.Connection, caller: Caller, before: Mapping[str, Any], body: Mapping[str, Any]
-) -> set[tuple[ResourceName, str]]:
+) -> set[tuple[str, str]]:
     """The records that *body* names, *before* did not, and *caller* may not use: a bin to write, an account to read."""
     kept = {(resource, target) for _, resource, target in references(before)}
     named = {(resource, target) for _, resource, target in references(body)} - kept
@@ -121,6 +118,6 @@ def hidden_references(
     return hidden
 
 
-def _refusal(resource: ResourceName) -> ProblemError:
+def _refusal(resource: str) -> ProblemError:
     narrowed = NAMES[_NARROWED_BY[resource][0]]
     return insufficient_scope(f"{narrowed}:write")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crossdock.resources import RESOURCES, ResourceType
+from crossdock.resource_types import RESOURCES, PlatformResource
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 
 
@@ -17,7 +17,7 @@ class Collection:
     Clients cannot write the *read_only* members.
     """
 
-    kind: ResourceType
+    kind: PlatformResource
     path: str
     prefix: str
     read_only: Sequence[str] = ("id", "createdAt", "updatedAt")

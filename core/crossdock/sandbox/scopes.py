@@ -14,9 +14,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from crossdock.resources import ResourceName
-
-NAMES: Mapping[ResourceName, str] = {
+NAMES: Mapping[str, str] = {
     "invoice": "invoices",
     "order": "orders",
     "customer": "customers",
@@ -45,7 +43,7 @@ def is_scope(text: str) -> bool:
     return text in SCOPES or _NARROWED.fullmatch(text) is not None
 
 
-def required_scope(resource: ResourceName, method: str) -> str:
+def required_scope(resource: str, method: str) -> str:
     return f"{NAMES[resource]}:{'read' if method == 'GET' else 'write'}"
 
 
@@ -57,7 +55,7 @@ def about_scope(scope: str) -> str:
 
 
 @lru_cache(4096)
-def permitted_records(scopes: str, resource: ResourceName, access: str) -> frozenset[str] | None:
+def permitted_records(scopes: str, resource: str, access: str) -> frozenset[str] | None:
     """The names of the records that *scopes* permit; None for all of them."""
     sufficient = [each for each in _parsed(scopes) if each.access in {access, "write"}]
     if any(each.name in {NAMES[resource], "*"} and not each.record for each in sufficient):
@@ -66,7 +64,7 @@ def permitted_records(scopes: str, resource: ResourceName, access: str) -> froze
 
 
 @lru_cache(4096)
-def is_narrowed(scopes: str, resource: ResourceName) -> bool:
+def is_narrowed(scopes: str, resource: str) -> bool:
     """Whether one of *scopes* names a single record of *resource*."""
     return any(each.name == NAMES[resource] and each.record for each in _parsed(scopes))
 

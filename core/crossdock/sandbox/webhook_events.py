@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Literal
 
-from crossdock.resources import ResourceName
 from crossdock.sandbox import json_codec, resource_store
 from crossdock.sandbox.api_call import Call
 
 EventType = Literal["order.created", "inventory.lot_moved", "invoice.approved"]
-RESOURCE_OF: Mapping[EventType, ResourceName] = {
+RESOURCE_OF: Mapping[EventType, str] = {
     "order.created": "order",
     "inventory.lot_moved": "inventory_lot",
     "invoice.approved": "invoice",

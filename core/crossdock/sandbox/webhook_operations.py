@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 
 from starlette.responses import Response
 
-from crossdock.resources import ResourceName
 from crossdock.sandbox import access_control, webhook_deliveries, webhook_subscriptions
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.problem_errors import ProblemError
@@ -26,7 +25,7 @@ def authorize(call: Call) -> None:
     Events are of all records of a tenant.
     """
     access_control.require(call.caller, required_scope(call.method))
-    narrowed: tuple[ResourceName, ...] = ("warehouse_bin", "ledger_account")
+    narrowed: tuple[str, ...] = ("warehouse_bin", "ledger_account")
     if any(call.caller.permitted_records(resource, "read") is not None for resource in narrowed):
         raise ProblemError(403, "A credential that is narrowed to single records cannot use webhooks.")
 

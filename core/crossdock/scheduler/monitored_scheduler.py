@@ -25,6 +25,7 @@ from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.scheduler.stderr_log import LOGGER, RunLog, first_error
 from crossdock.scheduling.due_times import Due, due
 from crossdock.state import DueRun
+from crossdock.stream_facts import PLATFORM
 
 
 class Service:
@@ -120,7 +121,7 @@ class Service:
 
     def _run(self, session: Session, due_run: DueRun) -> Report | None:
         self._metrics.found("state")
-        bucket = session.bucket.take(0, 0).bucket_state.bucket
+        bucket = session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state.bucket
 
         def show(tokens: int | None) -> None:
             self._metrics.allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError, StateError
-from crossdock.platform.access_check import check_clock
 from crossdock.project.project import Project, this_process
 from crossdock.runs import state_session
 from crossdock.runs.run_report import Report
@@ -18,6 +17,7 @@ from crossdock.runs.state_session import Session
 from crossdock.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, State, Transaction
+from crossdock.targets.platform_access import check_clock
 
 ON_TIME = timedelta(minutes=5)  # what was due so shortly before a scheduler started was not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set

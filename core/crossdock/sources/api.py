@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crossdock.addresses import base_url
 from crossdock.errors import ConfigError
-from crossdock.pacing.rate_limit import RateLimit
+from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.transport.http_connection import DIRECT, HttpConnection
 from crossdock.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
 
@@ -42,6 +42,7 @@ class Api:
         connection: Proxy, trusted certificates and client certificate, such as `HttpSettings`; also for token requests
             and, without the client certificate, for files of other hosts.
         transport: Replaces the network in tests, such as an `httpx.MockTransport`.
+        plain_headers: Further headers of every request, without credentials: errors may show their values.
 
     Raises:
         ConfigError: If *base_url* is not such an address.
@@ -50,7 +51,7 @@ class Api:
     base_url: str
     auth: httpx.Auth | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    rate: RateLimit = field(default_factory=RateLimit)
+    rate: LimitSettings = field(default_factory=RateLimit)
     throttled: Callable[[ApiAnswer], bool] = never
     timeout_s: float = 30.0
     total_timeout_s: float = TOTAL_TIMEOUT_S
@@ -60,6 +61,7 @@ class Api:
     download_hosts: tuple[str, ...] = ()
     connection: HttpConnection = DIRECT
     transport: httpx.BaseTransport | None = None
+    plain_headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crossdock.errors import RefusedError
-from crossdock.json_values import MISSING, described, member, member_name
+from crossdock.json_values import MISSING, described, found_at
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
 """Query parameters: a list is a repeated parameter, None is left out."""
@@ -105,7 +105,4 @@ class ApiAnswer:
         return found
 
     def _found(self, pointer: str) -> Any:
-        value = self.body
-        for part in pointer.split("/")[1:]:
-            value = member(value, member_name(part))
-        return value
+        return found_at(self.body, pointer)

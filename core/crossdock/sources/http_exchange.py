@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -16,14 +16,15 @@ from crossdock.errors import ConfigError
 from crossdock.redaction import redacted
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiRequest, pairs
-from crossdock.transport.connector_http_client import httpx_client, unavailable_errors
-from crossdock.transport.http_answers import Answer
+from crossdock.transport.connector_http_client import delivery_errors, httpx_client, unavailable_errors
+from crossdock.transport.http_answers import Answer, redacted_answer
 from crossdock.transport.http_auth import TokenAuth
 from crossdock.transport.httpcore_client import UNQUOTED
 
 if TYPE_CHECKING:
     import httpx
 
+_JSON = {"content-type": "application/json", "accept": "application/json, application/problem+json"}
 _HARMLESS = frozenset({"accept", "accept-encoding", "connection", "content-length", "content-type", "host"})
 
 
@@ -54,7 +55,7 @@ class HttpExchange:
         api = self._api
         return httpx_client(
             api.base_url.rstrip("/"),
-            headers=api.headers if authorized else {},
+            headers={**api.plain_headers, **api.headers} if authorized else {},
             auth=api.auth if authorized else None,
             timeout_s=api.timeout_s,
             total_timeout_s=total_timeout_s,
@@ -87,6 +88,34 @@ class HttpExchange:
             self._before_auth, self._added_by_auth = _values(made), set()
             self._sent = _texts(request) or self._sent
             return _answer(self._client.send(made))
+
+    def deliver(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
+    ) -> Answer:
+        """Send the bytes of an operation once, without credentials in the answer.
+
+        Args:
+            path: Below the base URL.
+            may_leave: See `crossdock.transport.httpcore_client.HttpClient.send`.
+
+        Raises:
+            NotSentError: If it was not sent.
+            AmbiguousError: If it may have been processed.
+            UnauthorizedError: If no token is granted; it was not sent.
+        """
+        with delivery_errors():
+            address = quote(self._api.base_url.rstrip("/") + path, safe=UNQUOTED)
+            given = {**_JSON, **(headers or {})}
+            extensions = {"may_leave": may_leave}
+            made = self._client.build_request(method, address, headers=given, content=body, extensions=extensions)
+            self._before_auth, self._added_by_auth = _values(made), set()
+            return redacted_answer(_answer(self._client.send(made)), self.redacted)
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:
         """Stream the file at *address* to *path*, which changes only if all of it arrives.

@@ -32,6 +32,10 @@ class ThrottledError(UnavailableError):
     """The rate limit refused a request for too long."""
 
 
+class NotFoundError(RemoteError):
+    """An answer of 404."""
+
+
 class _ServerError(UnavailableError):
     """An answer of 500 or above; the server asks for a pause of *wait_s*."""
 
@@ -124,8 +128,8 @@ class RetriedRequests:
             if 300 <= status < 400 and (target := _target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED)
-            hint = _NOT_FOUND if status == 404 else None
-            raise RemoteError(f"responded with HTTP {status}{suffix}", where=shown, hint=hint)
+            kind, hint = (NotFoundError, _NOT_FOUND) if status == 404 else (RemoteError, None)
+            raise kind(f"responded with HTTP {status}{suffix}", where=shown, hint=hint)
         if status == 206:
             raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)
         if unreadable:

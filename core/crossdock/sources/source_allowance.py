@@ -12,8 +12,9 @@ from crossdock.pacing import rate_headers
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.limit_estimate import UNLIMITED, UNSURE, LimitEstimate
 from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.pacing.rate_limit import RateLimit
+from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.samples import Sample
+from crossdock.pacing.throttled_waits import throttled_wait_s
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.query_costs import QueryCosts
 from crossdock.sources.reported_levels import ReportedLevels
@@ -45,7 +46,7 @@ class SourceAllowance:
     def __init__(
         self,
         clock: Clock,
-        limit: RateLimit,
+        limit: LimitSettings,
         earlier: BucketState | None = None,
         waiting: Callable[[timedelta], None] = lambda _: None,
     ) -> None:
@@ -128,7 +129,7 @@ class SourceAllowance:
             self._state, headers = BucketState.of(self._configured.estimate()), NO_HEADERS
             self._reads_headers = False
         if throttled:
-            self._refused(sent_at, self._now, rate_headers.retry_after_s(answer.headers))
+            self._refused(sent_at, self._now, throttled_wait_s(answer.headers, answer.body))
         else:
             self._accepted(sent_at, self._now, headers.remaining, was_unknown=was_unknown)
 

@@ -76,7 +76,7 @@ class ExpectedBindings(Bindings):
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         unchanged, expected = self._apart(scope, key_hashes)
-        return super().ids(scope, unchanged) | {key_hash: each.platform_id for key_hash, each in expected.items()}
+        return super().ids(scope, unchanged) | {key_hash: each.target_id for key_hash, each in expected.items()}
 
     def _apart(self, scope: Scope, key_hashes: Sequence[int]) -> tuple[list[int], dict[int, Binding]]:
         """Those of *key_hashes* whose binding is as it is stored, and the expected bindings of the others."""

@@ -1,8 +1,9 @@
 """Test support for crossdock and for connector authors.
 
 `context` builds what a stream reads with; `read` and `read_config` read and map a stream. `record` and `replay` are
-transports that record and repeat the answers of an API. `crossdock.testing.contract`, `http_contract` and `acceptance`
-have tests to inherit, `plugin` has fixtures for pytest; other modules have local servers and a manual clock.
+transports that record and repeat the answers of an API. `crossdock.testing.contract`, `http_contract`, `acceptance`,
+`target_contract` and `target_acceptance` have tests to inherit, `plugin` has fixtures for pytest; other modules have
+local servers and a manual clock.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from random import Random
 from unittest import mock
 
 from crossdock import exact_json
-from crossdock.testing.connector_under_test import ConnectorUnderTest
-from crossdock.testing.crossdock_process import Ended
+from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.sandbox_contents import differences
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection, connections_of
@@ -26,10 +25,9 @@ _REFUSALS = ("throttle", "error_before", "reset_before")  # 429, 503, a reset co
 _LOST = "lost_answer"  # it has happened, and the answer is lost
 _MIXED = {"lost_answer": 0.2, "error_after_commit": 0.2, "cut_body": 0.2}
 _SOURCE_FAULTS: tuple[Fault, ...] = (429, 503, RESET)
-_MOST_RUNS = 8
 
 
-class SyncAcceptance(ConnectorUnderTest):
+class SyncAcceptance(DisturbedCommands):
     """A test of all streams of a connection, or of a config, in real processes.
 
     The sandbox contains the records that the example refers to and does not contain. Web addresses in the settings,
@@ -38,24 +36,22 @@ class SyncAcceptance(ConnectorUnderTest):
     Attributes:
         config: A config file, in place of *connector* and *settings*. Its sections ``platform`` and ``state`` are
             replaced; files that it refers to are created by `prepare`.
-        seed: Decides when processes are killed.
     """
 
     config: Path | None = None
-    seed: int = 0
 
     def test_each_record_is_delivered_once_in_spite_of_faults_and_kills(self) -> None:
         """Syncs that are disturbed and killed do what one undisturbed sync does, and the next one sends nothing."""
         with self._platforms() as (make, served):
             calm = make("calm")
             before = served.requests if served else 0
-            self._ends_well("a sync that nothing disturbs", calm, calm.run("sync"))
+            self.ends_well("a sync that nothing disturbs", calm.run("sync"), calm.state_folder)
             requests = served.requests - before if served else 0
             expected = calm.effects()
             assert expected, "the example delivers nothing"
 
             disturbed, random = make("disturbed"), Random(self.seed)  # noqa: S311  reproducible on purpose
-            self._shown("crossdock plan", disturbed.run("plan"))
+            self.shown("crossdock plan", disturbed.run("plan"))
             self._kill_while_reading(disturbed, served, random, requests)
             self._kill_after(random.sample(_REFUSALS, len(_REFUSALS)), 1, disturbed)
             self._kill_after([_LOST], random.randint(1, 3), disturbed)
@@ -63,7 +59,7 @@ class SyncAcceptance(ConnectorUnderTest):
             wrong = differences(expected, disturbed.effects())
             assert not wrong, f"effects of disturbed syncs differ from those of an undisturbed one:{wrong}"
             again = disturbed.run("sync", "--json")
-            self._ends_well("a sync after the last one", disturbed, again)
+            self.ends_well("a sync after the last one", again, disturbed.state_folder)
             sent = json.loads(again.output)["requests"]
             assert not sent, f"a sync of records that have not changed sends {sent} requests"
 
@@ -96,35 +92,21 @@ class SyncAcceptance(ConnectorUnderTest):
         platform.inject({}, self.seed)
 
     def _kill(self, moment: str, platform: SyncedPlatform, is_time: Callable[[], bool]) -> None:
-        ended = platform.kill(is_time, "sync")
-        self._shown("crossdock sync", ended)
-        what = f"a sync that was to be killed at {moment} ended before, with exit code {ended.exit_code}"
-        assert ended.exit_code == -9, f"{what}:\n{ended.errors}{ended.output}"
+        self.was_killed(moment, platform.kill(is_time, "sync"))
 
     def _finish(self, platform: SyncedPlatform, served: ServedTransport | None) -> None:
         """Sync until everything is delivered, at first with faults of the source and of the platform."""
         if served:
             served.faults = list(_SOURCE_FAULTS)
-        for number in range(_MOST_RUNS):
+        for number in range(MOST_RUNS):
             platform.inject(_MIXED if number == 0 else {}, self.seed)
             ended = platform.run("sync")
-            self._shown("crossdock sync", ended)
+            self.shown("crossdock sync", ended)
             if ended.exit_code == 0:
                 break
-        self._ends_well(f"the sync after {number} others", platform, ended)
+        self.ends_well(f"the sync after {number} others", ended, platform.state_folder)
         left = served.faults if served else []
         assert not left, f"these faults of the source were not injected, because nothing was read: {left}"
-
-    # ---- results
-
-    def _ends_well(self, what: str, platform: SyncedPlatform, ended: Ended) -> None:
-        self._shown(what, ended)
-        self.no_secret_in_files(platform.state_folder)
-        assert ended.exit_code == 0, f"{what} ends with exit code {ended.exit_code}:\n{ended.errors}{ended.output}"
-
-    def _shown(self, what: str, ended: Ended) -> None:
-        self.no_secret_in(f"the output of {what}", ended.output)
-        self.no_secret_in(f"the errors of {what}", ended.errors)
 
     # ---- the platforms
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.clock import Clock
+from crossdock.config_file import Secret
 from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
-from crossdock.platform.platform_target import PlatformTarget
+from crossdock.platform.platform_config import ApiKey, Profile
 from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.connector_instances import BoundStream, Connection
@@ -21,6 +22,8 @@ from crossdock.project.stream_declarations import check_declaration
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_trial import Trial, trial_of, try_stream
 from crossdock.sources.source_context import SourceContext
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 
 if TYPE_CHECKING:
@@ -63,6 +66,11 @@ def context(
     return Context(settings, connector.name, run, _declared_api=connector.api)
 
 
+_NO_PLATFORM = Profile(
+    base_url="http://localhost", tenant="test", auth=ApiKey(kind="api_key", token=Secret("env:UNUSED", Path()))
+)
+
+
 def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> BoundStream:
     """The stream of this name, checked as when a config is loaded.
 
@@ -72,8 +80,8 @@ def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> Bound
     connection = Connection(ctx.connection, connector, ctx.settings, tuple(connector.streams(ctx.settings)))
     for name, each in connection.named_streams():
         if each.name == stream:
-            check_declaration(name, each)
-            return connection.bind(name, each, PlatformTarget.name, ctx)
+            check_declaration(name, each, {})
+            return connection.bind(name, each, {PLATFORM: PlatformTarget(_NO_PLATFORM)}, ctx)
     names = ", ".join(each.name for each in connection.streams)
     raise ConfigError(f"the connector {connector.name!r} has no stream {stream!r}; it has: {names}")
 

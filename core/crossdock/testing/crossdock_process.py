@@ -96,6 +96,12 @@ def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> 
     Raises:
         LookupError: If no module has the connector as a constant.
     """
+    module, name = home_of(connector, apart_from=apart_from)
+    entry_points(folder, {connector.name: f"{module}:{name}"})
+
+
+def home_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
+    """The module that has *connector* as a constant, and the constant's name; as `entry_point`."""
     found = {
         (module, name)
         for module, content in list(sys.modules.items())
@@ -105,13 +111,17 @@ def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> 
     }
     if not found:
         raise LookupError(f"no module has the connector {connector.name!r} as a constant, such as CONNECTOR")
-    module, name = min(found, key=lambda place: (place[0] == apart_from, len(place[0]), place))
+    return min(found, key=lambda place: (place[0] == apart_from, len(place[0]), place))
+
+
+def entry_points(folder: Path, places: Mapping[str, str]) -> None:
+    """As `entry_point`, for several connectors: ``MODULE:CONSTANT`` by name."""
     facts = folder / "connector_under_test-1.dist-info"
     facts.mkdir(parents=True)
     metadata = "Metadata-Version: 2.1\nName: connector-under-test\nVersion: 1\n"
     (facts / "METADATA").write_text(metadata, encoding="utf-8")
-    text = f"[{Connector.group}]\n{connector.name} = {module}:{name}\n"
-    (facts / "entry_points.txt").write_text(text, encoding="utf-8")
+    lines = [f"[{Connector.group}]", *(f"{name} = {place}" for name, place in places.items()), ""]
+    (facts / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
 
 
 def _can_be_imported(module: str) -> bool:

@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from crossdock import exact_json
+from crossdock.clock import SystemClock
 from crossdock.planning.binding_import import COLUMNS, import_bindings
 from crossdock.planning.references import found_in
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget, external_id
 from crossdock.project.project import Project
 from crossdock.records import key_text
-from crossdock.resources import ResourceName
+from crossdock.resource_types import external_id
 from crossdock.runs.stream_trial import Trial
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets.platform_target import PlatformTarget
 
 GIVEN = ("id", "createdAt", "updatedAt")
 """Members that the platform adds."""
 
-Name = tuple[ResourceName, str, str]
+Name = tuple[str, str, str]
 """Resource, namespace and key of a record."""
 
 
@@ -34,7 +36,7 @@ def absent_records(trials: Iterable[Trial]) -> list[Name]:
     for trial in trials:
         bound = trial.bound
         for tried in trial.records:
-            read.add((bound.stream.resource, bound.namespace, tried.record.key))
+            read.add((bound.kind.name, bound.namespace, tried.record.key))
             for each in found_in(tried.members or {}):
                 namespace = each.namespace or bound.namespace_of(each.resource)
                 names[each.resource, namespace, key_text(each.key_parts)] = None
@@ -47,18 +49,19 @@ def give(project: Project, names: Iterable[Name], file: Path, *, at: datetime) -
     Args:
         file: Where the bindings are written, as ``crossdock bindings export`` does.
     """
-    rows = [(*name, _created(project.platform, name, number)) for number, name in enumerate(names)]
+    rows = [(PLATFORM, *name, _created(project.platform, name, number)) for number, name in enumerate(names)]
     with file.open("w", encoding="utf-8", newline="") as out:
         csv.writer(out).writerows([COLUMNS, *rows])
+    targets = project.targets(SystemClock())
     with project.alone() as state:
-        state.apply(lambda tx: import_bindings(tx, file, at=at))
+        state.apply(lambda tx: import_bindings(tx, file, targets, at=at))
 
 
 def _created(platform: Profile, name: Name, number: int) -> str:
     """The id of a new record with the members that its resource needs."""
     resource, namespace, key = name
     code = f"given-{number}"
-    members: Mapping[ResourceName, dict[str, Any]] = {
+    members: Mapping[str, dict[str, Any]] = {
         "customer": {"name": code},
         "product": {"sku": code, "name": code},
         "warehouse_bin": {"code": code, "warehouse": code},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -27,6 +27,7 @@ from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import parse_url
+from crossdock.targets import Target
 from crossdock.testing import sandbox_contents
 from crossdock.testing.manual_clock import ManualClock
 
@@ -174,9 +175,9 @@ class _TestProject(Project):
 
     pull: _Pull | None = None
 
-    def bind(self, wanted: set[str], *, target: str, run: SourceContext) -> list[BoundStream]:
+    def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         if self.pull is None:
-            return Project.bind(self, wanted, target=target, run=run)
+            return Project.bind(self, wanted, targets=targets, run=run)
         run = replace(run, transport=self.pull.transport())
-        bound = Project.bind(self, wanted, target=target, run=run)
+        bound = Project.bind(self, wanted, targets=targets, run=run)
         return [replace(each, stream=self.pull.around(each.stream)) for each in bound]

@@ -19,8 +19,9 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
 RESET: Literal["reset"] = "reset"
 """In place of an answer: the connection is reset."""
 
-Fault = int | Literal["reset"]
-"""A status, with headers that permit the next request soon; or a connection that is reset."""
+Fault = int | Literal["reset", "lost", "cut"]
+"""A status, with headers that permit the next request soon; or a connection that is reset. ``lost``: the request is
+answered, and the connection is reset in place of the answer. ``cut``: it is reset in the middle of the answer."""
 
 _PERMITTED = {"retry-after": "0.1", "ratelimit-policy": '"api";q=1000;w=1', "ratelimit": '"api";r=900;t=1'}
 
@@ -34,15 +35,17 @@ class ServedTransport:
         origins: Scheme and host of the URLs that *transport* answers, such as ``https://api.example.com``.
 
     Attributes:
-        faults: Sent in place of the next answers, each once.
+        faults: What happens to the next requests, each once.
         requests: The number of requests so far.
+        is_holding: Whether a request waits; see `holding`.
     """
 
     def __init__(self, transport: httpx.BaseTransport, origins: Iterable[str]) -> None:
         self._transport, self._lock = transport, threading.Lock()
         self.faults: list[Fault] = []
         self.requests = 0
-        self._held, self._released = 0, threading.Event()
+        self._held, self._is_answered, self._released = 0, False, threading.Event()
+        self.is_holding = False
         self._opened = ExitStack()
         self._addresses: dict[str, str] = {}
         self._origins = list(dict.fromkeys(origins))
@@ -69,14 +72,18 @@ class ServedTransport:
         return text
 
     @contextmanager
-    def holding(self, number: int) -> Iterator[None]:
-        """Request *number* is not answered while the context is open, and reset at its end."""
-        self._held = number
+    def holding(self, number: int, *, answered: bool = False) -> Iterator[None]:
+        """Request *number* gets no answer while the context is open, and is reset at its end.
+
+        Args:
+            answered: The transport gets the request nevertheless; only its answer is lost.
+        """
+        self._held, self._is_answered = number, answered
         self._released.clear()
         try:
             yield
         finally:
-            self._held = 0
+            self._held, self.is_holding = 0, False
             self._released.set()
 
     def answer(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
@@ -84,15 +91,24 @@ class ServedTransport:
         with self._lock:
             self.requests += 1
             if self.requests == self._held:
+                if self._is_answered:
+                    self._answered(request)
+                self.is_holding = True
                 self._released.wait()
                 return RESET
-            if self.faults:
-                status = self.faults.pop(0)
-                return httpx.Response(status, headers=_PERMITTED) if isinstance(status, int) else RESET
-            try:
-                return self._localized(self._transport.handle_request(request))
-            except httpx.TransportError:
-                return RESET
+            fault = self.faults.pop(0) if self.faults else None
+            if isinstance(fault, int):
+                return httpx.Response(fault, headers=_PERMITTED)
+            answer = RESET if fault == RESET else self._answered(request)
+            if fault == "cut" and not isinstance(answer, str):
+                answer.extensions["cut"] = True
+            return RESET if fault == "lost" else answer
+
+    def _answered(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
+        try:
+            return self._localized(self._transport.handle_request(request))
+        except httpx.TransportError:
+            return RESET
 
     def _localized(self, response: httpx.Response) -> httpx.Response:
         content = response.read()
@@ -125,9 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(length)
         url = f"{self.server.origin}{self.path}"
         response = self.server.served.answer(httpx.Request(self.command, url, headers=headers, content=content))
-        if response == RESET:
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            self.close_connection = True
+        if isinstance(response, str):
+            self._reset()
             return
         self.send_response(response.status_code)
         for name, value in response.headers.multi_items():
@@ -135,7 +150,15 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         self.send_header("content-length", str(len(response.content)))
         self.end_headers()
+        if "cut" in response.extensions:
+            self.wfile.write(response.content[: len(response.content) // 2])
+            self._reset()
+            return
         self.wfile.write(response.content)
+
+    def _reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.close_connection = True
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _answer  # noqa: N815  the base class calls them
 

@@ -17,11 +17,11 @@ from unittest import mock
 from crossdock import config_file, exact_json
 from crossdock.clock import SystemClock
 from crossdock.connector import Connector
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs.stream_trial import try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing import sandbox_contents
 from crossdock.testing.crossdock_process import Commands, Ended, entry_point
 from crossdock.testing.sandbox_syncs import BURST, RATE, private_file

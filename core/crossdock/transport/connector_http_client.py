@@ -13,7 +13,7 @@ import httpx
 
 from crossdock.errors import UnavailableError
 from crossdock.transport.failure_sentences import AMBIGUOUS, CANNOT_BE_REACHED, NOT_SENT, REQUEST_FAILED, http_reason
-from crossdock.transport.http_answers import AmbiguousError, TimedOutError, UnreadableError
+from crossdock.transport.http_answers import AmbiguousError, NotSentError, TimedOutError, UnreadableError
 from crossdock.transport.http_connection import DIRECT, HttpConnection
 from crossdock.transport.httpcore_client import (
     CONNECT_TIMEOUT_S,
@@ -24,6 +24,14 @@ from crossdock.transport.httpcore_client import (
 )
 
 _DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true of the body
+
+_HTTPX_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+)
 
 
 def httpx_client(
@@ -70,7 +78,8 @@ def httpx_client(
 class BoundedTransport(httpx.BaseTransport):
     """Sends one request at a time through *client*, so its deadline and limits apply.
 
-    A request with the extension ``sink``, an open file, has the body of a 200 written to it.
+    A request with the extension ``sink``, an open file, has the body of a 200 written to it; ``may_leave`` is that of
+    `HttpClient.send`.
     Failures are exceptions of httpx with the sentences of `HttpClient`, which never quote the server.
     """
 
@@ -81,12 +90,12 @@ class BoundedTransport(httpx.BaseTransport):
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         content, extensions = request.read(), dict(request.extensions)
-        sink = extensions.pop("sink", None)
+        sink, may_leave = extensions.pop("sink", None), extensions.pop("may_leave", lambda: True)
         translated = httpcore.Request(
             request.method, target, headers=request.headers.raw, content=content, extensions=extensions
         )
         with _httpx_errors(request), self._lock:
-            status, headers, body = self._client.exchange(translated, sink=sink)
+            status, headers, body = self._client.exchange(translated, may_leave, sink)
         kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
         return httpx.Response(status, headers=kept, content=body, request=request)
 
@@ -121,7 +130,29 @@ def unavailable_errors() -> Iterator[None]:
     except httpx.InvalidURL:
         raise UnavailableError("the address is not valid") from None
     except httpx.RequestError as error:
-        text = str(error)
-        ours = text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED))
         kind = TimedOutError if isinstance(error, httpx.TimeoutException) else UnavailableError
-        raise kind(text if ours else f"{REQUEST_FAILED}{type(error).__name__}") from None
+        raise kind(_sentence(error)) from None
+
+
+@contextmanager
+def delivery_errors() -> Iterator[None]:
+    """Raise `NotSentError` or `AmbiguousError` instead of the exceptions of httpx, as `HttpClient.send` does.
+
+    A token that cannot be obtained is a request that was not sent.
+    """
+    try:
+        yield
+    except (NotSentError, AmbiguousError):
+        raise
+    except httpx.InvalidURL:
+        raise NotSentError("the address is not valid") from None
+    except httpx.RequestError as error:
+        kind = NotSentError if isinstance(error, _HTTPX_NOT_SENT) else AmbiguousError
+        raise kind(_sentence(error)) from None
+    except UnavailableError as error:
+        raise NotSentError(f"{error.where}: {error.message}") from error
+
+
+def _sentence(error: httpx.RequestError) -> str:
+    text = str(error)
+    return text if text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED)) else f"{REQUEST_FAILED}{type(error).__name__}"

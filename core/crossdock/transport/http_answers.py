@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
+from crossdock import exact_json
 from crossdock.errors import UnavailableError
 
 
@@ -39,3 +41,13 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+def redacted_answer(answer: Answer, redacted: Callable[[str], str]) -> Answer:
+    """*answer* after *redacted* of its texts, also of those that are escaped in JSON strings (RFC 8259 section 7)."""
+    headers = {name: redacted(value) for name, value in answer.headers.items()}
+    body = answer.body
+    with suppress(ValueError):  # not JSON, so nothing is escaped
+        body = exact_json.dumps(exact_json.loads(body)) if b"\\" in body else body
+    clean = redacted(body.decode("latin-1")).encode("latin-1")  # maps every byte; credentials are ASCII
+    return replace(answer, headers=headers, body=clean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from base64 import b64encode
 from collections.abc import Generator, Mapping
@@ -58,11 +59,17 @@ class BasicAuth(httpx.Auth):
 class TokenAuth(httpx.Auth):
     """A bearer token that the API grants. It is renewed before it expires, and once after a 401.
 
+    Threads may share it: one renews the token for all.
+
     Attributes:
         clock: Replaced by that of the run.
+        header: That carries the token, after *scheme*.
+        expired_statuses: Of answers that a new token may help against.
     """
 
     clock: Clock = SystemClock()
+    header, scheme = "authorization", "Bearer "
+    expired_statuses: frozenset[int] = frozenset({401})
     requires_response_body = True
 
     def __init__(self, token_url: str) -> None:
@@ -71,6 +78,7 @@ class TokenAuth(httpx.Auth):
         except ValueError as error:
             raise ConfigError(f"the token URL {error}") from None
         self._token, self._renew_at = "", 0.0
+        self._renewing = threading.Lock()
 
     @abstractmethod
     def token_request(self) -> httpx.Request:
@@ -81,13 +89,18 @@ class TokenAuth(httpx.Auth):
         return answer.get("access_token")
 
     def auth_flow(self, request: httpx.Request) -> Flow:
-        if not self._token or self.clock.monotonic() >= self._renew_at:
-            yield from self._renew()
-        request.headers["authorization"] = f"Bearer {self._token}"
+        with self._renewing:
+            if not self._token or self.clock.monotonic() >= self._renew_at:
+                yield from self._renew()
+            token = self._token
+        request.headers[self.header] = f"{self.scheme}{token}"
         response = yield request
-        if response.status_code == 401:
-            yield from self._renew()
-            request.headers["authorization"] = f"Bearer {self._token}"
+        if response.status_code in self.expired_statuses:
+            with self._renewing:
+                if self._token == token:  # else another thread has renewed it
+                    yield from self._renew()
+                token = self._token
+            request.headers[self.header] = f"{self.scheme}{token}"
             yield request
 
     def _renew(self) -> Flow:

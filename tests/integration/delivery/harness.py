@@ -22,12 +22,13 @@ from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget, Request, difference
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
 from crossdock.state.tables.intents import Status
+from crossdock.targets import Client, Request
+from crossdock.targets.merge_patch import difference
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport.http_answers import Answer as HttpAnswer
-from crossdock.transport.httpcore_client import HttpClient
 
 SCOPE = Scope("platform", "product", "wms")
 PRODUCTS = "/api/v1/catalog/products"
@@ -240,9 +241,9 @@ class Defective(PlatformTarget):
     breaks: Callable[[bytes], bool]
     pauses: Callable[[bytes], None]
 
-    def send(self, client: HttpClient, request: Request, *options: Any) -> HttpAnswer:
+    def send(self, client: Client, resource: str, request: Request, *options: Any) -> HttpAnswer:
         self.pauses(request.body or b"")
-        answer = super().send(client, request, *options)
+        answer = super().send(client, resource, request, *options)
         if self.breaks(request.body or b""):
             raise ZeroDivisionError
         return answer
@@ -308,7 +309,7 @@ class Bench:
             unsettled = tx.intents.unsettled()
 
         already = len(self.settled)
-        self.run(lambda dispatcher: dispatcher.resume(unsettled))
+        self.run(lambda dispatcher: list(dispatcher.resume(unsettled)))
         return [item.intent for item in self.settled[already:] if item.intent.status == "in_doubt"]
 
     def statuses(self) -> Counter[str]:

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, update
 from tests.conftest import PIN
 from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, created, invoice
-from tests.unit.platform.test_access_check import profile_of
 from tests.unit.state.samples import intent
+from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.delivery import in_doubt_rules
 from crossdock.errors import StateBusyError
 from crossdock.state import State, StateUrl, create
 from crossdock.state.db import schema
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 
 DAY_S = 86_400.0
@@ -49,7 +50,7 @@ def test_a_key_is_used_while_it_is_surely_kept(age_s: float, kept_s: int) -> Non
     now = datetime(2026, 1, 1, tzinfo=UTC)
     profile = profile_of("https://platform.example", idempotency={"kept_s": kept_s})
     one = intent(1, resource="invoice", attempts=1, first_sent_at=now - timedelta(seconds=age_s))
-    rule = in_doubt_rules.rule_for(one, profile, now)
+    rule = in_doubt_rules.rule_for(one, PlatformTarget(profile), now)
     if 0 <= age_s <= kept_s / 2 and age_s <= kept_s - 2 * in_doubt_rules.MARGIN_S:
         assert rule == "resend"
     if age_s >= kept_s or age_s < -in_doubt_rules.MARGIN_S:

@@ -219,10 +219,10 @@ def test_an_update_is_a_patch_and_replaces_the_payload(bench: Bench, platform: P
     create, update = platform.seen
     assert (update.method, update.path, update.body) == (
         "PATCH",
-        f"/api/v1/catalog/products/{binding.platform_id}",
+        f"/api/v1/catalog/products/{binding.target_id}",
         b'{"name":"y"}',
     )
     assert update.key != create.key
     with bench.state.begin() as tx:
         now = tx.bindings.get(SCOPE, [0])[0]
-    assert (now.payload, now.fingerprint, now.counter, now.platform_id) == (after, 77, 2, binding.platform_id)
+    assert (now.payload, now.fingerprint, now.counter, now.target_id) == (after, 77, 2, binding.target_id)

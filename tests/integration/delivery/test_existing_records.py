@@ -142,7 +142,7 @@ def test_an_update_of_what_is_gone_is_a_dead_letter(
     bench.clock = ManualClock()
     bench.deliver(2)
     binding = bench.binding(0)
-    name = binding.platform_id
+    name = binding.target_id
 
     def gone(seen: Seen) -> Answer:
         if name not in seen.path:
@@ -196,7 +196,7 @@ def test_an_equal_record_is_taken_over_without_a_write(bench: Bench, platform: P
     assert platform.told() == ["POST", "GET"]
     assert "externalId=wms%3A0" in platform.seen[1].path
     assert [item.untouched for item in bench.settled] == [True]
-    assert bench.binding(0).platform_id == name
+    assert bench.binding(0).target_id == name
     assert bench.binding(0).etag is None, "the tag of a list is no record's"
 
 
@@ -211,7 +211,7 @@ def test_a_record_that_differs_is_taken_over_and_changed(bench: Bench, platform:
     assert update.key != create.key
     assert (shelf.held[name]["name"], shelf.held[name]["color"]) == ("x", "red")
     assert bench.story(0) == [("create", "replaced", 1), ("update", "delivered", 2)]
-    assert (bench.binding(0).platform_id, bench.binding(0).counter) == (name, 2)
+    assert (bench.binding(0).target_id, bench.binding(0).counter) == (name, 2)
 
 
 def test_a_conflict_with_nothing_to_be_found_is_a_dead_letter(bench: Bench, platform: Platform, shelf: Shelf) -> None:
@@ -279,15 +279,15 @@ def test_an_update_in_doubt_is_looked_at(bench: Bench, platform: Platform, shelf
         if seen.method != "PATCH" or seen.path in lost:
             return shelf(seen)
         lost.add(seen.path)
-        if done.platform_id in seen.path:
+        if done.target_id in seen.path:
             shelf(seen)
         return None
 
     platform.script = lose
     bench.carry_out([updating(each, each.payload | {"name": "y"}) for each in (done, undone)])
     assert Counter(seen.path for seen in platform.of("PATCH")) == {
-        f"{PRODUCTS}/{done.platform_id}": 1,
-        f"{PRODUCTS}/{undone.platform_id}": 2,
+        f"{PRODUCTS}/{done.target_id}": 1,
+        f"{PRODUCTS}/{undone.target_id}": 2,
     }
     assert {each["name"] for each in shelf.held.values()} == {"y"}
     assert bench.statuses() == {"delivered": 4}

@@ -41,7 +41,9 @@ def test_a_platform_that_does_not_filter_loses_no_record(bench: Bench, platform:
     platform.script = script
     bench.settings = {"idempotency": {"enabled": False}, "retry": {"attempts": 3, "base_s": 0.001, "cap_s": 0.001}}
     bench.adopting = frozenset({STREAM}) if adopting else frozenset()
-    with pytest.raises(UnavailableError, match="ignores the filter externalId"):
+    with pytest.raises(
+        UnavailableError, match="ignores the filter externalId; if it has none, set platform.lookup.enabled"
+    ):
         bench.deliver(30)
     assert (bench.bound(), shelf.held) == (0, {foreign: {"id": foreign, **FOREIGN}})
     assert {seen.method for seen in platform.seen} <= {"POST", "GET"}
@@ -74,7 +76,7 @@ def test_an_update_that_meets_a_foreign_record_stops_there(bench: Bench, platfor
     platform.script, bench.clock = created, ManualClock()
     bench.deliver(1)
     binding = bench.binding(0)
-    shown = {"id": binding.platform_id, **FOREIGN}
+    shown = {"id": binding.target_id, **FOREIGN}
 
     def script(seen: Seen) -> Answer:
         if seen.method == "PATCH":
@@ -86,4 +88,4 @@ def test_an_update_that_meets_a_foreign_record_stops_there(bench: Bench, platfor
     with pytest.raises(UnavailableError, match="a different record"):
         bench.carry_out([updating(binding, binding.payload | {"name": "y"})])
     assert len(platform.of("PATCH")) == 1
-    assert platform.of("GET")[0].path == f"{PRODUCTS}/{binding.platform_id}"
+    assert platform.of("GET")[0].path == f"{PRODUCTS}/{binding.target_id}"

@@ -57,7 +57,7 @@ def test_a_delete_whose_answer_was_lost_is_verified(bench: Bench, platform: Plat
         if seen.method != "DELETE" or seen.path in lost:
             return shelf(seen)
         lost.add(seen.path)
-        if here.platform_id in seen.path:
+        if here.target_id in seen.path:
             shelf(seen)  # it happens, and only the answer is lost
         return None
 
@@ -144,7 +144,7 @@ def test_a_restored_state_looks_before_it_creates(bench: Bench, platform: Platfo
     assert platform.told()[:3] == ["GET"] * 3
     assert Counter(platform.told()) == {"GET": 3, "PATCH": 1, "POST": 1}
     assert is_number(platform.of("POST")[0], 2)
-    assert [bench.binding(n).platform_id for n in (0, 1)] == [equal, other]
+    assert [bench.binding(n).target_id for n in (0, 1)] == [equal, other]
     assert {each["name"] for each in shelf.held.values()} == {"x"}
     assert (bench.bound(), bench.unsettled()) == (3, {})
 
@@ -235,7 +235,7 @@ def test_keys_are_never_used_for_other_bytes(bench: Bench, platform: Platform, s
     bench.deliver(1)
     for turn in range(3):
         binding = bench.binding(0)
-        shelf.edit(binding.platform_id, color=str(turn))
+        shelf.edit(binding.target_id, color=str(turn))
         bench.carry_out([updating(binding, binding.payload | {"name": f"n{turn % 2}"}, fingerprint=turn)])
         bench.carry_out([deleting(bench.binding(0))])
         bench.carry_out([replace(operation(0), identity=operation(0).identity._replace(fingerprint=turn))])

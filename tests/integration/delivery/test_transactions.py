@@ -20,7 +20,6 @@ from tests.unit.state.samples import intent
 from tests.waiting import eventually
 
 from crossdock.delivery import settlement
-from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState
@@ -28,6 +27,7 @@ from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, store
 from crossdock.state.db import schema
+from crossdock.targets.outcomes import Outcome
 from crossdock.testing.postgres_server import PostgresServer
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
@@ -188,12 +188,12 @@ def turn_of(run_id: int) -> tuple[Callable[[Transaction], None], Callable[[Trans
     old = {name: intent(n) for n, name in enumerate(("delivered", "rejected", "in_doubt", "replaced", "deleted"))}
     old["deleted"].operation = "delete"
     settled = [
-        Settlement(old["delivered"], Outcome("delivered", status=201, platform_id="prd_0", etag='"1"')),
+        Settlement(old["delivered"], Outcome("delivered", status=201, target_id="prd_0", etag='"1"')),
         Settlement(old["rejected"], Outcome("rejected", "no", 422, reason="rejected", pointer="/name")),
         Settlement(old["in_doubt"], Outcome("in_doubt", "broke off")),
         Settlement(old["deleted"], Outcome("delivered", status=204)),
     ]
-    successor = replace(old["replaced"], idempotency_key="key-next", counter=2, operation="update", platform_id="p")
+    successor = replace(old["replaced"], idempotency_key="key-next", counter=2, operation="update", target_id="p")
     fresh = [intent(n) for n in range(10, 14)]
     dead_letter = settlement.dead_letter(Settlement(intent(20), Outcome("rejected", "no", 422, reason="rejected")))
     before = deepcopy(list(old.values()))

@@ -13,12 +13,12 @@ from tests.integration.delivery.harness import Batch, operation
 
 from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.state import State
+from crossdock.targets.outcomes import Outcome
+from crossdock.targets.platform_target import PlatformTarget
 
 IN_FLIGHT, RECORDS = 10, 60
 
@@ -37,7 +37,7 @@ class Prompt(Senders):
         for task in tasks:
             self.stood.append((known[task.intent.id].status, known[task.intent.id].attempts))
             assert known[task.intent.id] == task.intent
-            outcome = Outcome("delivered", status=201, platform_id=f"prd_{task.intent.id}")
+            outcome = Outcome("delivered", status=201, target_id=f"prd_{task.intent.id}")
             self.results.put(SendResult(task, outcome))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.integration.delivery.harness import (
@@ -17,6 +16,7 @@ from tests.integration.delivery.harness import (
     operation,
 )
 
+from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.errors import UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
@@ -61,9 +61,9 @@ def test_a_poisonous_record_does_not_stop_the_next_run(bench: Bench, platform: P
         unsettled = tx.intents.unsettled()
     bench.settled.clear()
 
-    def night(dispatcher: Any) -> None:
-        dispatcher.resume(unsettled)
-        dispatcher.deliver(iter([]))
+    def night(dispatcher: Dispatcher) -> None:
+        assert list(dispatcher.resume(unsettled)) == []
+        assert dispatcher.deliver(iter([]))
 
     bench.run(night)
     assert bench.statuses() == {"in_doubt": 1}
@@ -112,7 +112,7 @@ def test_what_may_have_happened_is_looked_up_when_it_has_settled(
     assert 40.0 <= asked - sent < 45.0
     assert (len(shelf.held), bench.bound(), bench.statuses()) == (1, 1, {"delivered": 1})
     assert not bench.settled[0].untouched
-    assert bench.binding(0).platform_id in shelf.held
+    assert bench.binding(0).target_id in shelf.held
 
 
 def test_what_did_not_happen_is_sent_once_more(bench: Bench, platform: Platform, shelf: Shelf) -> None:

@@ -19,7 +19,7 @@ from tests.integration.platform.token_server import (
 from tests.waiting import eventually
 
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport.http_answers import Answer
 
 

@@ -18,8 +18,8 @@ from tests.integration.platform.token_server import (
 from tests.waiting import eventually
 
 from crossdock.errors import UnauthorizedError
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.token_endpoint import ATTEMPTS
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.http_answers import Answer, NotSentError
 

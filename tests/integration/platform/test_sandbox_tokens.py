@@ -15,8 +15,8 @@ import pytest
 
 from crossdock.errors import UnauthorizedError
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 
 THREADS = 50
@@ -61,7 +61,7 @@ def test_one_token_request_per_expiry_for_fifty_threads(
     def send() -> int:
         with closing(sender.client()) as client:
             together.wait(60)
-            return sender.send(client, sender.ping("product")).status
+            return sender.send(client, "product", sender.ping("product")).status
 
     with ThreadPoolExecutor(THREADS) as threads:
         for expired in range(expiries + 1):
@@ -77,15 +77,15 @@ def test_a_revoked_token_stops_the_next_request(platform: SandboxServer, monkeyp
     """The next request is 401 and is repeated with a new token; without its client there is none."""
     sender = target(platform, ManualClock(), monkeypatch)
     with closing(sender.client()) as client:
-        assert sender.send(client, sender.ping("product")).status == 200
+        assert sender.send(client, "product", sender.ping("product")).status == 200
         assert sender.credential.token
         token = sender.credential.token.authorization.removeprefix("Bearer ")
         credentials = ("crossdock", os.environ["CLIENT_SECRET"])
         done = httpx.post(f"{platform.base_url}/oauth/revoke", auth=credentials, data={"token": token}, trust_env=False)
         assert done.status_code == 200
-        assert sender.send(client, sender.ping("product")).status == 200
+        assert sender.send(client, "product", sender.ping("product")).status == 200
         assert [each["status"] for each in requests(platform, path="/api/")] == [200, 401, 200]
         assert platform.sandbox.clients.revoke("crossdock")
         with pytest.raises(UnauthorizedError, match="invalid_client"):
-            sender.send(client, sender.ping("product"))
+            sender.send(client, "product", sender.ping("product"))
     assert [each["status"] for each in requests(platform, path="/api/")] == [200, 401, 200, 401]

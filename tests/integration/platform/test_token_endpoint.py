@@ -21,9 +21,9 @@ from tests.integration.platform.token_server import (
 )
 
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.platform import access_check
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.token_endpoint import ATTEMPTS
+from crossdock.targets import platform_access
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.http_answers import NotSentError
 
@@ -140,7 +140,7 @@ def test_granted_scopes_are_shown(server: TokenServer, scopes: list[str], report
     """The access check shows the token's life and scopes, and those that were not requested."""
     server.tokens = lambda seen: token(seen, **reported)
     server.platform = lambda _: answer(200, {"data": []})
-    shown = access_check.reach(server.profile({"scopes": scopes}), ["product"])
+    shown = platform_access.reach(server.profile({"scopes": scopes}), ["product"])
     assert shown.text == f"{server.base_url} grants access, with a token for 100 s; {text}"
 
 
@@ -255,7 +255,7 @@ def test_neither_secret_nor_token_is_shown(
     target = PlatformTarget(profile)
     texts = [repr(profile), str(profile)]
     looks: tuple[Callable[[], str], ...] = (
-        lambda: access_check.reach(profile, ["product"]).text,
+        lambda: platform_access.reach(profile, ["product"]).text,
         lambda: repr(send(target)),
     )
     for look in looks:
@@ -275,4 +275,4 @@ def test_the_access_check_reports_an_unavailable_endpoint(server: TokenServer) -
     """A platform whose token endpoint is down cannot be reached."""
     server.tokens = lambda _: answer(503, {})
     with pytest.raises(UnavailableError, match="no token obtained: HTTP 503"):
-        access_check.reach(server.profile(retry={"base_s": 0.001}), ["product"])
+        platform_access.reach(server.profile(retry={"base_s": 0.001}), ["product"])

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget, Request
+from crossdock.targets import Request
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport.http_answers import Answer
 
 PATH = "/api/v1/catalog/products"
@@ -50,7 +51,7 @@ def created(_seen: Seen) -> Reply:
 
 def send(target: PlatformTarget, key: str = "k") -> Answer:
     with closing(target.client()) as client:
-        return target.send(client, Request("POST", PATH, BODY), key)
+        return target.send(client, "product", Request("POST", PATH, BODY), key)
 
 
 def tokens_sent(server: TokenServer) -> list[str]:

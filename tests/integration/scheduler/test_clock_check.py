@@ -13,7 +13,7 @@ from tests.e2e.warehouse import Site, open_site
 from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
-from tests.unit.platform.test_access_check import Dated, profile_of
+from tests.unit.targets.test_platform_access import Dated, profile_of
 
 from crossdock import exact_json
 from crossdock.errors import ClockError

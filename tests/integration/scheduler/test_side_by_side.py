@@ -19,6 +19,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.state import DueRun
+from crossdock.stream_facts import PLATFORM
 from crossdock.testing.manual_clock import ManualClock
 
 CONFIG = """\
@@ -111,7 +112,7 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
 def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None:
     """Together they have no more requests in flight than configured."""
     with open_session(loaded, ManualClock(BEGIN), width=2) as session:
-        assert session.in_flight == 4
+        assert session.in_flight(session.targets[PLATFORM]) == 4
 
 
 def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecutor) -> None:

@@ -18,11 +18,11 @@ from tests.tls_servers import OK, ConnectProxy, HttpsServer, client_certificate,
 from crossdock.config_file import Secret
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.sources.source_context import SourceContext
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.connector_http_client import httpx_client
 from crossdock.transport.http_answers import AmbiguousError, NotSentError
@@ -234,7 +234,7 @@ def test_the_platform_and_its_tokens_are_reached_with_the_settings(
         settings = {"base_url": server.url, "tenant": "acme", "auth": auth, "http": http}
         target = PlatformTarget(Profile.model_validate(settings, context={"folder": tmp_path}))
         with closing(target.client()) as client:
-            assert target.send(client, target.ping("product")).status == 200
+            assert target.send(client, "product", target.ping("product")).status == 200
     assert [head.split(" ")[1] for head in proxy.heads] == [f"127.0.0.1:{server.port}"] * 2
     assert [request.split(" ")[1] for request in server.requests] == [
         "/oauth/token",

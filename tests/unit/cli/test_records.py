@@ -213,7 +213,7 @@ def test_a_decision_can_be_reversed(filled: CommandLine) -> None:
     with closing(filled.state()) as state, state.look() as tx:
         assert tx.bindings.count() == {}
         (left,) = tx.intents.unsettled()
-    assert (left.platform_id, left.first_sent_at) == (None, left.first_sent_at)
+    assert (left.target_id, left.first_sent_at) == (None, left.first_sent_at)
     assert left.first_sent_at is not None
     assert filled.run("records", "reopen", *record).code == 2
 

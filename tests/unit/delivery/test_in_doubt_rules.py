@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.platform.test_access_check import profile_of
 from tests.unit.state.samples import intent
+from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.delivery.in_doubt_rules import concerns_all, rule_for
-from crossdock.delivery.outcomes import Outcome
 from crossdock.errors import RemoteError, UnauthorizedError
+from crossdock.targets.outcomes import Outcome
+from crossdock.targets.platform_target import PlatformTarget
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+TARGET = PlatformTarget(profile_of("https://platform.example"))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, age: timedelta, rule: str) -> None:
     """An expired key does not protect an operation: it is looked up, or parked without a look-up."""
     one = intent(1, resource=resource, attempts=attempts, first_sent_at=NOW - age)
-    assert rule_for(one, profile_of("https://platform.example"), NOW) == rule
+    assert rule_for(one, TARGET, NOW) == rule
 
 
 @pytest.mark.parametrize(
@@ -43,5 +45,5 @@ def test_the_rule_depends_on_the_age_of_the_key(resource: str, attempts: int, ag
 )
 def test_a_refusal_may_concern_every_record(status: int, accepted: set[str], error: type[RemoteError] | None) -> None:
     """A refused credential always does; a refused scope or path does until something of the resource was accepted."""
-    found = concerns_all(intent(1), Outcome("rejected", "no", status), profile_of("https://platform.example"), accepted)
+    found = concerns_all(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
     assert type(found) is (error or type(None))

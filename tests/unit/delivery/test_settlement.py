@@ -14,9 +14,9 @@ from tests.unit.state.samples import AT, intent, start
 from crossdock import exact_json
 from crossdock.delivery import settlement
 from crossdock.delivery.operations import bytes_after, payload_after
-from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settlement import Settlement
 from crossdock.state import State
+from crossdock.targets.outcomes import Outcome
 
 values = st.recursive(
     st.none()
@@ -44,10 +44,10 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
     """In one turn a create, an update and a delete: the first two are bound with their whole payload, the last goes."""
     run, price = start(state), {"name": "x", "unitPrice": Decimal("0.10")}
     created = intent(1, body=exact_json.dumps(price))
-    updated = intent(2, operation="update", before={"name": "y"}, after=price, body=b'{"name":"x"}', platform_id="p2")
-    deleted = intent(3, operation="delete", body=None, before=price, after={}, platform_id="p3")
+    updated = intent(2, operation="update", before={"name": "y"}, after=price, body=b'{"name":"x"}', target_id="p2")
+    deleted = intent(3, operation="delete", body=None, before=price, after={}, target_id="p3")
     turn = [
-        Settlement(created, Outcome("delivered", status=201, platform_id="p1", etag='"1"')),
+        Settlement(created, Outcome("delivered", status=201, target_id="p1", etag='"1"')),
         Settlement(updated, Outcome("delivered", status=200)),
         Settlement(deleted, Outcome("delivered", status=204)),
     ]
@@ -57,7 +57,7 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
             item.intent.status = "delivered"
         settlement.write(tx, turn, run_id=run, at=AT)
         bound = tx.bindings.get(SCOPE, [1, 2, 3])
-        assert {key: (each.platform_id, each.payload, each.etag) for key, each in bound.items()} == {
+        assert {key: (each.target_id, each.payload, each.etag) for key, each in bound.items()} == {
             1: ("p1", price, '"1"'),
             2: ("p2", price, None),
         }

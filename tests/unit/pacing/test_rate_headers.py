@@ -354,3 +354,9 @@ def test_retry_after_in_its_forms(value: str, date: str, seconds: float | None) 
     """A date counts from the answer's own Date; what makes no sense is as if it were not there."""
     headers = {"retry-after": value} | ({"date": date} if date else {})
     assert rate_headers.retry_after_s(headers) == seconds
+
+
+def test_retry_after_of_shipbob() -> None:
+    """ShipBob writes ``x-retry-after``; the standard field counts before it."""
+    assert rate_headers.retry_after_s({"x-retry-after": "7"}) == 7
+    assert rate_headers.retry_after_s({"x-retry-after": "7", "retry-after": "2"}) == 2

@@ -13,7 +13,6 @@ from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch, Record
@@ -21,6 +20,7 @@ from crossdock.resources import Reference
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import RecordIdentity, Scope
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 
 HERE = Path()
@@ -46,7 +46,7 @@ def bound_accounts(namespace: str = "w") -> BoundStream:
     place = SourceContext(ManualClock(), Silent(), NoIntake(), HERE, HERE, HERE)
     context: Context[Any] = Context(Settings(kind="none"), namespace, place)
     scope = Scope("platform", "ledger_account", namespace)
-    return BoundStream(f"{namespace}.accounts", namespace, namespace, Accounts(), scope, context)
+    return BoundStream(f"{namespace}.accounts", namespace, Accounts(), scope, context, platform_target())
 
 
 def account(bound: BoundStream, key: str, parent: str | None = None, name: str = "x") -> KeyedRecord:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.unit.planning.accounts import platform_target
 
 from crossdock.errors import ConfigError
 from crossdock.planning.binding_import import COLUMNS, export, import_bindings
@@ -15,7 +16,7 @@ from crossdock.state import Scope, State
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 HEADER = ",".join(COLUMNS)
-ROWS = ["product,wms,P1,prd_1", "product,wms,P2,prd_2", 'customer,shop,"a,b",cus_1']
+ROWS = ["platform,product,wms,P1,prd_1", "platform,product,wms,P2,prd_2", 'platform,customer,shop,"a,b",cus_1']
 
 
 def write(folder: Path, *rows: str, header: str = HEADER) -> Path:
@@ -26,7 +27,7 @@ def write(folder: Path, *rows: str, header: str = HEADER) -> Path:
 
 def imported(state: State, path: Path) -> int:
     with state.begin() as tx:
-        return import_bindings(tx, path, at=AT)
+        return import_bindings(tx, path, {"platform": platform_target()}, at=AT)
 
 
 def exported(state: State) -> list[str]:
@@ -45,21 +46,31 @@ def test_an_import_is_exported_again(state: State, tmp_path: Path) -> None:
     assert exported(state) == sorted(ROWS)
     with state.look() as tx:
         (binding,) = tx.bindings.get(Scope("platform", "product", "wms"), [key_hashes(["P1"])["P1"]]).values()
-    assert (binding.platform_id, binding.step, binding.payload, binding.counter) == ("prd_1", "import", {}, 0)
+    assert (binding.target_id, binding.step, binding.payload, binding.counter) == ("prd_1", "import", {}, 0)
 
 
 @pytest.mark.parametrize(
     ("rows", "line", "message"),
     [
-        pytest.param(["product,wms,P3"], 2, "has 3 cells; expected 4", id="short"),
-        pytest.param(["product,wms,,x"], 2, "needs a value in each of", id="empty"),
-        pytest.param(["shoe,wms,P3,x"], 2, "unknown resource 'shoe'", id="resource"),
-        pytest.param(["product,wms,P3,.."], 2, "platform_id must be 1 to", id="id"),
-        pytest.param(["product,wms,P3,a\u202eb"], 2, "not printable", id="not printable"),
-        pytest.param(["product,wms,P3,x", "product,wms,P3,y"], 3, "duplicate of P3 on line 2", id="duplicate"),
-        pytest.param(["product,wms,P3,x", "product,wms,P4,x"], 3, "x is already bound to wms:P3", id="shared id"),
-        pytest.param(["product,wms,P3,x", "product,wms,P1,y"], 3, "P1 is already bound to prd_1", id="other id"),
-        pytest.param(["product,new,P1,prd_1"], 2, "prd_1 is already bound to wms:P1", id="id of another"),
+        pytest.param(["platform,product,wms,P3"], 2, "has 4 cells; expected 5", id="short"),
+        pytest.param(["platform,product,wms,,x"], 2, "needs a value in each of", id="empty"),
+        pytest.param(["shipbob,product,wms,P3,x"], 2, "unknown target 'shipbob'; known: platform", id="target"),
+        pytest.param(["platform,shoe,wms,P3,x"], 2, "unknown resource 'shoe'", id="resource"),
+        pytest.param(["platform,product,wms,P3,.."], 2, "target_id must be 1 to", id="id"),
+        pytest.param(["platform,product,wms,P3,a\u202eb"], 2, "not printable", id="not printable"),
+        pytest.param(
+            ["platform,product,wms,P3,x", "platform,product,wms,P3,y"], 3, "duplicate of P3 on line 2", id="duplicate"
+        ),
+        pytest.param(
+            ["platform,product,wms,P3,x", "platform,product,wms,P4,x"],
+            3,
+            "x is already bound to wms:P3",
+            id="shared id",
+        ),
+        pytest.param(
+            ["platform,product,wms,P3,x", "platform,product,wms,P1,y"], 3, "P1 is already bound to prd_1", id="other id"
+        ),
+        pytest.param(["platform,product,new,P1,prd_1"], 2, "prd_1 is already bound to wms:P1", id="id of another"),
     ],
 )
 def test_a_bad_row_refuses_the_file(state: State, tmp_path: Path, rows: list[str], line: int, message: str) -> None:
@@ -76,8 +87,8 @@ def test_the_file_must_be_there_and_csv(state: State, tmp_path: Path) -> None:
     """A missing file and one with other content are errors of the command."""
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         imported(state, tmp_path / "none.csv")
-    with pytest.raises(ConfigError, match="the first line must be resource,namespace,key,platform_id"):
-        imported(state, write(tmp_path, header="key,platform_id"))
+    with pytest.raises(ConfigError, match="the first line must be target,resource,namespace,key,target_id"):
+        imported(state, write(tmp_path, header="key,target_id"))
     (tmp_path / "b.csv").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="is not CSV in UTF-8"):
         imported(state, tmp_path / "b.csv")

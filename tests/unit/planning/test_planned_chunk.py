@@ -64,4 +64,4 @@ def test_a_suppressed_record_keeps_its_binding(state: State) -> None:
     with state.begin() as tx:
         chunk.write(tx)
         (stored,) = tx.bindings.get(BOUND.scope, [binding("a").key_hash]).values()
-    assert (stored.fingerprint, stored.platform_id) == (7, "id-a")
+    assert (stored.fingerprint, stored.target_id) == (7, "id-a")

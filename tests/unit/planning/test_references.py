@@ -26,11 +26,11 @@ def wms(_resource: str) -> str:
     return "wms"
 
 
-def bind(state: State, scope: Scope, key: str, platform_id: str) -> None:
+def bind(state: State, scope: Scope, key: str, target_id: str) -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC)
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-01-01", at=at)
-        binding = Binding(key_hashes([key])[key], key, platform_id, 1, None, "whole", {}, None, 1)
+        binding = Binding(key_hashes([key])[key], key, target_id, 1, None, "whole", {}, None, 1)
         tx.bindings.put(scope, [binding], run_id=run, at=at)
 
 

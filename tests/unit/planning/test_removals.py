@@ -26,7 +26,6 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.progress import Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Proof, RawBatch, Record
@@ -37,6 +36,7 @@ from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.stream_facts import GoneLimits, OnGone
 from crossdock.tally import Tally, Term
+from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 
 SCOPE = Scope("platform", "product", "w")
@@ -114,10 +114,11 @@ class Warehouse:
     def __init__(self, folder: Path, state: State, on_gone: OnGone) -> None:
         self._state, self._clock, self._stream, self._contents = state, ManualClock(), Listing(on_gone), count(1)
         place = SourceContext(self._clock, Silent(), NoIntake(), folder, folder, folder)
-        self._bound = BoundStream(STREAM, "w", "w", self._stream, SCOPE, Context(Settings(kind="none"), "w", place))
         auth = {"kind": "api_key", "token": "env:NOBODY"}
         facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth}
         self._target = PlatformTarget(Profile.model_validate(facts, context={"folder": folder}))
+        context = Context(Settings(kind="none"), "w", place)
+        self._bound = BoundStream(STREAM, "w", self._stream, SCOPE, context, self._target)
 
     def runs(self, run: ScheduledRun) -> None:
         """Repeat a run until it ends, or waits for an approval that it does not get."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.platform.test_access_check import profile_of
+from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock import exact_json
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_comparison
 from crossdock.platform.member_comparison import Difference
 from crossdock.platform.openapi_file import OpenApi
-from crossdock.resources import RESOURCES, ResourceName
+from crossdock.resource_types import RESOURCES
+from crossdock.resources import ResourceName
 from crossdock.sandbox.openapi_document import document
 
 Json = dict[str, Any]
@@ -63,7 +64,7 @@ components:
 def compared(
     data: Json, *written: ResourceName, base_url: str = "https://a.example", **settings: Any
 ) -> list[Difference]:
-    chosen = written or tuple(RESOURCES)
+    chosen = written or get_args(ResourceName)
     found = OpenApi("openapi.yaml", data)
     return openapi_comparison.compare(found, profile_of(base_url, **settings), chosen, LOOKED_UP, chosen)
 

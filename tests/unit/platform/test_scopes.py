@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.platform.test_access_check import profile_of
+from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.platform import scopes
 from crossdock.platform.scopes import Comparison

@@ -16,6 +16,7 @@ from crossdock.project.project import Project, load
 from crossdock.records import RawBatch, Record
 from crossdock.resources import ResourceName
 from crossdock.stream_facts import Mode, OnGone
+from crossdock.testing.manual_clock import ManualClock
 
 Load = Callable[[Sequence[Stream[Any]], str], Project]
 
@@ -104,8 +105,10 @@ def test_two_streams_of_one_resource_have_two_namespaces(load_with: Load) -> Non
     """A reference without a namespace means the stream's own for its own resource, else the connection's."""
     first, second = InCode(), InCode()
     second.name, second.namespace = "others", "old"
-    (connection,) = load_with([first, second], "a: {kind: made}").connections
-    bound = [connection.bind(name, stream, "platform", None) for name, stream in connection.named_streams()]  # type: ignore[arg-type]  # not used
+    project = load_with([first, second], "a: {kind: made}")
+    (connection,), targets = project.connections, project.targets(ManualClock())
+    bound = [connection.bind(name, stream, targets, None) for name, stream in connection.named_streams()]  # type: ignore[arg-type]  # not used
+    assert {each.target for each in bound} == {targets["platform"]}
     assert [(each.name, each.namespace, each.scope.namespace) for each in bound] == [
         ("a.things", "a", "a"),
         ("a.others", "old", "old"),

@@ -256,3 +256,21 @@ def test_overrides_change_connections(tmp_path: Path) -> None:
         ConfigError, match=r"production.yaml:3:5: connections.wms.hots: unknown key; did you mean 'host'"
     ):
         project.load(path, production)
+
+
+def test_a_connection_without_streams_is_only_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All streams are those of the others; a run of that connection alone is refused with the reason."""
+    facts = tmp_path / "silent_depot-1.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: silent-depot\nVersion: 1\n")
+    (facts / "entry_points.txt").write_text("[crossdock.connectors]\nsilent_depot = silent_depot:CONNECTOR\n")
+    (tmp_path / "silent_depot.py").write_text(
+        "from crossdock import Connector, Settings\n"
+        "CONNECTOR = Connector('silent_depot', 'Silent', Settings, lambda _: ())\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "c.yaml").write_text(CONFIG.replace("connections:\n", "connections:\n  depot: {kind: silent_depot}\n"))
+    loaded = project.load(tmp_path / "c.yaml")
+    assert loaded.selected([]) == {"wms.orders"}
+    with pytest.raises(ConfigError, match="'depot' has no streams: others write to it"):
+        loaded.selected(["depot"])

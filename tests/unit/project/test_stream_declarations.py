@@ -42,8 +42,8 @@ def test_a_full_declaration_is_accepted() -> None:
         personal=["description"],
         on_gone="archive",
     )
-    check_declaration("w.things", stream)
-    check_declaration("w.things", declared())
+    check_declaration("w.things", stream, {})
+    check_declaration("w.things", declared(), {})
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_full_declaration_is_accepted() -> None:
 def test_a_wrong_attribute_is_refused_with_its_class(facts: dict[str, Any], message: str) -> None:
     """What a section of a config file cannot say, a class cannot either."""
     with pytest.raises(ConfigError) as refused:
-        check_declaration("w.things", declared(**facts))
+        check_declaration("w.things", declared(**facts), {})
     assert f"w.things: {message}" in refused.value.message
     assert "fix class InCode, line" in (refused.value.hint or "")
 
@@ -78,4 +78,4 @@ def test_a_wrong_attribute_is_refused_with_its_class(facts: dict[str, Any], mess
 def test_a_missing_attribute_is_named() -> None:
     """A stream without a resource is no stream."""
     with pytest.raises(ConfigError, match="w.things: resource is missing"):
-        check_declaration("w.things", InCode())
+        check_declaration("w.things", InCode(), {})

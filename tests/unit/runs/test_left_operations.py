@@ -13,15 +13,18 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.left_operations import LeftOperations, expected_delivery
 from crossdock.state import Scope
+from crossdock.targets import Target
+from crossdock.targets.platform_target import PlatformTarget
 
 INVOICE = Scope("platform", "invoice", "wms")
 SENT: dict[str, Any] = {"first_sent_at": AT, "attempts": 1}
 
 
-def profile(**changes: Any) -> Profile:
+def targets(**changes: Any) -> dict[str, Target]:
+    """The platform, with *changes* of its settings."""
     auth = {"kind": "api_key", "token": "env:NOBODY"}
     facts = {"base_url": PIN.base_url, "tenant": PIN.tenant, "auth": auth, **changes}
-    return Profile.model_validate(facts, context={"folder": Path()})
+    return {"platform": PlatformTarget(Profile.model_validate(facts, context={"folder": Path()}))}
 
 
 @pytest.mark.parametrize(
@@ -33,14 +36,14 @@ def profile(**changes: Any) -> Profile:
         pytest.param({"scope": INVOICE}, {}, False, "held", id="an unsent invoice"),
         pytest.param({"scope": INVOICE}, {}, True, "in_doubt", id="an unsent invoice of a restored state"),
         pytest.param({}, {"lookup": {"enabled": False}}, False, "held", id="unsent, without look-ups"),
-        pytest.param({"operation": "update", "platform_id": "p"}, {}, True, "sent_first", id="an update"),
+        pytest.param({"operation": "update", "target_id": "p"}, {}, True, "sent_first", id="an update"),
     ],
 )
 def test_where_an_operation_goes(facts: dict[str, Any], changes: dict[str, Any], place: str, *, restored: bool) -> None:
     """It is sent first, held back or left in doubt, as a run that resumes it decides."""
     left = LeftOperations.sorted_out(
         [intent(1, **facts)],
-        profile(**changes),
+        targets(**changes),
         AT + timedelta(minutes=1),
         streams={"wms.products"},
         state_restored=restored,
@@ -52,7 +55,7 @@ def test_where_an_operation_goes(facts: dict[str, Any], changes: dict[str, Any],
 def test_what_is_held_for_no_stream_of_the_run_is_sent_first() -> None:
     """Only a stream that is read could show that the state is an old one."""
     left = LeftOperations.sorted_out(
-        [intent(1, scope=INVOICE)], profile(), AT, streams={"wms.other"}, state_restored=False
+        [intent(1, scope=INVOICE)], targets(), AT, streams={"wms.other"}, state_restored=False
     )
     assert (len(left.sent_first), left.held) == (1, [])
 
@@ -60,11 +63,9 @@ def test_what_is_held_for_no_stream_of_the_run_is_sent_first() -> None:
 def test_a_delivery_leaves_a_binding_with_its_payload() -> None:
     """A create has a placeholder for its id; a delete leaves none; a first step has no fingerprint and still waits."""
     created = expected_delivery(intent(1))
-    assert created.binding == binding(
-        1, platform_id="<product wms:K1>", fingerprint=5, payload={"name": "é"}, counter=1
-    )
+    assert created.binding == binding(1, target_id="<product wms:K1>", fingerprint=5, payload={"name": "é"}, counter=1)
     first_step = expected_delivery(intent(1, step="open"))
     assert first_step.binding is not None
     assert (first_step.binding.fingerprint, first_step.is_whole) == (None, False)
-    deleted = expected_delivery(intent(1, operation="delete", step="remove", platform_id="prd_1"))
+    deleted = expected_delivery(intent(1, operation="delete", step="remove", target_id="prd_1"))
     assert (deleted.binding, deleted.scope, deleted.key_hash) == (None, SCOPE, 1)

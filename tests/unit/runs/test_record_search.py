@@ -31,9 +31,9 @@ def deliver(state: State, stream: str, scope: Scope, key: str, *, line: int = 2)
     made = intent(0, target=scope.target, resource=scope.resource, namespace=scope.namespace, **facts)
     with state.begin() as tx:
         tx.intents.add([made], run_id=run, fence=1, at=AT)
-        made.status, made.platform_id = "delivered", name[:64]
+        made.status, made.target_id = "delivered", name[:64]
         tx.intents.move([made], at=AT)
-        bound = binding(0, key=key, key_hash=key_hash, platform_id=name[:64])
+        bound = binding(0, key=key, key_hash=key_hash, target_id=name[:64])
         tx.bindings.put(scope, [bound], run_id=run, at=AT)
 
 
@@ -56,7 +56,7 @@ def test_records_that_share_a_key_are_told_apart(state: State) -> None:
         (("shop.people",), SHOP), (("wms.customers",), CUSTOMERS), (("wms.products",), PRODUCTS),
     ]  # fmt: skip
     assert [len(each.operations) for each in histories] == [1, 1, 1]
-    assert [[row["platform_id"] for row in each.bindings] for each in histories] == [
+    assert [[row["target_id"] for row in each.bindings] for each in histories] == [
         ["shop.people/7"], ["wms.customers/7"], ["wms.products/7"],
     ]  # fmt: skip
     assert [len(each.dead_letters) for each in histories] == [0, 0, 1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.state.samples import intent
 
-from crossdock.delivery.outcomes import Outcome
 from crossdock.delivery.settlement import Settlement
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
+from crossdock.targets.outcomes import Outcome
 
 
 def settled(*, untouched: bool = False, **facts: object) -> Settlement:
@@ -50,8 +50,9 @@ def test_a_rejected_first_step_is_a_rejected_record(*, resuming: bool) -> None:
     """It is counted as carried over as well if an earlier run left it, since its record no longer waits."""
     report = Report(1, "2026-03-29")
     count = SettlementCount(report)
-    count.resuming = resuming
-    assert not count.count(settled(status="rejected", step="open"))
+    item = settled(status="rejected", step="open")
+    count.resuming = {item.intent.id} if resuming else {item.intent.id + 1}
+    assert not count.count(item)
     expected = {"rejected": 1, "carried_over": 1} if resuming else {"rejected": 1}
     assert +report.tally("wms.products").records == expected
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from crossdock.connector import Stream
 from crossdock.progress import Silent
 from crossdock.project.connector_instances import BoundStream
-from crossdock.resources import RESOURCES, ResourceModel, ResourceName
-from crossdock.runs.stream_order import PARENTS, POLL, StreamOrder
+from crossdock.resource_types import RESOURCES
+from crossdock.resources import ResourceModel, ResourceName
+from crossdock.runs.stream_order import POLL, StreamOrder
 from crossdock.sources.late_files import LateError
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
@@ -26,12 +27,12 @@ class Kind:
     """What a turn asks of a stream."""
 
     def __init__(self, resource: ResourceName) -> None:
-        self.resource = resource
+        self.resource_type = RESOURCES[resource]
 
 
-def bound(name: str, resource: ResourceName) -> BoundStream:
-    stream = cast("Stream[Any]", Kind(resource))
-    return BoundStream(name, "wms", "wms", stream, Scope("platform", resource, "wms"), cast("Any", None))
+def bound(name: str, resource: ResourceName, target: str = "platform") -> BoundStream:
+    stream, nothing = cast("Stream[Any]", Kind(resource)), cast("Any", None)
+    return BoundStream(name, "wms", stream, Scope(target, resource, "wms"), nothing, nothing)
 
 
 def stream_order(
@@ -46,6 +47,8 @@ def stream_order(
     clock.slept = lambda: asked.set() if interrupted(clock) else None
     given_ = StreamOrder(streams, clock, Silent(), asked)
     for one in given_:
+        if one is None:
+            continue
         left = files_at_s.get(one.name, 0) - clock.monotonic()
         if asked.is_set():
             went.append((f"stopped before {one.name}", int(clock.monotonic())))
@@ -88,6 +91,24 @@ def test_each_goes_as_soon_as_it_can() -> None:
     assert went == [("products", 120), ("lots", 120), ("customers", 300), ("orders", 360)]
 
 
+def test_another_target_waits_for_nobody() -> None:
+    """A late stream holds up those that refer to its records at the same target only."""
+    elsewhere = bound("elsewhere", "order", target="shop")
+    went = stream_order([CUSTOMERS, ORDERS, elsewhere], {"customers": 100})
+    assert went == [("elsewhere", 0), ("customers", 120), ("orders", 120)]
+
+
+def test_a_pause_is_shared_with_the_other_targets() -> None:
+    """While every stream waits, there is None after each short pause, so that the caller can go on elsewhere."""
+    clock = ManualClock()
+    order = StreamOrder([LOTS], clock, Silent(), threading.Event())
+    turns = iter(order)
+    assert next(turns) is LOTS
+    order.postpone(LOTS, LateError("late", where="here", pause=timedelta(seconds=1)))
+    assert [next(turns) for _ in range(4)] == [None] * 4
+    assert (next(turns), clock.monotonic()) == (LOTS, 1.0)
+
+
 def test_an_interrupted_pause_ends_at_once() -> None:
     """However long the pause, the stream that was waited for comes within a glance of the interrupt."""
     went = stream_order([LOTS], {"lots": 9_000}, poll_s=3_600, interrupted=lambda clock: clock.monotonic() >= 100)
@@ -107,27 +128,26 @@ def test_everybody_goes_once_and_after_its_parents(resources: list[ResourceName]
     assert sorted(name for name, _ in went) == [one.name for one in streams]
     at, place = dict(went), {name: number for number, (name, _) in enumerate(went)}
     for number, one in enumerate(streams):
-        parents = PARENTS.get(one.stream.resource, frozenset())
-        before = [other for other in streams[:number] if other.stream.resource in parents]
+        before = [other for other in streams[:number] if other.scope.resource in one.kind.parents]
         assert at[one.name] >= files_at[one.name]
         assert all(place[other.name] < place[one.name] for other in before)
-        free = not any(files_at[other.name] for other in streams if other.stream.resource in parents)
+        free = not any(files_at[other.name] for other in streams if other.scope.resource in one.kind.parents)
         assert not (free and files_at[one.name] == 0 and at[one.name] > 0)
 
 
 def test_the_parents_are_those_of_the_resources() -> None:
-    """Every field of a draft that refers to another record is in `PARENTS`, which has no circle but on itself."""
+    """Every field of a draft that refers to another record has a parent, and parents come before, or are the same."""
     kinds: dict[str, ResourceName] = {"bin_id": "warehouse_bin"}
     for name, kind in RESOURCES.items():
-        found = set[ResourceName]()
+        found = set[str]()
         for model in (kind.draft, *_parts(kind.draft)):
             for field in model.model_fields:
                 if field == "parent_id":
                     found.add(name)
                 elif field.endswith("_id") and field != "tax_id":
-                    found.add(kinds.get(field, cast("ResourceName", field.removesuffix("_id"))))
-        assert PARENTS.get(name, frozenset()) == found
-        assert all(parent == name or parent not in PARENTS for parent in found)
+                    found.add(kinds.get(field, field.removesuffix("_id")))
+        assert kind.parents == found
+        assert all(parent == name or not RESOURCES[parent].parents for parent in found)
 
 
 def _parts(model: type[ResourceModel]) -> list[type[ResourceModel]]:

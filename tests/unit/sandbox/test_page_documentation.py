@@ -44,7 +44,7 @@ def test_types_and_rules_are_in_words(text: str) -> None:
     """References are links, lists and null are named, long lists of values are counted."""
     section = unescape(text).partition('<h3 id="schema-Order">')[2].partition("</section>")[0]
     assert 'list of <a href="#schema-Line">Line</a>' in section
-    assert '<a href="#schema-Address">Address</a> or null' in section
+    assert '<a href="#schema-ShippingAddress">ShippingAddress</a> or null' in section
     assert "string or null" in section
     currency = unescape(text).partition('<h3 id="schema-Currency">')[2].partition("</section>")[0]
     assert " values, for example AED" in currency

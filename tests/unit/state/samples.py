@@ -28,7 +28,7 @@ def binding(number: int, **changes: Any) -> Binding:
     facts: dict[str, Any] = {
         "key_hash": number,
         "key": f"K{number}",
-        "platform_id": f"prd_{number}",
+        "target_id": f"prd_{number}",
         "fingerprint": 10 + number,
         "position": None,
         "step": "whole",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from crossdock.testing.served_transport import RESET, ServedTransport, origins_in
+from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 
 ORIGIN = "https://api.example.com"
 
@@ -69,6 +69,47 @@ def test_a_held_request_is_not_answered(served: ServedTransport) -> None:
     assert failed.is_set()
     with httpx.Client(trust_env=False) as client:
         assert client.get(here).status_code == 200
+
+
+@pytest.mark.parametrize("fault", ["lost", "cut"])
+def test_an_answer_is_lost_after_the_request_was_answered(fault: Fault) -> None:
+    """The transport has the request, and the client has no whole answer."""
+    asked: list[str] = []
+
+    def noted(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200, text="x" * 100)
+
+    with ServedTransport(httpx.MockTransport(noted), [ORIGIN]) as served, httpx.Client(trust_env=False) as client:
+        served.faults = [fault]
+        with pytest.raises(httpx.TransportError):
+            client.get(f"{served.local(ORIGIN)}/a")
+        assert client.get(f"{served.local(ORIGIN)}/b").text == "x" * 100
+    assert asked == ["/a", "/b"]
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_held_request_may_have_been_answered(answered: bool) -> None:
+    """Whether the transport has it is chosen; the client has no answer."""
+    asked: list[str] = []
+
+    def noted(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(200)
+
+    def ask(address: str) -> None:
+        with httpx.Client(trust_env=False, timeout=None) as client, pytest.raises(httpx.TransportError):
+            client.get(address)
+
+    with ServedTransport(httpx.MockTransport(noted), [ORIGIN]) as served:
+        thread = threading.Thread(target=ask, args=(f"{served.local(ORIGIN)}/a",))
+        with served.holding(1, answered=answered):
+            thread.start()
+            while not served.is_holding:
+                assert thread.is_alive()
+        thread.join()
+        assert not served.is_holding
+    assert asked == (["/a"] if answered else [])
 
 
 def test_the_origins_of_settings_are_found() -> None:

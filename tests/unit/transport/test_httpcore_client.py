@@ -1,4 +1,4 @@
-"""The HTTP client; how it classifies failures of requests is tested with `tests/unit/delivery/test_outcomes.py`."""
+"""The HTTP client; how it classifies failures of requests is tested with `tests/unit/targets/test_outcomes.py`."""
 
 from __future__ import annotations
 

@@ -37,20 +37,20 @@ logging.getLogger("sqlalchemy.engine.Engine").addFilter(lambda record: record.le
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The one platform and tenant that a state belongs to (law 1)."""
+    """The one address and tenant that a state belongs to (law 1)."""
 
     base_url: str
     tenant: str
 
 
 def create(url: URL, pin: Pin) -> bool:
-    """Create the state, or upgrade an existing one of the same platform.
+    """Create the state, or upgrade an existing one of the same pin.
 
     Returns:
         True if it was created, False if it existed.
 
     Raises:
-        StateError: If it belongs to another platform or tenant, or cannot be created.
+        StateError: If it has another pin, or cannot be created.
     """
     if url.drivername == "sqlite":
         _create_file(url, restrict=True)
@@ -75,7 +75,7 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
     """Open a state that `create` made.
 
     Raises:
-        StateError: If it does not exist, belongs to another platform, or has another version than this crossdock.
+        StateError: If it does not exist, has another pin, or another version than this crossdock.
     """
     if url.drivername == "sqlite" and not Path(url.database or "").is_file():
         raise _missing(url)
@@ -210,7 +210,7 @@ def _check(connection: Connection, url: URL, pin: Pin) -> int:
         raise StateError(
             f"belongs to tenant {found.tenant!r} of {found.base_url}, not to tenant {pin.tenant!r} of {pin.base_url}",
             where=place_of(url),
-            hint="each platform and tenant needs its own state: change 'state:' or 'platform:' in the config",
+            hint="each address and tenant needs its own state: change the state or the address in the config",
         )
     version = int(facts["version"])
     if version > schema.VERSION:

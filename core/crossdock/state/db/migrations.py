@@ -34,12 +34,23 @@ def _store_durations(connection: Connection) -> None:
 
 
 def _index_what_trace_searches_by(connection: Connection) -> None:
-    """Version 3: indexes."""
+    """Version 3: indexes. That of the ids is created with their new name in version 4."""
     for index in schema.TRACE_INDEXES:
-        index.create(connection)
+        if index.name != "ix_intents_target_id":
+            index.create(connection)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_store_durations, _index_what_trace_searches_by)
+def _rename_the_ids_of_targets(connection: Connection) -> None:
+    """Version 4: the platform is one target among others, so an id is that of the record's target."""
+    for table in ("bindings", "intents"):
+        connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN platform_id TO target_id"))
+        connection.execute(text(f"DROP INDEX IF EXISTS ix_{table}_platform_id"))
+    for index in (*schema.bindings.indexes, *schema.intents.indexes):
+        if "target_id" in str(index.name):
+            index.create(connection)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_store_durations, _index_what_trace_searches_by, _rename_the_ids_of_targets)
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 
 

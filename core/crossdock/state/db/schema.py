@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 3
+VERSION = 4
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -83,7 +83,7 @@ bindings = Table(
     *_scope(),
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
-    Column("platform_id", String(128), nullable=False, index=True),
+    Column("target_id", String(128), nullable=False, index=True),
     Column("record_fp", Hash),
     Column("step", String(8), nullable=False),
     Column("position", Text),
@@ -124,7 +124,7 @@ intents = Table(
     Column("first_sent_at", UtcDateTime),
     Column("settled_at", UtcDateTime),
     Column("http_status", Integer),
-    Column("platform_id", String(128)),
+    Column("target_id", String(128)),
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
     Index("ix_intents_run", "run_id"),
@@ -292,7 +292,7 @@ TRACE_INDEXES = (
         Index(f"ix_{t.name}_place", literal_column("substr(source, 1, 200)"), t.c.line)
         for t in (intents, dead_letters, waiting_records)
     ),
-    Index("ix_intents_platform_id", intents.c.platform_id),
+    Index("ix_intents_target_id", intents.c.target_id),
 )
 """What ``crossdock trace`` searches by: a file and line, and an id that a record had before it was deleted.
 

@@ -47,8 +47,8 @@ class RecordHistory:
     def of_name(self, name: str) -> set[FoundRecord]:
         """The records with this id at their target, now or earlier, or with an operation of this idempotency key."""
         conditions = (
-            (bindings, bindings.c.platform_id == name),
-            (intents, intents.c.platform_id == name),
+            (bindings, bindings.c.target_id == name),
+            (intents, intents.c.target_id == name),
             (intents, intents.c.idempotency_key == name),
         )
         return {found for table, condition in conditions for found in self._found(table, condition)}

@@ -14,7 +14,7 @@ from crossdock import exact_json
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
 from crossdock.state.tables.key_index_stamps import Change, Stamps
-from crossdock.state.tables.key_scope import Scope, within_given
+from crossdock.state.tables.key_scope import CONTRIBUTION, Scope, within_given
 from crossdock.state.tables.record_version import Step
 
 
@@ -32,7 +32,7 @@ class Binding:
 
     key_hash: int
     key: str
-    platform_id: str
+    target_id: str
     fingerprint: int | None
     position: str | None
     step: Step
@@ -48,7 +48,7 @@ class Accepted:
     scope: Scope
     key_hash: int
     key: str
-    platform_id: str
+    target_id: str
     fingerprint: int | None
     position: str | None
     step: Step
@@ -62,13 +62,14 @@ _SCOPE = {name: f"scope.{name}" for name in Scope.__slots__}
 _FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__slots__)
 _HERE = within_given(table)
 _IS_LIVE = table.c.deleted_at.is_(None)
+_IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
 _GET = sql_statements.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
-_IDS = sql_statements.ByKey(select(table.c.key_hash, table.c.platform_id).where(_HERE, _IS_LIVE), table.c.key_hash)
+_IDS = sql_statements.ByKey(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
 _OF_ID = sql_statements.ByKey(
-    select(table.c.platform_id, table.c.namespace, table.c.key_hash, table.c.key).where(
-        table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), _IS_LIVE
+    select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(
+        table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), _IS_LIVE, _IS_WHOLE
     ),
-    table.c.platform_id,
+    table.c.target_id,
 )
 _COUNTERS = sql_statements.ByKey(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
 _BURY = sql_statements.Bulk(
@@ -89,12 +90,12 @@ class Bindings:
         return {row[0]: Binding(*row) for row in _GET.rows(self._connection, scope.columns, key_hashes)}
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
-        """Platform ids of the live bindings among *key_hashes*."""
+        """Target ids of the live bindings among *key_hashes*."""
         return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
 
-    def owners(self, target: str, resource: str, platform_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Platform id, namespace, key hash and key of the records bound to *platform_ids*, in any order."""
-        return _OF_ID.rows(self._connection, {"target": target, "resource": resource}, platform_ids)
+    def owners(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Target id, namespace, key hash and key of the whole records bound to *target_ids*, in any order."""
+        return _OF_ID.rows(self._connection, {"target": target, "resource": resource}, target_ids)
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
         """Write bindings of one scope."""
@@ -124,20 +125,31 @@ class Bindings:
             self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
+    def contributed(self, target: str, resource: str, target_id: str) -> Iterator[dict[str, Any]]:
+        """What each contributing stream last wrote of the target's record of this id."""
+        of_record = table.c.target == target, table.c.resource == resource, table.c.target_id == target_id
+        query = select(table.c.payload).where(*of_record, _IS_LIVE, ~_IS_WHOLE)
+        yield from self._connection.execute(query).scalars()
+
+    def renew_etag(self, scope: Scope, target_id: str, etag: str | None) -> None:
+        """Write the version that the target's record of this id has after a contribution."""
+        of_record = table.c.target == scope.target, table.c.resource == scope.resource, table.c.target_id == target_id
+        self._connection.execute(update(table).where(*of_record, _IS_LIVE).values(etag=etag))
+
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The counters of *key_hashes*, also of deleted bindings."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def listed(self) -> Iterator[tuple[Scope, str, str]]:
-        """Scope, key and platform id of every live binding, sorted by scope and key."""
+        """Scope, key and target id of every live binding, sorted by scope and key."""
         names = (table.c.target, table.c.resource, table.c.namespace, table.c.key)
-        query = select(*names, table.c.platform_id).where(_IS_LIVE).order_by(*names)
-        for *scope, key, platform_id in self._connection.execute(query.execution_options(yield_per=10_000)):
-            yield Scope(*scope), key, platform_id
+        query = select(*names, table.c.target_id).where(_IS_LIVE, _IS_WHOLE).order_by(*names)
+        for *scope, key, target_id in self._connection.execute(query.execution_options(yield_per=10_000)):
+            yield Scope(*scope), key, target_id
 
     def count(self) -> dict[str, int]:
         """Number of live bindings by resource."""
-        query = select(table.c.resource, func.count()).where(_IS_LIVE).group_by(table.c.resource)
+        query = select(table.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(table.c.resource)
         return {resource: number for resource, number in self._connection.execute(query)}
 
 

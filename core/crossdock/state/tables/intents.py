@@ -10,7 +10,6 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Select, bindparam, func, select, update
 
 from crossdock.errors import InternalError
-from crossdock.resources import ResourceName
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts
 from crossdock.state.db.schema import intents as table
@@ -52,13 +51,13 @@ class Intent:
     if_match: str | None = None
     status: Status = "pending"
     attempts: int = 0
-    platform_id: str | None = None
+    target_id: str | None = None
     http_status: int | None = None
     first_sent_at: datetime | None = None
     id: int = field(default=0, kw_only=True)
 
     @property
-    def resource(self) -> ResourceName:
+    def resource(self) -> str:
         return self.scope.resource
 
     def leave(self, at: datetime) -> None:
@@ -94,7 +93,7 @@ _SENDING = ("path", "attempts", "first_sent_at")
 _MARK = sql_statements.Bulk(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
-_RESULT = ("status", "http_status", "platform_id", "first_sent_at")
+_RESULT = ("status", "http_status", "target_id", "first_sent_at")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
 _MOVE = sql_statements.Bulk(update(table).where(_THIS).values(_MOVED))
 _FINISH = sql_statements.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))

@@ -38,7 +38,7 @@ class Ages:
     """Rows that ended before these times may be purged.
 
     Attributes:
-        operations: For operations: never within the time for which the platform remembers idempotency keys.
+        operations: For operations: never within the time for which a target remembers idempotency keys.
         others: For everything else.
     """
 
@@ -47,7 +47,7 @@ class Ages:
 
     @classmethod
     def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
-        """What is *older_than* that at *now*; the platform remembers idempotency keys for *keys_kept_s* seconds."""
+        """What is *older_than* that at *now*; a target remembers idempotency keys for *keys_kept_s* seconds."""
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
         return cls(operations=now - max(older_than, remembered), others=now - older_than)
 

@@ -1,7 +1,7 @@
 """Retention: remove old rows, or empty them of the records' data. What is unsettled is never touched.
 
 An operation's row is removed only if its counter is stored elsewhere too: otherwise a later operation would get an
-idempotency key that the platform may know (law 2). If it is not, the row stays without its data.
+idempotency key that a target may know (law 2). If it is not, the row stays without its data.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ import warnings
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import create_engine, inspect, text, update
+from sqlalchemy import Connection, create_engine, inspect, text, update
 from tests.conftest import PIN
-from tests.unit.state.samples import AT, SCOPE, binding, start
+from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import StateError
 from crossdock.state import (
@@ -17,6 +17,28 @@ from crossdock.state import (
     create,
 )
 from crossdock.state.db import migrations, schema
+
+
+def back_to(connection: Connection, version: int) -> None:
+    """Give a new state the columns and indexes of an older *version*, 1 to 3."""
+    for table in ("bindings", "intents"):
+        connection.execute(text(f"DROP INDEX ix_{table}_target_id"))
+        connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN target_id TO platform_id"))
+        if version == 3 or table == "bindings":
+            connection.execute(text(f"CREATE INDEX ix_{table}_platform_id ON {table} (platform_id)"))
+    if version < 3:
+        for index in schema.TRACE_INDEXES:
+            index.drop(connection, checkfirst=index.name == "ix_intents_target_id")
+    if version < 2:
+        connection.execute(text("ALTER TABLE runs DROP COLUMN duration_ms"))
+    connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value=str(version)))
+
+
+def index_names(connection: Connection) -> set[str | None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SQLAlchemy warns that SQLite reports no expressions
+        inspector = inspect(connection)
+        return {each["name"] for table in inspector.get_table_names() for each in inspector.get_indexes(table)}
 
 
 def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,12 +81,9 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
     old.close()
     engine = create_engine(state_url)
     with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE runs DROP COLUMN duration_ms"))
-        for index in schema.TRACE_INDEXES:
-            index.drop(connection)
         finished = update(schema.runs).where(schema.runs.c.id == killed)
         connection.execute(finished.values(status="incomplete", finished_at=after))
-        connection.execute(text("UPDATE crossdock_meta SET value = '1' WHERE name = 'version'"))
+        back_to(connection, 1)
     engine.dispose()
     assert not create(state_url, PIN)
     opened = State(state_url, PIN)
@@ -78,20 +97,36 @@ def test_version_3_has_the_indexes_of_trace(state_url: StateUrl) -> None:
     """An older state gets the same indexes as a new one, and keeps its data."""
     create(state_url, PIN)
     engine = create_engine(state_url)
-    tables = ("intents", "dead_letters", "waiting_records")
-
-    def places() -> set[str | None]:
-        with engine.connect() as connection, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # SQLAlchemy warns that SQLite reports no expressions
-            return {each["name"] for table in tables for each in inspect(connection).get_indexes(table)}
-
-    new = places()
     with engine.begin() as connection:
-        for index in schema.TRACE_INDEXES:
-            index.drop(connection)
-        connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value="2"))
-    assert places() < new
+        new = index_names(connection)
+        back_to(connection, 2)
+        assert {index.name for index in schema.TRACE_INDEXES}.isdisjoint(index_names(connection))
     assert not create(state_url, PIN)
-    assert places() == new
+    with engine.connect() as connection:
+        assert index_names(connection) == new
     engine.dispose()
     State(state_url, PIN).close()
+
+
+def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
+    """The ids that the platform assigned are kept, and found as quickly as in a new state."""
+    create(state_url, PIN)
+    old = State(state_url, PIN)
+    run, left = start(old), intent(1, target_id="prd_1", operation="update")
+    with old.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
+        tx.intents.add([left], run_id=run, fence=1, at=AT)
+    old.close()
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        new = index_names(connection)
+        back_to(connection, 3)
+    assert not create(state_url, PIN)
+    with engine.connect() as connection:
+        assert index_names(connection) == new
+    engine.dispose()
+    opened = State(state_url, PIN)
+    with opened.look() as tx:
+        assert tx.bindings.get(SCOPE, [1]) == {1: binding(1)}
+        assert [each.target_id for each in tx.intents.unsettled()] == ["prd_1"]
+    opened.close()

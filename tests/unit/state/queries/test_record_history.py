@@ -21,7 +21,7 @@ def fill(state: State) -> None:
     made = {number: intent(number, line=10 * number) for number in (1, 2, 3)}
     with state.begin() as tx:
         tx.intents.add([made[1]], run_id=run, fence=1, at=AT)
-        made[1].status, made[1].platform_id = "delivered", "prd_1"
+        made[1].status, made[1].target_id = "delivered", "prd_1"
         tx.intents.move([made[1]], at=AT)
         tx.intents.note([Attempt(made[1].id, n, AT, "unavailable", 503, "try later") for n in (1, 2)])
         tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)

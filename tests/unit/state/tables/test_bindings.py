@@ -46,7 +46,7 @@ def test_look_ups_find_what_there_is(state: State, kept: list[int], asked: list[
     with state.begin() as tx:
         tx.bindings.put(scope, [binding(each, counter=1) for each in kept], run_id=run, at=AT)
         tx.bindings.put(scope, [binding(each, counter=number) for each in kept[::3]], run_id=run, at=AT)
-        tx.bindings.put(OTHER, [binding(each, platform_id="other") for each in asked], run_id=run, at=AT)
+        tx.bindings.put(OTHER, [binding(each, target_id="other") for each in asked], run_id=run, at=AT)
     with state.look() as tx:
         last = dict.fromkeys(kept, 1) | dict.fromkeys(kept[::3], number)
         there = {each: last[each] for each in wanted if each in last}
@@ -62,7 +62,7 @@ def test_what_is_accepted_is_bound(state: State) -> None:
     facts = binding(7, payload=payload, etag='"2"', counter=4)
     text = exact_json.dumps(payload).decode()
     accepted = Accepted(
-        SCOPE, 7, facts.key, facts.platform_id, facts.fingerprint, None, "whole", text, facts.etag, facts.counter
+        SCOPE, 7, facts.key, facts.target_id, facts.fingerprint, None, "whole", text, facts.etag, facts.counter
     )
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(7)], run_id=run, at=AT)

@@ -22,7 +22,7 @@ def test_intents_move_and_are_found_again(state: State) -> None:
         for item in (first, second):
             item.leave(AT)
         tx.intents.mark_sending([first, second])
-        second.status, second.platform_id, second.http_status = "delivered", "prd_2", 201
+        second.status, second.target_id, second.http_status = "delivered", "prd_2", 201
         tx.intents.move([second], at=AT)
     with state.begin() as tx:
         left = tx.intents.unsettled()

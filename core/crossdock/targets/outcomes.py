@@ -8,12 +8,13 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from crossdock import exact_json
-from crossdock.field_types import is_platform_id
+from crossdock.field_types import is_target_id
+from crossdock.json_values import MISSING, found_at
 from crossdock.pacing.rate_headers import retry_after_s
-from crossdock.platform import error_answers
-from crossdock.platform.error_answers import Problem
 from crossdock.records import Reason
+from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.transport.problem_answers import Problem
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
@@ -34,7 +35,7 @@ class Outcome:
 
     Attributes:
         retry_after_s: The server asks for this pause; None if it does not.
-        platform_id: Of a delivered record, where the answer names it.
+        target_id: Of a delivered record, where the answer names it.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         reason: Why it was rejected.
         held: What a look-up found, all its members.
@@ -44,7 +45,7 @@ class Outcome:
     message: str = ""
     status: int | None = None
     retry_after_s: float | None = None
-    platform_id: str | None = None
+    target_id: str | None = None
     etag: str | None = None
     reason: Reason | None = None
     pointer: str | None = None
@@ -64,16 +65,46 @@ class ExpectedRecord:
 
     Attributes:
         path: Of the request; the ``Location`` of a new record is directly below it.
-        platform_id: None if the platform has not assigned one yet.
-        name: Its external id on the platform; None if it has none or it is unknown.
+        target_id: None if the target has not assigned one yet.
+        name: Our name for it at the target; None if it has none or it is unknown.
     """
 
     path: str = ""
-    platform_id: str | None = None
+    target_id: str | None = None
     name: str | None = None
 
 
-def of_answer(answer: Answer, subject: ExpectedRecord) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """Where answers have records, ids and names, as JSON pointers (RFC 6901).
+
+    Attributes:
+        id: Of a record: the id that the target assigned, a text or a whole number.
+        name: Of a record: our name for it.
+        record: Of an answer about one record: that record.
+        listed: Of an answer to a look-up by name: the list of records.
+    """
+
+    id: str = "/id"
+    name: str = "/externalId"
+    record: str = ""
+    listed: str = "/data"
+
+    def id_of(self, record: Any) -> str | None:
+        """The id of *record*; None without a valid one."""
+        found = found_at(record, self.id)
+        text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
+        return text if isinstance(text, str) and is_target_id(text) else None
+
+    def name_of(self, record: Any) -> Any:
+        """What *record* has as our name for it; `MISSING` without any."""
+        return found_at(record, self.name)
+
+
+STANDARD = RecordShape()
+
+
+def of_answer(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD) -> Outcome:
     """The outcome of a write.
 
     A 500, 502, 504 or 408 may come from a gateway after the write was carried out, so it is in doubt; so is a success
@@ -81,8 +112,8 @@ def of_answer(answer: Answer, subject: ExpectedRecord) -> Outcome:
     """
     status = answer.status
     if 200 <= status < 300:
-        return _success(answer, subject)
-    problem = error_answers.read(status, answer.body)
+        return _success(answer, subject, shape)
+    problem = problem_answers.read(status, answer.body)
     wait = retry_after_s(answer.headers)
     kind: Class = "in_doubt"
     if status == 429:
@@ -98,37 +129,38 @@ def of_answer(answer: Answer, subject: ExpectedRecord) -> Outcome:
     return Outcome(kind, problem.message, status, wait)
 
 
-def of_look_up(answer: Answer, subject: ExpectedRecord) -> Outcome:
+def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD) -> Outcome:
     """The outcome of a look-up by id, or by name if the id is unknown.
 
     A platform that ignores the parameter answers with other records, which must never be taken for ours. So an answer
     by name must be a list with exactly the record of that name, or an empty list; an answer by id must be the record
     with that id and the expected name.
     """
-    by_id = subject.platform_id is not None
+    by_id = subject.target_id is not None
     if by_id and answer.status in {404, 410}:
         return Outcome("absent", status=answer.status)
     if answer.status != 200:
-        outcome = of_answer(answer, subject)
+        outcome = of_answer(answer, subject, shape)
         return outcome if outcome.kind in {"throttled", "unauthorized"} else replace(outcome, kind="unavailable")
     try:
         body = exact_json.loads(answer.body)
     except ValueError:
         return Outcome("unavailable", "answered a look-up with a broken body", answer.status)
-    listed = [body] if by_id else body.get("data") if isinstance(body, dict) else None
+    listed = [found_at(body, shape.record)] if by_id else found_at(body, shape.listed)
     if listed == []:
         return Outcome("absent", status=200)
-    if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject):
+    if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
         return Outcome("unavailable", "answered a look-up with a different record", answer.status)
     etag = _etag(answer) if by_id else None  # otherwise it belongs to the list
-    return Outcome("found", status=200, platform_id=listed[0]["id"], etag=etag, held=listed[0])
+    return Outcome("found", status=200, target_id=shape.id_of(listed[0]), etag=etag, held=listed[0])
 
 
-def _is_of(body: object, subject: ExpectedRecord) -> bool:
-    """True if *body* is a record with a valid id that does not contradict *subject*."""
-    if not isinstance(body, dict) or not isinstance(body.get("id"), str) or not is_platform_id(body["id"]):
+def _is_of(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:
+    """True if *record* has a valid id and does not contradict *subject*."""
+    found = shape.id_of(record)
+    if not isinstance(record, dict) or found is None:
         return False
-    return body["id"] == (subject.platform_id or body["id"]) and subject.name in {None, body.get("externalId")}
+    return found == (subject.target_id or found) and subject.name in {None, shape.name_of(record)}
 
 
 def of_ping(answer: Answer) -> Outcome:
@@ -141,23 +173,28 @@ def _is_running(problem: Problem, wait_s: float | None) -> bool:
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
 
-def _success(answer: Answer, subject: ExpectedRecord) -> Outcome:
+def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape) -> Outcome:
     try:
         body = exact_json.loads(answer.body) if answer.body else {}
     except ValueError:
         return Outcome("in_doubt", "answered success with a broken body", answer.status)
-    members = body if isinstance(body, dict) else {}
+    record = found_at(body, shape.record)
     located = _id_in_location(answer.headers.get("location", ""), subject.path)
-    ids = {each for each in (members.get("id"), located, subject.platform_id) if isinstance(each, str)}
+    stated = [found_at(record, shape.id), located, subject.target_id]
+    ids = {str(each) for each in stated if isinstance(each, str | int) and not isinstance(each, bool)}
     if not ids:
         return Outcome("in_doubt", "answered success without an id", answer.status)
-    if not all(map(is_platform_id, ids)):
+    if not all(map(is_target_id, ids)):
         return Outcome(
             "in_doubt", "answered success with an id that is not 1 to 64 printable characters", answer.status
         )
-    if len(ids) > 1 or subject.name not in {None, members.get("externalId", subject.name)}:
+    if len(ids) > 1 or subject.name not in {None, _or(shape.name_of(record), subject.name)}:
         return Outcome("in_doubt", "answered success for another record", answer.status)
-    return Outcome("delivered", status=answer.status, platform_id=ids.pop(), etag=_etag(answer))
+    return Outcome("delivered", status=answer.status, target_id=ids.pop(), etag=_etag(answer))
+
+
+def _or(found: Any, other: Any) -> Any:
+    return other if found is MISSING else found
 
 
 def _id_in_location(location: str, path: str) -> str | None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import exact_json
-from crossdock.platform.error_answers import MAX_ERRORS, MAX_POINTER, MAX_TEXT, Problem, read
 from crossdock.printable import printable
+from crossdock.transport.problem_answers import MAX_ERRORS, MAX_POINTER, MAX_TEXT, Problem, read
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from datetime import timedelta
 from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_headers import http_date
-from crossdock.platform import error_answers, introspection
+from crossdock.platform import introspection
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.platform_target import PlatformTarget
 from crossdock.platform.token_endpoint import GrantedToken
-from crossdock.resources import ResourceName
+from crossdock.targets.platform_target import PlatformTarget
+from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import Answer
 
 CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does not answer
@@ -33,11 +33,11 @@ class Access:
     """
 
     text: str
-    unreadable: tuple[ResourceName, ...]
+    unreadable: tuple[str, ...]
     scopes: tuple[str, ...] | None = None
 
 
-def reach(profile: Profile, resources: Sequence[ResourceName]) -> Access:
+def reach(profile: Profile, resources: Sequence[str]) -> Access:
     """List one record of each of *resources*, and request the scopes if the profile has an ``introspection_url``.
 
     An answer that the scope is insufficient proves that the credential is valid, and so does one successful request.
@@ -48,14 +48,14 @@ def reach(profile: Profile, resources: Sequence[ResourceName]) -> Access:
     """
     target = PlatformTarget(profile)
     with closing(target.client()) as client:
-        answers = {resource: target.send(client, target.ping(resource)) for resource in resources}
+        answers = {resource: target.send(client, resource, target.ping(resource)) for resource in resources}
     forbidden = {resource: answer for resource, answer in answers.items() if answer.status == 403}
     is_valid = len(forbidden) < len(answers) or any(map(_is_about_scope, forbidden.values()))
     for resource, answer in answers.items():
         if answer.status == 401 or (answer.status == 403 and not is_valid):
-            problem = error_answers.read(answer.status, answer.body)
+            problem = problem_answers.read(answer.status, answer.body)
             raise UnauthorizedError(
-                f"rejected the credential: {problem.message[: error_answers.SHOWN]} (HTTP {answer.status})",
+                f"rejected the credential: {problem.message[: problem_answers.SHOWN]} (HTTP {answer.status})",
                 where=profile.base_url,
                 hint=f"see platform.auth and platform.tenant; the request was to list one {resource}",
             )
@@ -75,7 +75,7 @@ def _is_about_scope(answer: Answer) -> bool:
     return _INSUFFICIENT_SCOPE.search(answer.headers.get("www-authenticate", "")) is not None
 
 
-def check_clock(profile: Profile, clock: Clock, resource: ResourceName) -> bool:
+def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
     """Compare *clock* with the platform's, so that no run starts for a date that has not come.
 
     Args:
@@ -94,7 +94,7 @@ def check_clock(profile: Profile, clock: Clock, resource: ResourceName) -> bool:
     try:
         target = PlatformTarget(profile.model_copy(update={"http": http}), clock)
         with closing(target.client()) as client:
-            answer = target.send(client, target.ping(resource))
+            answer = target.send(client, resource, target.ping(resource))
     except CrossdockError:
         return False
     platform_s = http_date(answer.headers.get("date", ""))

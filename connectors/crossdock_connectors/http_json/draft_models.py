@@ -1,0 +1,85 @@
+"""Members of a target's resource, as a config declares them, and the draft model that a ``map`` is checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, create_model, model_validator
+
+from crossdock import ConfigModel
+from crossdock.config_file import misplaced
+from crossdock.field_types import MAX_DIGITS_BEFORE_POINT, Exact, Instant
+from crossdock.resources import ResourceModel
+
+MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]
+MemberName = Annotated[str, Field(min_length=1, max_length=200)]
+_MOST = 10**MAX_DIGITS_BEFORE_POINT - 1
+_TYPES: Mapping[str, Any] = {
+    "text": StrictStr,
+    "number": Exact,
+    "integer": Annotated[StrictInt, Field(ge=-_MOST, le=_MOST)],
+    "boolean": StrictBool,
+    "instant": Instant,
+    "date": date,
+}
+
+
+class Member(ConfigModel):
+    """One member of a resource. A text is short for its type."""
+
+    type: MemberType
+    """``number`` is exact, with at most 15 digits before and 4 after the point. ``instant`` is sent in RFC 3339 in UTC,
+    ``date`` in ISO 8601. A ``list`` has objects."""
+    required: bool = False
+    """A record without it is a dead letter."""
+    personal: bool = False
+    """It is personal data, and never shown."""
+    max_length: Annotated[int, Field(ge=1)] | None = None
+    """The most characters of a text."""
+    members: Mapping[MemberName, MemberOrType] = {}
+    """Of an object, or of each object of a list."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.max_length is not None and self.type != "text":
+            raise misplaced(("max_length",), "needs type: text")
+        if bool(self.members) is not (self.type in {"object", "list"}):
+            needed = f"is missing: a {self.type} has members" if not self.members else "needs type: object or list"
+            raise misplaced(("members",), needed)
+        return self
+
+
+def _member(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
+MemberOrType = Annotated[Member, BeforeValidator(_member, json_schema_input_type=MemberType | Member)]
+Members = Annotated[Mapping[MemberName, MemberOrType], Field(min_length=1)]
+
+
+class _DeclaredDraft(ResourceModel):
+    """Base of drafts whose members have the names that a config gives them."""
+
+    model_config = ConfigDict(alias_generator=None, validate_by_name=False)
+
+
+def draft_model(name: str, members: Mapping[str, Member]) -> type[ResourceModel]:
+    """The model of a draft with *members*: frozen, no others, exact numbers.
+
+    Args:
+        name: Of the resource.
+    """
+    fields = {f"member_{number}": _field(name, *each) for number, each in enumerate(members.items())}
+    made: type[ResourceModel] = create_model(name, __base__=_DeclaredDraft, **fields)  # type: ignore[call-overload]  # fields by name
+    return made
+
+
+def _field(parent: str, name: str, member: Member) -> tuple[Any, Any]:
+    kind: Any = _TYPES.get(member.type) or draft_model(f"{parent}.{name}", member.members)
+    if member.type == "list":
+        kind = tuple[kind, ...]
+    mark = {"x-personal": member.personal}
+    about: dict[str, Any] = {"alias": name, "max_length": member.max_length, "json_schema_extra": mark}
+    return (kind, Field(**about)) if member.required else (kind | None, Field(None, **about))

@@ -1,0 +1,57 @@
+"""Times in requests, as an API wants them."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+UNIX = "unix"
+_OFFSET = re.compile(r"%:?z|%Z|Z$|[+-]00:?00$")
+_MINUTE = timedelta(minutes=1)
+_REPEATED = 180  # minutes: more than any clock is set back
+
+
+def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
+    """*moment* in *layout*, a strftime format or `UNIX`.
+
+    A layout without an offset is in local time. While a clock repeats an hour, local texts do not sort as the times do.
+    So a time is then written early enough that the text of no later time is less; an *excluded* end is written late
+    enough that the text of no earlier time reaches it.
+
+    Args:
+        timezone: IANA time zone of texts without an offset; None for UTC.
+    """
+    if layout == UNIX:
+        return str(math.floor(moment.timestamp()))
+    if timezone is None or _OFFSET.search(layout):
+        local = moment.astimezone(UTC)
+    else:
+        local = _after_all(moment, ZoneInfo(timezone)) if excluded else _before_all(moment, ZoneInfo(timezone))
+    return local.strftime(_with_year(layout, local.year))
+
+
+def _before_all(moment: datetime, zone: ZoneInfo) -> datetime:
+    """The earliest local time of *moment* and later."""
+    whole = moment.replace(second=0, microsecond=0)
+    later = (whole + number * _MINUTE for number in range(1, _REPEATED + 1))
+    return min(_local(each, zone) for each in (moment, *later))
+
+
+def _after_all(moment: datetime, zone: ZoneInfo) -> datetime:
+    """The latest local time before *moment*, to the minute above, or *moment* itself."""
+    whole = moment.replace(second=0, microsecond=0)
+    earlier = (_local(whole - number * _MINUTE, zone) + _MINUTE for number in range(1, _REPEATED + 1))
+    return max(_local(moment, zone), *earlier)
+
+
+def _local(moment: datetime, zone: ZoneInfo) -> datetime:
+    return moment.astimezone(zone).replace(tzinfo=None)
+
+
+def _with_year(layout: str, year: int) -> str:
+    """*layout* with four digits for the year: strftime writes fewer for years before 1000."""
+    text = f"{year:04}"
+    written_as = {"%Y": text, "%F": f"{text}-%m-%d"}
+    return re.sub("%.", lambda found: written_as.get(found[0], found[0]), layout)

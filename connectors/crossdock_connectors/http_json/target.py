@@ -1,0 +1,173 @@
+"""A connection as a target, from its config alone: requests, and what the answers to them mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from crossdock import Filter, exact_json
+from crossdock.errors import RemoteError
+from crossdock.json_values import at_path, found_at, text_of
+from crossdock.sources.api_errors import message_of
+from crossdock.targets import (
+    Answer,
+    ApiTarget,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    TargetResource,
+    outcomes,
+)
+from crossdock_connectors.http_json.draft_models import draft_model
+from crossdock_connectors.http_json.settings import HttpJsonSettings
+from crossdock_connectors.http_json.target_settings import ID, NAME, TargetConfig, TargetResourceConfig
+
+_REFUSED = 422
+
+
+class HttpJsonTarget(ApiTarget):
+    """The API of a connection as its section ``target`` declares it."""
+
+    def __init__(self, config: TargetConfig) -> None:
+        self._config = config
+        self._failed = None if config.failed is None else _condition(config.failed.when)
+        self.retry, self.in_flight, self.kept_s, self.settle_s = (
+            config.retry, config.in_flight, config.kept_s, config.settle_s,
+        )  # fmt: skip
+        self.resources = {name: _resource(name, each) for name, each in config.resources.items()}
+        self._deleted = {name: _condition(each.deleted) for name, each in config.resources.items() if each.deleted}
+
+    def look_up_setting(self, resource: str) -> str:
+        return f"{self.place}.target.resources.{resource}.look_up"
+
+    # ---- requests
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        method, path = self._config.resources[resource].create.split()
+        return Request(method, path, exact_json.dumps(payload), holds_payload=True)
+
+    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
+        method, path = _of_one(self._config.resources[resource].update, target_id)
+        return Request.json(method, path, changes if method == "PATCH" else after)
+
+    def delete(self, resource: str, target_id: str) -> Request:
+        return Request(*_of_one(self._config.resources[resource].delete, target_id))
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        config = self._config.resources[resource]
+        if target_id is not None:
+            if config.read is None:
+                place = f"{self.place}.target.resources.{resource}"
+                raise RemoteError("has no request that reads a record by its id", where=place)
+            return Request(*_of_one(config.read, target_id))
+        assert config.look_up
+        return Request("GET", f"{config.look_up.path}?{urlencode(list(_pairs(config.look_up.params, name or '')))}")
+
+    def ping(self, resource: str) -> Request:
+        config = self._config.resources[resource]
+        return Request("GET", config.look_up.path if config.look_up else config.create.split()[1])
+
+    # ---- answers
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if throttled := self.throttled(answer):
+            return throttled
+        answer = self._with_status(answer)
+        made, repeated = super().outcome(resource, answer, expected), self._config.resources[resource].repeated
+        if made.kind != "rejected" or expected.target_id is not None or repeated is None:
+            return made
+        if not repeated.matches(answer.status, _body(answer)):
+            return made
+        return replace(made, reason="conflict", pointer=self.name_pointer(resource))
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if throttled := self.throttled(answer):
+            return throttled
+        answer, is_deleted = self._with_status(answer), self._deleted.get(resource)
+        if is_deleted is None or answer.status != 200:
+            return super().found(resource, answer, expected)
+        shape, body = self.shape(resource), _body(answer)
+        if expected.target_id is not None:
+            if is_deleted(found_at(body, shape.record)):
+                return Outcome("absent", status=200)
+            return super().found(resource, answer, expected)
+        listed = found_at(body, shape.listed)
+        if not isinstance(listed, list):
+            return super().found(resource, answer, expected)
+        kept = exact_json.dumps([each for each in listed if not is_deleted(each)])
+        return outcomes.of_look_up(replace(answer, body=kept), expected, replace(shape, listed=""))
+
+    def _with_status(self, answer: Answer) -> Answer:
+        """*answer* with the status and the message of a refusal, if its body says that it is one."""
+        body = _body(answer)
+        if self._failed is None or not 200 <= answer.status < 300 or not self._failed(body):
+            return answer
+        assert self._config.failed is not None
+        text = exact_json.dumps(body).decode().casefold()
+        found = (status for part, status in self._config.failed.statuses.items() if part.casefold() in text)
+        message = message_of({name.casefold(): value for name, value in body.items()}, str)
+        return Answer(next(found, _REFUSED), answer.headers, exact_json.dumps({"detail": message}))
+
+    def advice(self, resource: str, status: int | None) -> str:
+        match status:
+            case 401 | 403:
+                return f"check {self.place}.auth, and what the key permits"
+            case 404 | 405:
+                return f"check {self.place}.base_url and {self.place}.target.resources.{resource}.create"
+        return f"check {self.place}.rate"
+
+
+def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
+    """The target that a connection with these settings is; None without ``target``."""
+    return None if settings.target is None else HttpJsonTarget(settings.target)
+
+
+def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
+    has_header = config.idempotency_header is not None
+    return TargetResource(
+        name,
+        draft_model(name, config.members),
+        write_once=config.update is None,
+        deletes=config.delete is not None,
+        endpoint=EndpointProfile(
+            idempotent=has_header or config.repeated is not None,
+            look_up=bool(config.look_up),
+            conditional=config.conditional,
+            header=config.idempotency_header,
+        ),
+        shape=RecordShape(
+            id=config.id, record=config.record, listed=config.look_up.records if config.look_up else "/data"
+        ),
+        name_member=config.name,
+        name_limit=config.name_max_length,
+    )
+
+
+def _of_one(request: str | None, target_id: str) -> tuple[str, str]:
+    """Method and path of a request about one record."""
+    assert request is not None  # the config has it where operations need it
+    method, path = request.split()
+    return method, path.replace(ID, quote(target_id, safe=""))
+
+
+def _pairs(params: Mapping[str, str | tuple[str, ...]], name: str) -> list[tuple[str, str]]:
+    values = {key: (value,) if isinstance(value, str) else value for key, value in params.items()}
+    return [(key, text.replace(NAME, name)) for key, texts in values.items() for text in texts]
+
+
+def _condition(rule: Filter) -> Callable[[Any], bool]:
+    """Whether a JSON value meets *rule*, whose fields are dotted paths."""
+    meets, columns = rule.predicate(), tuple(rule.columns())
+    return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})
+
+
+def _body(answer: Answer) -> Any:
+    """The JSON of an answer; None if it is none."""
+    with suppress(ValueError):
+        return exact_json.loads(answer.body)
+    return None

@@ -1,0 +1,1 @@
+"""Third-party logistics providers, read and written: ShipBob, and Amazon Multi-Channel Fulfillment."""

@@ -1,0 +1,66 @@
+"""Settings of a connection to Amazon Multi-Channel Fulfillment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from crossdock import SecretRef
+from crossdock.addresses import BaseUrl, endpoint
+from crossdock.field_types import Code
+from crossdock.sources import Api, RateLimit, RefreshTokenAuth
+from crossdock_connectors.threepl.settings import ThreePlSettings
+
+StockState = Literal["fulfillable", "reserved", "researching", "unfulfillable"]
+RATE = RateLimit(per_minute=120, burst=2)
+"""Amazon has a token bucket for each operation: two requests a second for all that are used here, and at once 30, but
+only 2 for the inventory. All requests of a connection keep to the lowest of them."""
+
+
+class LoginWithAmazon(RefreshTokenAuth):
+    """Login with Amazon. Its tokens have a header of their own, and Amazon answers 403 to an expired one."""
+
+    header, scheme = "x-amz-access-token", ""
+    expired_statuses = frozenset({403})
+
+
+class AmazonMcfSettings(ThreePlSettings):
+    """One seller in one marketplace of Amazon."""
+
+    known_statuses: ClassVar[Mapping[str, str]] = {
+        "New": "received",
+        "Received": "received",
+        "Planning": "processing",
+        "Processing": "processing",
+        "Complete": "shipped",
+        "CompletePartialled": "shipped_short",
+        "Unfulfillable": "unfulfillable",
+        "Invalid": "invalid",
+        "Cancelled": "cancelled",
+    }
+
+    kind: Literal["amazon_mcf"]
+    base_url: BaseUrl = "https://sellingpartnerapi-na.amazon.com"
+    """The endpoint of the region: ``-na`` for America, ``-eu`` for Europe, ``-fe`` for the Far East."""
+    token_url: Annotated[str, AfterValidator(endpoint)] = "https://api.amazon.com/auth/o2/token"  # noqa: S105  an address
+    """Where Login with Amazon grants access tokens."""
+    refresh_token: SecretRef
+    """The seller's grant. Others' records are not visible with it."""
+    client_id: SecretRef
+    """Of the application."""
+    client_secret: SecretRef
+    marketplace: Annotated[str, Field(min_length=1)]
+    """The id of the marketplace, such as ATVPDKIKX0DER for the United States. It is part of every key."""
+    stock_states: Mapping[StockState, Code] = {
+        "fulfillable": "available",
+        "reserved": "reserved",
+        "researching": "hold",
+        "unfulfillable": "damaged",
+    }
+    """The platform's lot status by Amazon's state: each state of a SKU is a lot of its own."""
+
+    def declared_api(self) -> Api:
+        auth = LoginWithAmazon(self.token_url, self.refresh_token, self.client_id, self.client_secret)
+        return self.api(auth=auth, rate=RATE)

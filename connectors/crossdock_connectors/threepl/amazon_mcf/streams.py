@@ -1,0 +1,192 @@
+"""What is read from Amazon.
+
+The inventory is listed whole; the token of its next page is valid for 30 seconds only. Orders are listed by the time of
+their last status. Shipments of an order in work do not move that time, so such orders are read again in each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from crossdock import (
+    Context,
+    Filter,
+    Finding,
+    InventoryLotDraft,
+    ProductDraft,
+    RawBatch,
+    Record,
+    Stream,
+    WarehouseBinDraft,
+    exact_json,
+)
+from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.errors import CrossdockError
+from crossdock.json_values import at_path
+from crossdock.sources import Checkpoint, CursorInBody
+from crossdock.stream_facts import Mode
+from crossdock_connectors.threepl.amazon_mcf import mapping
+from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
+from crossdock_connectors.threepl.record_values import Products as ProductNames
+from crossdock_connectors.threepl.record_values import key_in, plain
+from crossdock_connectors.threepl.stream_versions import version_of
+
+INVENTORY = "/fba/inventory/v1/summaries"
+ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"
+FIRST = timedelta(days=7)
+"""How far the first run looks back without the setting ``first``."""
+AmazonContext = Context[AmazonMcfSettings]
+
+
+class AmazonStream(Stream[AmazonMcfSettings]):
+    """A list of Amazon, of one seller in one marketplace."""
+
+    mode: Mode = "snapshot"
+
+    def __init__(self, settings: AmazonMcfSettings) -> None:
+        self.settings = settings
+        self.products = ProductNames(settings.product_namespace, settings.sku_aliases)
+        self.mapping_version = version_of(settings, 1)
+
+    def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:
+        """The summaries of each page, with the marketplace, and the page's address."""
+        place = self.settings.marketplace
+        params = {"granularityType": "Marketplace", "granularityId": place, "marketplaceIds": place, "details": "true"}
+        paginator = CursorInBody("/pagination/nextToken", param="nextToken")
+        for page in ctx.api.pages(INVENTORY, params, paginator=paginator):
+            items = page.items("/payload/inventorySummaries")
+            yield [_joined(item, marketplace=place) for item in items], page.address
+
+
+class Products(AmazonStream):
+    """Each SKU of the seller."""
+
+    name, resource, key = "products", "product", ("marketplace", "sellerSku")
+    uses = ("productName", "fnSku")
+
+    def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
+        for items, address in self.inventory(ctx):
+            yield RawBatch.json(items, source=address)
+
+    def to_resource(self, record: Record) -> ProductDraft:
+        return mapping.product(record, self.products, self.settings.unit_of_measure)
+
+
+class Locations(AmazonStream):
+    """The marketplace as one bin."""
+
+    name, resource, key = "locations", "warehouse_bin", ("marketplace",)
+
+    def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
+        yield RawBatch.json([{"marketplace": self.settings.marketplace}], source=ctx.connection)
+
+    def to_resource(self, record: Record) -> WarehouseBinDraft:
+        return mapping.marketplace(record)
+
+
+class Stock(AmazonStream):
+    """Each SKU in each state."""
+
+    name, resource, key = "stock", "inventory_lot", ("marketplace", "sellerSku", "state")
+
+    def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
+        for items, address in self.inventory(ctx):
+            rows = [_joined(item, state=state) for item in items for state in self.settings.stock_states]
+            yield RawBatch.json(rows, source=address)
+
+    def to_resource(self, record: Record) -> InventoryLotDraft:
+        settings = self.settings
+        return mapping.lot(record, self.products, settings.stock_states, settings.no_lot, settings.unit_of_measure)
+
+
+class Shipments(AmazonStream):
+    """Status and parcels of the orders that crossdock has sent.
+
+    The cursor is JSON: the time from which the next run lists orders, and the orders that it reads again in any case.
+    """
+
+    name, resource, mode, key = "shipments", "order", "incremental", ("order_key",)
+    contributes = ("status", "tracking")
+
+    def __init__(self, settings: AmazonMcfSettings) -> None:
+        super().__init__(settings)
+        self.namespace, self.matches = settings.orders.namespace, settings.orders.matches
+        place = {"field": "fulfillmentOrder.marketplaceId", "equals": settings.marketplace}
+        self.skip = {
+            "not_sent_by_crossdock": Filter(field="order_key", empty=True),
+            "other_marketplace": Filter.model_validate({"not": place}),
+        }
+
+    def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        now = ctx.run.clock.now()
+        begin, left = _position(since, ctx.settings.first or now - FIRST)
+        still_open = list[str]()
+        for summaries, address in self._listed(ctx, begin):
+            orders = [self._order(ctx, summary, still_open) for summary in summaries]
+            left -= {str(at_path(summary, "sellerFulfillmentOrderId")) for summary in summaries}
+            yield RawBatch.json(orders, source=address)
+        for name in sorted(left):
+            summary = {"sellerFulfillmentOrderId": name}
+            yield RawBatch.json([self._order(ctx, summary, still_open)], source=_path(name))
+        position = {"since": instant_cursor(now), "open": sorted(set(still_open))}
+        yield Checkpoint(exact_json.dumps(position).decode())
+
+    def _listed(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
+        paginator = CursorInBody("/payload/nextToken", param="nextToken")
+        for page in ctx.api.pages(ORDERS, {"queryStartDate": instant_cursor(begin)}, paginator=paginator):
+            yield page.items("/payload/fulfillmentOrders"), page.address
+
+    def _order(self, ctx: AmazonContext, summary: Any, still_open: list[str]) -> Any:
+        """An order with its shipments; of one that is not ours, the summary.
+
+        Args:
+            still_open: Its name is added if it may change without another time of its status.
+        """
+        name = at_path(summary, "sellerFulfillmentOrderId")
+        key = key_in(name, self.settings.orders.namespace)
+        if key is None:
+            return {"order_key": None, "fulfillmentOrder": summary}
+        order = ctx.api.get(_path(str(name))).at("/payload")
+        status = at_path(order, "fulfillmentOrder.fulfillmentOrderStatus")
+        if plain(str(status)) not in mapping.FINAL:
+            still_open.append(str(name))
+        return _joined(order, order_key=key)
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        return mapping.order_progress(record, self.settings.all_statuses)
+
+
+def _position(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
+    """From when orders are listed, and the names of those that are read in any case."""
+    if since is None:
+        return first, set()
+    stored = exact_json.loads(since)
+    return datetime.fromisoformat(stored["since"]) - timedelta(seconds=OVERLAP_S), set(stored["open"])
+
+
+def _path(name: str) -> str:
+    return f"{ORDERS}/{quote(name, safe='')}"
+
+
+def _joined(item: Any, **members: Any) -> Any:
+    """*item* with further members; what is no object stays as it is."""
+    return {**item, **members} if isinstance(item, dict) else item
+
+
+def streams(settings: AmazonMcfSettings) -> Sequence[AmazonStream]:
+    """The streams of a connection."""
+    own_products = () if settings.product_namespace else (Products(settings),)
+    return [*own_products, Locations(settings), Stock(settings), Shipments(settings)]
+
+
+def check(ctx: AmazonContext) -> Iterator[Finding]:
+    """Log in, and list one page of the inventory."""
+    stream = Stock(ctx.settings)
+    try:
+        items, address = next(stream.inventory(ctx))
+        yield Finding(ok=True, text=f"{address} responds, with {len(items):,} SKUs")
+    except CrossdockError as error:
+        yield Finding(ok=False, text=f"inventory: {error}")

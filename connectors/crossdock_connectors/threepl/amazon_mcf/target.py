@@ -1,0 +1,103 @@
+"""Amazon as a target: fulfillment orders, which are written once and can be cancelled until they are picked.
+
+Amazon answers a create with an empty body: the order's id is our name for it. Only an order on hold could be changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+from crossdock import exact_json
+from crossdock.targets import (
+    Answer,
+    ApiTarget,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    Rule,
+    TargetResource,
+)
+from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder
+from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
+from crossdock_connectors.threepl.record_values import plain
+from crossdock_connectors.threepl.refusals import Refusal, explained
+
+_NAME = "sellerFulfillmentOrderId"
+MAX_NAME = 40  # characters, by Amazon's document
+_RESOURCES = {
+    "orders": TargetResource(
+        "orders",
+        AmazonFulfillmentOrder,
+        write_once=True,
+        endpoint=EndpointProfile(idempotent=True, look_up=True),
+        shape=RecordShape(id=f"/{_NAME}", record="/payload/fulfillmentOrder"),
+        name_member=_NAME,
+        name_limit=MAX_NAME,
+    )
+}
+
+
+class AmazonTarget(ApiTarget):
+    """The orders of one seller in one marketplace. A ``sellerFulfillmentOrderId`` is accepted once."""
+
+    resources = _RESOURCES
+
+    def __init__(self, marketplace: str) -> None:
+        self._marketplace = marketplace
+
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        return super().payload(resource, namespace, key, {"marketplaceId": self._marketplace, **members})
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002  there is one
+        return Request("POST", ORDERS, exact_json.dumps(payload), holds_payload=True)
+
+    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> NoReturn:
+        raise NotImplementedError("orders are written once")
+
+    def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002
+        return Request("PUT", f"{_path(target_id)}/cancel")
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:  # noqa: ARG002
+        return Request("GET", _path(target_id or name or ""))
+
+    def ping(self, resource: str) -> Request:  # noqa: ARG002
+        return Request("GET", ORDERS)
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().outcome(resource, answer, _by_name(expected))
+        return explained(outcome, answer, refusal, self.name_pointer(resource))
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        """As for any target; a cancelled order that is looked up by its id, after a cancellation, is absent."""
+        outcome = super().found(resource, answer, _by_name(expected))
+        status = outcome.held.get("fulfillmentOrderStatus") if outcome.held is not None else None
+        is_cancelled = expected.target_id is not None and plain(str(status)) == "cancelled"
+        return Outcome("absent", status=200) if is_cancelled else outcome
+
+    def rule(self, resource: str, operation: str) -> Rule:
+        """A second cancellation would be refused, so a look-up decides about one in doubt."""
+        return "verify" if operation == "delete" else super().rule(resource, operation)
+
+
+def _by_name(expected: ExpectedRecord) -> ExpectedRecord:
+    return replace(expected, target_id=expected.target_id or expected.name)
+
+
+def _path(name: str) -> str:
+    """The path of an order. A longer name is only used to see that there is no order of it."""
+    return f"{ORDERS}/{quote(name[:MAX_NAME], safe='')}"
+
+
+def refusal(body: Any) -> Refusal | None:
+    """What an ``ErrorList`` says. Only the message tells that a name is taken."""
+    errors = body.get("errors") if isinstance(body, dict) else None
+    first = errors[0] if isinstance(errors, list) and errors else None
+    if not isinstance(first, dict) or not isinstance(first.get("message"), str):
+        return None
+    message, details = first["message"], first.get("details")
+    text = f"{message} {details}" if isinstance(details, str) and details else message
+    return Refusal(text, None, "already exists" in message)

@@ -1,0 +1,78 @@
+"""Values of a 3PL's records that the mappings of all 3PLs read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from crossdock import RecordError, Reference
+from crossdock.json_access import JsonAccess
+from crossdock.resources import Tracking
+
+
+def key_in(name: Any, namespace: str) -> str | None:
+    """The record key in our name for an order, ``NAMESPACE:KEY``; None if the order has another name."""
+    if not isinstance(name, str):
+        return None
+    own, _, key = name.partition(":")
+    return unquote(key) if own == namespace and key else None
+
+
+def plain(status: str) -> str:
+    """A status as it is compared: Amazon writes ``CompletePartialled``, and ``COMPLETE_PARTIALLED`` as well."""
+    return status.replace("_", "").casefold()
+
+
+def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
+    """The platform's status for the 3PL's status at *pointer*.
+
+    Raises:
+        RecordError: If the status is not in *statuses*.
+    """
+    found = record.at(pointer, str)
+    known = {plain(theirs): ours for theirs, ours in statuses.items()}
+    if plain(found) not in known:
+        raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
+    return known[plain(found)]
+
+
+def units(record: JsonAccess, pointer: str) -> Decimal:
+    """The number of units at *pointer*.
+
+    Raises:
+        RecordError: If there is none, or it is negative.
+    """
+    found = record.at(pointer, Decimal)
+    if found < 0:
+        raise RecordError("bad_value", "is a negative number of units", pointer=pointer)
+    return found
+
+
+def parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
+    """The parcels of an order, each once; None if nothing was sent yet."""
+    return tuple(dict.fromkeys(found)) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """How the platform's products are named.
+
+    Attributes:
+        namespace: Of products whose key is our SKU; None if the 3PL's own list of products is on the platform.
+        aliases: Our SKU by the 3PL's.
+    """
+
+    namespace: str | None
+    aliases: Mapping[str, str]
+
+    def sku(self, theirs: str) -> str:
+        return self.aliases.get(theirs, theirs)
+
+    def reference(self, theirs: str, own_key: tuple[str, ...]) -> Reference:
+        """The product with the 3PL's SKU *theirs*, whose key in the 3PL's list of products is *own_key*."""
+        if self.namespace is None:
+            return Reference("product", own_key)
+        return Reference("product", self.sku(theirs), self.namespace)

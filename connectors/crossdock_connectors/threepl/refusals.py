@@ -1,0 +1,41 @@
+"""What a 3PL says when it refuses an order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.printable import printable
+from crossdock.targets import Answer, Outcome
+
+_LONGEST = 2_000  # characters of a message
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request was refused.
+
+    Attributes:
+        pointer: The member that is wrong, as a JSON pointer.
+        name_taken: Whether the 3PL already has an order of this name.
+    """
+
+    message: str
+    pointer: str | None = None
+    name_taken: bool = False
+
+
+def explained(outcome: Outcome, answer: Answer, read: Callable[[Any], Refusal | None], name_pointer: str) -> Outcome:
+    """*outcome* with the reason that *read* finds in the body of a refusal; unchanged if it is no refusal."""
+    if outcome.kind != "rejected":
+        return outcome
+    try:
+        found = read(exact_json.loads(answer.body))
+    except ValueError:  # no JSON
+        found = None
+    if found is None:
+        return outcome
+    outcome = replace(outcome, message=printable(found.message[:_LONGEST]), pointer=found.pointer)
+    return replace(outcome, reason="conflict", pointer=name_pointer) if found.name_taken else outcome

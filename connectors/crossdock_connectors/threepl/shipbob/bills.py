@@ -1,0 +1,54 @@
+"""ShipBob's bills as invoices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
+from crossdock.cursors import instant_cursor
+from crossdock.json_values import at_path
+from crossdock.sources import Checkpoint
+from crossdock_connectors.threepl.shipbob import mapping
+from crossdock_connectors.threepl.shipbob.lists import (
+    ShipBobContext,
+    ShipBobStream,
+    cursor_pages,
+    joined,
+    owners_of_items,
+)
+
+LATE = timedelta(days=30)
+"""How long after its day a bill may appear. It is ShipBob's own default as well."""
+
+
+class Bills(ShipBobStream):
+    """Bills of the last thirty days, and of the time since the last run. They do not say which merchant they are of."""
+
+    name, resource, mode, key = "bills", "invoice", "incremental", ("owner", "invoice_id")
+
+    def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        self._refuse_other_merchants(ctx)
+        now, first = ctx.run.clock.now(), ctx.settings.first
+        begin = (datetime.fromisoformat(since) if since else first or now) - LATE
+        params = {"FromDate": begin.date().isoformat(), "SortOrder": "Ascending"}
+        for bills, address in cursor_pages(ctx, "/invoices", **params):
+            yield RawBatch.json([self._with_lines(ctx, bill) for bill in bills], source=address)
+        yield Checkpoint(instant_cursor(now))
+
+    def _with_lines(self, ctx: ShipBobContext, bill: object) -> object:
+        path = f"/invoices/{at_path(bill, 'invoice_id')}/transactions"
+        lines = [line for page, _ in cursor_pages(ctx, path) for line in page]
+        return joined(bill, owner=self.settings.owner, transactions=lines)
+
+    def _refuse_other_merchants(self, ctx: ShipBobContext) -> None:
+        """Refuse an account of several merchants: the others' bills would be taken for ours."""
+        others = set(owners_of_items(ctx).values()) - {self.settings.owner}
+        if others:
+            message = f"the token sees other merchants than {self.settings.owner}, and bills do not say whose they are"
+            hint = "use a token of one merchant, or leave out the setting bills"
+            raise RefusedError(message, where=f"{ctx.connection}.{self.name}", hint=hint)
+
+    def to_resource(self, record: Record) -> InvoiceDraft:
+        assert self.settings.bills is not None  # else there is no such stream
+        return mapping.bill(record, self.settings.bills)

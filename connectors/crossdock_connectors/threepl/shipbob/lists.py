@@ -1,0 +1,82 @@
+"""How ShipBob's lists are read, and what its streams have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from crossdock import Context, Filter, Stream
+from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.json_values import at_path, text_of
+from crossdock.sources import NextUrl, PageNumber
+from crossdock_connectors.threepl.record_values import Products
+from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.stream_versions import version_of
+
+PAGE_SIZE = 250  # the most that ShipBob accepts
+Item = dict[str, Any]
+ShipBobContext = Context[ShipBobSettings]
+Pages = Iterator[tuple[list[Any], str]]
+"""The records of each page, and its address."""
+
+
+class ShipBobStream(Stream[ShipBobSettings]):
+    """A list of ShipBob, of one merchant."""
+
+    def __init__(self, settings: ShipBobSettings) -> None:
+        self.settings = settings
+        self.products = Products(settings.product_namespace, settings.sku_aliases)
+        self.mapping_version = version_of(settings, 1)
+
+    @property
+    def other_owner(self) -> Filter:
+        """Rows of other merchants."""
+        return Filter.model_validate({"not": {"field": "owner", "equals": self.settings.owner}})
+
+
+def cursor_pages(ctx: ShipBobContext, path: str, **params: str) -> Pages:
+    """The pages of a list with cursors."""
+    for page in ctx.api.pages(path, {"PageSize": PAGE_SIZE, **params}, paginator=NextUrl("/next")):
+        yield page.items("/items"), page.address
+
+
+def numbered_pages(ctx: ShipBobContext, path: str, params: Mapping[str, str | None]) -> Pages:
+    """The pages of a list with page numbers."""
+    paginator = PageNumber("", param="Page", size=PAGE_SIZE, size_param="Limit")
+    for page in ctx.api.pages(path, params, paginator=paginator):
+        yield page.items(""), page.address
+
+
+def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
+    """Orders whose shipments changed since ten minutes before *since*, oldest order first.
+
+    An order that joins the list while it is read moves others to later pages, so none is missed.
+    """
+    first = ctx.settings.first
+    begin = datetime.fromisoformat(since) - timedelta(seconds=OVERLAP_S) if since else first
+    changed = None if begin is None else instant_cursor(begin)
+    return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "LastUpdateStartDate": changed})
+
+
+def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
+    """The merchant of each inventory item, by the text of its id; read once in a run."""
+    return ctx.shared(
+        "shipbob.owners",
+        lambda: {
+            text_of(at_path(item, "inventory_id")): str(at_path(item, "user_id"))
+            for items, _ in cursor_pages(ctx, "/inventory")
+            for item in items
+        },
+    )
+
+
+def joined(item: Any, **members: Any) -> Any:
+    """*item* with further members; what is no object stays as it is."""
+    return {**item, **members} if isinstance(item, dict) else item
+
+
+def objects(item: Any, name: str) -> list[Item]:
+    """The objects of the list *name* in *item*; none without a list."""
+    found = item.get(name) if isinstance(item, dict) else None
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,0 +1,161 @@
+"""What is read from ShipBob.
+
+Products, locations and stock are listed whole: ShipBob has no filter for their changes. An order has no time of its
+last change, but a filter for the changes of its shipments, which excludes the times that it names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch, Record, WarehouseBinDraft
+from crossdock.cursors import instant_cursor
+from crossdock.errors import CrossdockError
+from crossdock.json_values import at_path, text_of
+from crossdock.sources import Checkpoint
+from crossdock_connectors.threepl.record_values import key_in
+from crossdock_connectors.threepl.shipbob import mapping
+from crossdock_connectors.threepl.shipbob.bills import Bills
+from crossdock_connectors.threepl.shipbob.lists import (
+    Item,
+    ShipBobContext,
+    ShipBobStream,
+    cursor_pages,
+    joined,
+    objects,
+    order_pages,
+    owners_of_items,
+)
+from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
+from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+
+
+class Products(ShipBobStream):
+    """Each variant that has stock is a product."""
+
+    name, resource, mode = "products", "product", "snapshot"
+    key = ("owner", "variants.inventory.inventory_id")
+    uses = ("variants.sku", "variants.name", "name", "variants.upc", "variants.gtin", "variants.status")
+
+    def __init__(self, settings: ShipBobSettings) -> None:
+        super().__init__(settings)
+        without_stock = Filter(field="variants.inventory.inventory_id", empty=True)  # bundles, digital products
+        self.skip = {"other_owner": self.other_owner, "without_stock": without_stock}
+
+    def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
+        for items, address in cursor_pages(ctx, "/product"):
+            yield RawBatch.json(
+                (joined(item, owner=at_path(item, "user_id")) for item in items), source=address, explode="variants"
+            )
+
+    def to_resource(self, record: Record) -> ProductDraft:
+        return mapping.product(record, self.products, self.settings.unit_of_measure)
+
+
+class Locations(ShipBobStream):
+    """Each fulfillment center is a bin: ShipBob does not say where in it something lies."""
+
+    name, resource, mode, key = "locations", "warehouse_bin", "snapshot", ("owner", "id")
+
+    def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
+        answer = ctx.api.get("/location")
+        items = answer.items("")
+        if self.settings.stock_leaves == "movement":
+            items = [*items, {"id": mapping.OUTBOUND, "name": "ShipBob"}]
+        yield RawBatch.json((joined(item, owner=self.settings.owner) for item in items), source=answer.address)
+
+    def to_resource(self, record: Record) -> WarehouseBinDraft:
+        return mapping.location(record)
+
+
+class Stock(ShipBobStream):
+    """Lots by location and state. The list names no merchant; that of the inventory does."""
+
+    name, resource, mode = "stock", "inventory_lot", "snapshot"
+    key = ("owner", "inventory_id", "lot", "location_id", "state")
+
+    def __init__(self, settings: ShipBobSettings) -> None:
+        super().__init__(settings)
+        self.skip = {"other_owner": self.other_owner}
+
+    def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
+        owners = owners_of_items(ctx)
+        for items, address in cursor_pages(ctx, "/inventory-level/lots"):
+            rows = [row for item in items for row in self._rows(item, owners)]
+            yield RawBatch.json(rows, source=address)
+
+    def _rows(self, item: Any, owners: Mapping[str | None, str]) -> Iterator[Item]:
+        """One row for each lot, location and state of an inventory item; of what is no such item, one without a key."""
+        about = {name: at_path(item, name) for name in ("inventory_id", "sku")}
+        about["owner"] = owners.get(text_of(about["inventory_id"]), "")
+        if not isinstance(at_path(item, "lots"), list):
+            yield about
+        for each in objects(item, "lots"):
+            lot = {"lot": each.get("lot_number") or self.settings.no_lot, "lot_date": each.get("lot_date")}
+            for place in objects(each, "locations"):
+                for state in self.settings.stock_states:
+                    quantity = place.get(f"{state}_quantity")
+                    yield about | lot | {
+                        "location_id": place.get("location_id"), "state": state, "quantity": quantity
+                    }  # fmt: skip
+
+    def to_resource(self, record: Record) -> InventoryLotDraft:
+        settings = self.settings
+        return mapping.lot(record, self.products, settings.stock_states, settings.unit_of_measure)
+
+
+class Shipments(ShipBobStream):
+    """Status and parcels of the orders that crossdock has sent. An order is read again when a shipment changes."""
+
+    name, resource, mode, key = "shipments", "order", "incremental", ("order_key",)
+    contributes = ("status", "tracking")
+
+    def __init__(self, settings: ShipBobSettings) -> None:
+        super().__init__(settings)
+        self.namespace, self.matches = settings.orders.namespace, settings.orders.matches
+        channel = {"field": "channel.id", "equals": str(settings.channel)}
+        self.skip = {
+            "other_channel": Filter.model_validate({"not": channel}),
+            "not_sent_by_crossdock": Filter(field="order_key", empty=True),
+        }
+
+    def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        started = instant_cursor(ctx.run.clock.now())
+        for items, address in order_pages(ctx, since):
+            yield RawBatch.json(map(self._named, items), source=address)
+        yield Checkpoint(started)
+
+    def _named(self, item: Any) -> Any:
+        return joined(item, order_key=key_in(at_path(item, "reference_id"), self.settings.orders.namespace))
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        return mapping.order_progress(record, self.settings.all_statuses)
+
+
+def streams(settings: ShipBobSettings) -> Sequence[ShipBobStream]:
+    """The streams of a connection."""
+    chosen: Mapping[Callable[[ShipBobSettings], ShipBobStream], bool] = {
+        Products: settings.product_namespace is None,
+        Locations: True,
+        Stock: settings.stock_leaves == "quantity",
+        Receipts: settings.receipts != "nothing",
+        Departures: settings.stock_leaves == "movement",
+        Shipments: True,
+        Bills: settings.bills is not None,
+    }
+    return [make(settings) for make, wanted in chosen.items() if wanted]
+
+
+def check(ctx: ShipBobContext) -> Iterator[Finding]:
+    """List the channels and the merchants that the token sees."""
+    wanted = {"channel": str(ctx.settings.channel), "owner": ctx.settings.owner}
+    for what, path, member in (("channel", "/channel", "id"), ("owner", "/inventory", "user_id")):
+        try:
+            answer = ctx.api.get(path)
+            found = sorted({str(at_path(item, member)) for item in answer.items("/items")})
+        except CrossdockError as error:
+            yield Finding(ok=False, text=f"{what}: {error}")
+            return
+        shown = ", ".join(found) or "none"
+        yield Finding(ok=wanted[what] in found, text=f"{what} {wanted[what]}: the token sees {shown}")

@@ -1,0 +1,93 @@
+"""ShipBob as a target: orders, which are written once and can be cancelled until they are shipped.
+
+Of a stored order ShipBob lets only the address of an open shipment change; what must change is cancelled and sent anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+from urllib.parse import quote, urlencode
+
+from crossdock import exact_json
+from crossdock.targets import (
+    Answer,
+    ApiTarget,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    Rule,
+    TargetResource,
+)
+from crossdock_connectors.threepl.refusals import Refusal, explained
+from crossdock_connectors.threepl.shipbob.orders import ShipBobOrder
+
+_NAME = "reference_id"
+_CANCELLED = "Cancelled"
+_RESOURCES = {
+    "orders": TargetResource(
+        "orders",
+        ShipBobOrder,
+        write_once=True,
+        endpoint=EndpointProfile(idempotent=True, look_up=True),
+        shape=RecordShape(listed=""),
+        name_member=_NAME,
+        name_limit=300,
+    )
+}
+
+
+class ShipBobTarget(ApiTarget):
+    """The orders of one sales channel. A ``reference_id`` is accepted once in a channel."""
+
+    resources = _RESOURCES
+
+    def __init__(self, channel: int) -> None:
+        self._channel = str(channel)
+
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
+        return {**super().headers(resource, idempotency_key, if_match), "shipbob_channel_id": self._channel}
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002  there is one
+        return Request("POST", "/order", exact_json.dumps(payload), holds_payload=True)
+
+    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> NoReturn:
+        raise NotImplementedError("orders are written once")
+
+    def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002
+        return Request("POST", f"/order/{quote(target_id, safe='')}:cancel")
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:  # noqa: ARG002
+        if target_id is not None:
+            return Request("GET", f"/order/{quote(target_id, safe='')}")
+        return Request("GET", f"/order?{urlencode({'ReferenceIds': name})}")
+
+    def ping(self, resource: str) -> Request:  # noqa: ARG002
+        return Request("GET", "/order?Limit=1")
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        return explained(super().outcome(resource, answer, expected), answer, refusal, self.name_pointer(resource))
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        """As for any target; a cancelled order that is looked up by its id, after a cancellation, is absent."""
+        outcome = super().found(resource, answer, expected)
+        is_cancelled = outcome.held is not None and outcome.held.get("status") == _CANCELLED
+        return Outcome("absent", status=200) if expected.target_id is not None and is_cancelled else outcome
+
+    def rule(self, resource: str, operation: str) -> Rule:
+        """A second cancellation would be refused, so a look-up decides about one in doubt."""
+        return "verify" if operation == "delete" else super().rule(resource, operation)
+
+
+def refusal(body: Any) -> Refusal | None:
+    """What an error body says: the messages of each member, or one message."""
+    if not isinstance(body, dict):
+        return None
+    for member, messages in body.items():
+        texts = [text for text in messages if isinstance(text, str)] if isinstance(messages, list) else []
+        if texts:
+            taken = member == _NAME and any("already exists" in text for text in texts)
+            return Refusal(f"{member}: {'; '.join(texts)}", f"/{member.replace('.', '/')}", taken)
+    text = body.get("message") or body.get("detail")
+    return Refusal(text) if isinstance(text, str) else None

@@ -1,0 +1,26 @@
+"""How operations are delivered to a target: settings of the platform's section, and of a connection that is one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from crossdock.config_file import MAX_S, ConfigModel
+
+
+class Retry(ConfigModel):
+    """Retries of requests that failed in transit or with a temporary error."""
+
+    attempts: Annotated[int, Field(ge=1, le=20)] = 6
+    """Attempts for one request while others succeed; after that it is left to the next run."""
+    give_up_after_s: Annotated[float, Field(ge=0, le=MAX_S)] = 300.0
+    """Seconds without a successful request after which the run stops."""
+    base_s: Annotated[float, Field(gt=0, le=MAX_S)] = 0.5
+    """Upper bound of the first pause in seconds. It doubles with each attempt; the pause is drawn uniformly below it
+    (full jitter)."""
+    cap_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
+    """Upper bound of every pause, in seconds."""
+
+
+InFlight = Annotated[int, Field(ge=1, le=128)]

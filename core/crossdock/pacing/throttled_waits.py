@@ -1,0 +1,34 @@
+"""How long to wait after an answer by which an API limits the rate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from crossdock.pacing.rate_headers import MAX_WAIT_S, retry_after_s
+
+_LONGEST = 10_000  # bytes of a body that are searched
+_STATED = re.compile(
+    rb"(?:retry|again|wait)[^0-9]{0,40}?([0-9]{1,12}(?:\.[0-9]{1,9})?)\s*"
+    rb"(?:(milliseconds?|msecs?|ms)|(seconds?|secs?|s)|(minutes?|mins?|m))\b",
+    re.IGNORECASE,
+)
+_UNITS_S = (0.001, 1.0, 60.0)
+
+
+def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
+    """Seconds of ``Retry-After``, else those that the text of *body* states, 0 to 900; None if neither does.
+
+    A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry after 1500
+    milliseconds``.
+
+    Args:
+        headers: Names in lower case.
+    """
+    wait_s = retry_after_s(headers)
+    stated = _STATED.search(body[:_LONGEST])
+    if wait_s is not None or stated is None:
+        return wait_s
+    number, *units = stated.groups()
+    unit_s = next(seconds for seconds, unit in zip(_UNITS_S, units, strict=True) if unit)
+    return min(float(number) * unit_s, MAX_WAIT_S)

@@ -1,0 +1,60 @@
+"""Records that one stream creates and another completes: what a contribution needs of the whole record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import unquote
+
+from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.planning.own_writes import Origin
+from crossdock.planning.references import ScopedKey, placeholder
+from crossdock.project.connector_instances import BoundStream
+from crossdock.state import Binding, Transaction
+
+
+class Contributions:
+    """The records of a target that a stream contributes members to."""
+
+    def __init__(self, bound: BoundStream) -> None:
+        self._scope, self._by_id = bound.scope, bound.stream.matches != "key"
+        self.needed = bool(bound.stream.contributes)
+
+    def awaited(self, read: KeyedRecord) -> list[ScopedKey]:
+        """The record that must exist first; none if the key is the target's id, or the stream creates records."""
+        return [(self._scope.whole, read.identity.key)] if self.needed and not self._by_id else []
+
+    def bindings(
+        self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
+    ) -> dict[int, Binding]:
+        """What this stream contributed to each record of *reads* that exists, by key hash.
+
+        One to which it contributed nothing yet, or that was created again since, has an empty payload.
+        """
+        key_hashes = [read.identity.key_hash for read in reads]
+        own = tx.bindings.get(self._scope, key_hashes)
+        wholes = {} if self._by_id else tx.bindings.get(self._scope.whole, key_hashes)
+        found: dict[int, Binding] = {}
+        for read in reads:
+            key_hash, mine = read.identity.key_hash, own.get(read.identity.key_hash)
+            whole = wholes.get(key_hash)
+            if whole is None and not self._by_id:
+                continue
+            target_id = _id_of(read, origins) if whole is None else whole.target_id
+            if mine is None or mine.target_id != target_id:
+                mine = _nothing_yet(read, target_id, mine.counter if mine else 0)
+            found[key_hash] = replace(mine, etag=whole.etag if whole else mine.etag)
+        return found
+
+    def to_planned(self, read: KeyedRecord) -> Binding:
+        """As `bindings`, for a record that the plan creates before."""
+        return _nothing_yet(read, placeholder(self._scope.whole, read.identity.key), 0)
+
+
+def _id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:
+    origin = origins.get(read.identity.key_hash)
+    return unquote(origin.key) if origin else read.record.key_parts[0]
+
+
+def _nothing_yet(read: KeyedRecord, target_id: str, counter: int) -> Binding:
+    return Binding(read.identity.key_hash, read.identity.key, target_id, None, None, "import", {}, None, counter)

@@ -1,0 +1,64 @@
+"""Recognizes what crossdock itself wrote to the system that a stream reads, so that nothing goes round in circles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import JSON
+from crossdock.resource_types import ResourceType
+from crossdock.state import Scope, State, Transaction
+from crossdock.targets.merge_patch import holds
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The record from which crossdock created one that is read now.
+
+    Attributes:
+        key: Its key in the system that the stream writes to.
+        is_unchanged: Nobody else has changed what was created since.
+    """
+
+    key: str
+    is_unchanged: bool
+
+
+class OwnWrites:
+    """What crossdock wrote to the system that a stream reads, of records of the system that the stream writes to."""
+
+    def __init__(self, bound: BoundStream) -> None:
+        self._read, self._origins = bound.read, bound.origins
+
+    def origins_of(self, state: State, reads: Sequence[KeyedRecord]) -> dict[int, Origin]:
+        """The origin of each of *reads* that has one, by key hash."""
+        if self._read is None or not self._origins:
+            return {}
+        with state.look() as tx:
+            return self._origins_of(tx, reads, *self._read)
+
+    def _origins_of(
+        self, tx: Transaction, reads: Sequence[KeyedRecord], target: str, kind: ResourceType
+    ) -> dict[int, Origin]:
+        by_id = {read.record.key_parts[0]: read for read in reads}
+        found: dict[int, Origin] = {}
+        for target_id, namespace, key_hash, key in tx.bindings.owners(target, kind.name, list(by_id)):
+            if namespace not in self._origins:
+                continue
+            read = by_id[target_id]
+            written = tx.bindings.get(Scope(target, kind.name, namespace), [key_hash])[key_hash].payload
+            for contributed in tx.bindings.contributed(target, kind.name, target_id):
+                written = {**written, **contributed}
+            members = {field.alias or name for name, field in kind.draft.model_fields.items()}
+            held = read.record.json() if JSON in read.record.row else {}
+            found[read.identity.key_hash] = Origin(key, _is_unchanged(held, written, members))
+        return found
+
+
+def _is_unchanged(held: dict[str, Any], written: dict[str, Any], members: set[str]) -> bool:
+    """True if *held* is what was *written*: no member of the resource differs, and none was added."""
+    added = {name for name in members - written.keys() if held.get(name) is not None}
+    return bool(written) and not added and holds(held, written)

@@ -1,0 +1,14 @@
+"""The platform as a source: lists of the platform to which the config writes, read with its credentials."""
+
+from crossdock.connector import Connector
+from crossdock.platform_source.settings import PlatformSourceSettings
+from crossdock.platform_source.streams import check, streams
+
+CONNECTOR = Connector(
+    name="platform",
+    title="The platform itself",
+    settings=PlatformSourceSettings,
+    streams=streams,
+    check=check,
+    api=PlatformSourceSettings.declared_api,
+)

@@ -1,0 +1,94 @@
+"""Puts records that the platform's records name beside their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from typing import Any
+from urllib.parse import quote
+
+from crossdock.connector import Context
+from crossdock.errors import UnauthorizedError
+from crossdock.field_types import is_target_id
+from crossdock.platform import scopes
+from crossdock.platform.platform_config import Profile
+from crossdock.platform_source.references import expanded_name, referred
+from crossdock.platform_source.settings import PlatformSourceSettings
+from crossdock.resources import ResourceName
+from crossdock.sources.retried_requests import NotFoundError
+
+KEPT = 10_000
+"""How many expanded records a run keeps in memory; one that is needed again after so many others is read again."""
+
+ReadRecord = Callable[[ResourceName, str], Any]
+
+
+def record_reader(ctx: Context[PlatformSourceSettings]) -> ReadRecord:
+    """Reads a record by its id, once in a run for all streams of the connection; None for one that does not exist."""
+    read: ReadRecord = ctx.shared(KEPT_RECORDS, lambda: lru_cache(maxsize=KEPT)(partial(_read, ctx)))
+    return read
+
+
+KEPT_RECORDS = "crossdock.platform_source.records"
+
+
+def _read(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:
+    profile = ctx.settings.profile
+    with naming_scope(profile, resource):
+        try:
+            return ctx.api.get(f"{profile.path(resource)}/{quote(record_id, safe='')}").body
+        except NotFoundError:
+            return None
+
+
+@contextmanager
+def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
+    """Name the scope that reading *resource* needs, if the platform refuses it.
+
+    Raises:
+        UnauthorizedError: In place of another one.
+    """
+    try:
+        yield
+    except UnauthorizedError as error:
+        (scope,) = scopes.needed(profile, (), (resource,))
+        plural = f"{resource.replace('_', ' ')}s"
+        hint = f"check platform.auth: to read {plural}, its credential needs the scope {scope.name}"
+        raise UnauthorizedError(error.message, where=error.where, hint=hint) from None
+
+
+class Expansion:
+    """Expands some members of the records of one resource.
+
+    Args:
+        resource: Of the records.
+        members: To expand, in the record and in its items.
+    """
+
+    def __init__(self, resource: ResourceName, members: Sequence[str]) -> None:
+        kinds = referred(resource)
+        self._members: Mapping[str, ResourceName] = {member: kinds[member] for member in members}
+
+    @property
+    def resources(self) -> list[ResourceName]:
+        """The resources of the records that are read for it."""
+        return list(dict.fromkeys(self._members.values()))
+
+    def applied_to(self, record: Any, read: ReadRecord) -> Any:
+        """*record* with the records that it names beside their ids; null for one that does not exist."""
+        if not self._members or not isinstance(record, dict):
+            return record
+        made = self._beside(record, read)
+        if isinstance(items := made.get("items"), list):
+            made["items"] = [self._beside(item, read) if isinstance(item, dict) else item for item in items]
+        return made
+
+    def _beside(self, holder: Mapping[str, Any], read: ReadRecord) -> dict[str, Any]:
+        made = dict(holder)
+        for member, resource in self._members.items():
+            if member in holder:
+                named = holder[member]
+                is_id = isinstance(named, str) and is_target_id(named)
+                made[expanded_name(member)] = read(resource, named) if is_id else None
+        return made

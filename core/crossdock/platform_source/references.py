@@ -1,0 +1,37 @@
+"""Which members of the platform's resources name other records, and what an expanded record is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from crossdock.resource_types import RESOURCES, personal_members
+from crossdock.resources import Line, ResourceName
+
+_NAMED: Mapping[str, ResourceName] = {
+    "customerId": "customer",
+    "productId": "product",
+    "binId": "warehouse_bin",
+    "parentId": "ledger_account",
+}
+
+
+def referred(resource: ResourceName) -> dict[str, ResourceName]:
+    """The members of *resource*, or of its items, that name another record, each with that record's resource."""
+    fields = RESOURCES[resource].wire.model_fields
+    models = (fields, Line.model_fields) if "items" in fields else (fields,)
+    names = {field.alias for model in models for field in model.values()}
+    return {name: kind for name, kind in _NAMED.items() if name in names}
+
+
+def expanded_name(member: str) -> str:
+    """The member that holds the record which *member* names: ``customer`` for ``customerId``."""
+    return member.removesuffix("Id")
+
+
+def personal_columns(resource: ResourceName, expand: Sequence[str]) -> Iterator[str]:
+    """The dotted paths of personal members of a record of *resource*, and of those that are expanded in it."""
+    yield from personal_members(RESOURCES[resource].wire)
+    kinds = referred(resource)
+    for member in expand:
+        for name in personal_members(RESOURCES[kinds[member]].wire):
+            yield f"{expanded_name(member)}.{name}"

@@ -1,0 +1,122 @@
+"""Settings of a connection that reads the platform of the config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
+
+from crossdock.config_file import Name, misplaced
+from crossdock.connector import Settings
+from crossdock.cursors import OVERLAP_S, OverlapS
+from crossdock.declared_streams import StreamConfig
+from crossdock.errors import ConfigError
+from crossdock.field_types import Instant
+from crossdock.platform.platform_config import ClientCredentials, Profile
+from crossdock.platform_source.references import expanded_name, referred
+from crossdock.resources import ResourceName
+from crossdock.sources.api import Api
+from crossdock.stream_facts import Columns
+from crossdock.transport.http_auth import BearerAuth, ClientCredentialsAuth
+
+CHANGED = "updatedAt"
+_INCREMENTAL_ONLY = "needs mode: incremental"
+
+
+class PlatformStreamConfig(StreamConfig):
+    """The records of one resource of the platform, and what they become."""
+
+    read: ResourceName
+    """The resource that is read."""
+    mode: Literal["snapshot", "incremental"] = "incremental"
+    """``incremental`` reads what changed since the last run, ``snapshot`` lists everything."""
+    key: Columns = ("id",)
+    """The members that identify a record."""
+    expand: tuple[str, ...] = ()
+    """Members that name other records, such as ``customerId``: the record is read too, and put beside its id."""
+    first: Instant | None = None
+    """The first run reads what changed since then; default: everything."""
+    overlap_s: OverlapS = OVERLAP_S
+    """A change that is younger than this when it is read, is read again by the next run: more than the difference of
+    the clocks and the delay with which the platform shows changes."""
+
+    @property
+    def lists_existing(self) -> bool:
+        return self.mode == "incremental" and self.on_gone != "nothing" and self.deleted is None
+
+    @property
+    def checks_reads(self) -> bool:
+        """As `StreamConfig.checks_reads`: the stream knows what it reads."""
+        return False
+
+    @model_validator(mode="after")
+    def _reads_what_exists(self) -> Self:
+        kinds = referred(self.read)
+        for number, name in enumerate(self.expand):
+            if name not in kinds:
+                known = ", ".join(kinds) or "none"
+                message = f"{name!r} names no other record; members of {self.read} that do: {known}"
+                raise misplaced(("expand", number), message)
+        names = {expanded_name(member) for member in self.expand}
+        for number, column in enumerate(self.key):
+            if column.partition(".")[0] in names:
+                raise misplaced(("key", number), "must be a member of the record itself, not of an expanded one")
+        for name in ("first", "overlap_s"):
+            if self.mode == "snapshot" and name in self.model_fields_set:
+                raise misplaced((name,), _INCREMENTAL_ONLY)
+        return self
+
+
+class PlatformSourceSettings(Settings):
+    """The platform of the config, which is read with the credential of ``platform.auth``."""
+
+    kind: Literal["platform"]
+    page_size: Annotated[int, Field(ge=1, le=1000)] = 100
+    """Records per page, halved after a time-out."""
+    sorted: bool = True
+    """Whether the platform lists records by ``updatedAt``, ascending. Then a run stores the cursor while it reads;
+    otherwise only at the end."""
+    streams: Annotated[Mapping[Name, PlatformStreamConfig], Field(min_length=1)]
+
+    _profile: Profile | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _take_profile(self, info: ValidationInfo) -> Self:
+        self._profile = (info.context or {}).get("platform")
+        return self
+
+    @property
+    def profile(self) -> Profile:
+        """The section ``platform`` of the config.
+
+        Raises:
+            ConfigError: If the settings were made without a config file.
+        """
+        if self._profile is None:
+            raise ConfigError("a connection of kind: platform needs the section platform of a config file")
+        return self._profile
+
+    def declared_api(self) -> Api:
+        """The platform's API, with the address, credential, limits and certificates of the section ``platform``."""
+        profile = self.profile
+        return Api(
+            profile.base_url,
+            auth=_auth(profile),
+            plain_headers={profile.tenant_header: profile.tenant},
+            rate=profile.rate,
+            timeout_s=profile.http.read_timeout_s,
+            total_timeout_s=profile.http.total_timeout_s,
+            max_answer_bytes=profile.http.max_response_bytes,
+            connection=profile.http,
+        )
+
+
+def _auth(profile: Profile) -> BearerAuth | ClientCredentialsAuth:
+    rule = profile.auth
+    if not isinstance(rule, ClientCredentials):
+        return BearerAuth(rule.token)
+    url = rule.address(profile.base_url)
+    return ClientCredentialsAuth(
+        url, rule.client_id, rule.client_secret, scopes=rule.scopes, client_auth=rule.client_auth
+    )

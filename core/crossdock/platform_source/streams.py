@@ -1,0 +1,121 @@
+"""Streams over the lists of the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from crossdock.connector import Context, Finding
+from crossdock.cursors import Cursor, instant_cursor
+from crossdock.declared_streams import DeclaredStream
+from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.mapping.declarative import RecordMap
+from crossdock.mapping.ordering import OrderBy
+from crossdock.mapping.python_function import PythonFunction
+from crossdock.platform_source.expansion import Expansion, naming_scope, record_reader
+from crossdock.platform_source.references import personal_columns
+from crossdock.platform_source.settings import CHANGED, PlatformSourceSettings, PlatformStreamConfig
+from crossdock.records import RawBatch
+from crossdock.resources import ResourceName
+from crossdock.sources.api_request import ApiAnswer
+from crossdock.sources.pagination import CursorInBody
+from crossdock.stream_facts import PLATFORM
+
+_RECORDS = "/data"
+_IGNORED = (
+    "the platform ignores updatedSince: each run lists all {resource} records, and leaves out those that are older"
+)
+
+
+class PlatformStream(DeclaredStream[PlatformSourceSettings]):
+    """The records of one resource of the platform, as it serves them, in the order of their last change."""
+
+    def __init__(self, name: str, config: PlatformStreamConfig, settings: PlatformSourceSettings) -> None:
+        super().__init__(name, config, config.model_dump(include={"read", "expand"}))
+        self._config, self._expansion = config, Expansion(config.read, config.expand)
+        self.reads = f"{PLATFORM}.{config.read}" if tuple(config.key) == ("id",) else None
+        self.platform_reads = tuple(dict.fromkeys((config.read, *self._expansion.resources)))
+        self.personal = tuple(dict.fromkeys((*config.personal, *_personal_members(config))))
+        self.order_by = config.order_by or (OrderBy(column=CHANGED, as_="instant"),)
+        if config.mode == "incremental":
+            facts = {"as": "instant", "sorted": settings.sorted, "overlap_s": config.overlap_s}
+            self.cursor = Cursor.model_validate({"column": CHANGED, **facts})
+
+    def pull(self, ctx: Context[PlatformSourceSettings], since: str | None) -> Iterator[RawBatch]:
+        if since is None and self._config.first is not None:
+            since = instant_cursor(self._config.first)
+        read, says_so = record_reader(ctx), False
+        for page in self._pages(ctx, {} if since is None else {"updatedSince": since}):
+            items = page.items(_RECORDS)
+            wanted = items if since is None else [item for item in items if not _is_before(item, since)]
+            if len(wanted) < len(items) and not says_so:
+                ctx.run.note(f"{ctx.connection}.{self.name}", _IGNORED.format(resource=self._config.read))
+                says_so = True
+            yield self._batch((self._expansion.applied_to(item, read) for item in wanted), page)
+
+    def _pages(self, ctx: Context[PlatformSourceSettings], params: Mapping[str, str]) -> Iterator[ApiAnswer]:
+        settings, resource = ctx.settings, self._config.read
+        paginator = CursorInBody("/nextCursor", size=settings.page_size)
+        with naming_scope(settings.profile, resource):
+            yield from ctx.api.pages(settings.profile.path(resource), params, paginator=paginator)
+
+    def _batch(self, items: Iterable[Any], page: ApiAnswer) -> RawBatch:
+        return RawBatch.json(items, source=page.address, key=self.key)
+
+    @property
+    def lists_existing(self) -> bool:
+        return self._config.lists_existing
+
+    def existing(self, ctx: Context[PlatformSourceSettings]) -> Iterator[RawBatch]:
+        for page in self._pages(ctx, {}):
+            yield self._batch(page.items(_RECORDS), page)
+
+
+def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:
+    """The members that are made of personal members of the record; which a function makes of them is not known."""
+    if isinstance(config.map, PythonFunction):
+        return
+    personal = list(personal_columns(config.read, config.expand))
+    for name, form in config.map.items():
+        columns = RecordMap({name: form}).columns
+        if any(_overlap(column, path) for column in columns for path in personal):
+            yield name
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two dotted paths is, or is inside of, the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _is_before(item: Any, since: str) -> bool:
+    """Whether *item* says that it changed before *since*."""
+    changed = item.get(CHANGED) if isinstance(item, dict) else None
+    try:
+        return isinstance(changed, str) and datetime.fromisoformat(changed) < datetime.fromisoformat(since)
+    except (ValueError, TypeError):  # TypeError: without an offset
+        return False
+
+
+def streams(settings: PlatformSourceSettings) -> Sequence[PlatformStream]:
+    """The configured streams."""
+    return [PlatformStream(name, config, settings) for name, config in settings.streams.items()]
+
+
+def check(ctx: Context[PlatformSourceSettings]) -> Iterator[Finding]:
+    """List one record of each resource that is read or expanded."""
+    resources = dict.fromkeys(each for stream in streams(ctx.settings) for each in stream.platform_reads)
+    for resource in resources:
+        try:
+            yield Finding(ok=True, text=f"{resource}: {_checked(ctx, resource)}")
+        except CrossdockError as error:
+            yield Finding(ok=False, text=f"{resource}: {error}")
+            if isinstance(error, UnavailableError):
+                return
+
+
+def _checked(ctx: Context[PlatformSourceSettings], resource: ResourceName) -> str:
+    with naming_scope(ctx.settings.profile, resource):
+        page = ctx.api.get(ctx.settings.profile.path(resource), {"limit": 1})
+    found = "at least one record" if page.items(_RECORDS) else "no records"
+    return f"{page.address} lists {found}"

@@ -1,0 +1,160 @@
+"""The types of records at a target; those of the platform, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, get_args
+
+from pydantic import create_model
+from pydantic.fields import FieldInfo
+
+from crossdock.resources import (
+    Customer,
+    CustomerDraft,
+    External,
+    InventoryLot,
+    InventoryLotDraft,
+    Invoice,
+    InvoiceApprovalDraft,
+    InvoiceDraft,
+    Item,
+    LedgerAccount,
+    LedgerAccountDraft,
+    LotMovementDraft,
+    Order,
+    OrderDraft,
+    Product,
+    ProductDraft,
+    ResourceModel,
+    ResourceName,
+    WarehouseBin,
+    WarehouseBinDraft,
+)
+
+
+def external_id(namespace: str, key: str) -> str:
+    """The ``externalId`` of a record. A namespace contains no colon and a key is percent-encoded, so it is unique."""
+    return f"{namespace}:{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """A type of record at a target.
+
+    Attributes:
+        name: The name in configs and in the state.
+        draft: The model that a mapping makes.
+        write_once: Whether a delivered record is never changed (law 2).
+        parents: The resources that a draft may refer to.
+        deletes: Whether a delivered record can be deleted.
+    """
+
+    name: str
+    draft: type[ResourceModel]
+    write_once: bool = False
+    parents: frozenset[str] = frozenset()
+    deletes: bool = field(default=True, kw_only=True)
+
+    @property
+    def personal(self) -> frozenset[str]:
+        """The members that are or contain personal data."""
+        return personal_members(self.draft)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformResource(ResourceType):
+    """A resource of the platform.
+
+    Attributes:
+        wire: The model that the platform accepts.
+    """
+
+    wire: type[ResourceModel] = ResourceModel
+
+    @property
+    def has_external_id(self) -> bool:
+        return issubclass(self.wire, External)
+
+
+def _refers(*names: ResourceName) -> frozenset[str]:
+    return frozenset(names)
+
+
+RESOURCES: Mapping[str, PlatformResource] = {
+    "ledger_account": PlatformResource(
+        "ledger_account", LedgerAccountDraft, False, _refers("ledger_account"), LedgerAccount
+    ),
+    "customer": PlatformResource("customer", CustomerDraft, wire=Customer),
+    "product": PlatformResource("product", ProductDraft, wire=Product),
+    "warehouse_bin": PlatformResource("warehouse_bin", WarehouseBinDraft, wire=WarehouseBin),
+    "inventory_lot": PlatformResource(
+        "inventory_lot", InventoryLotDraft, False, _refers("product", "warehouse_bin"), InventoryLot
+    ),
+    "order": PlatformResource("order", OrderDraft, False, _refers("customer", "product"), Order),
+    "invoice": PlatformResource("invoice", InvoiceDraft, True, _refers("customer", "product"), Invoice, deletes=False),
+}
+"""In the order of their references: parents first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action(ResourceType):
+    """Something that is done to a record of the platform, once.
+
+    Attributes:
+        acts_on: The resource of that record.
+        verb: What is done, in plans.
+    """
+
+    acts_on: ResourceName = "invoice"
+    verb: str = "approve"
+
+
+ACTIONS: Mapping[str, Action] = {
+    "lot_movement": Action(
+        "lot_movement", LotMovementDraft, True, _refers("inventory_lot", "warehouse_bin"), "inventory_lot", "move"
+    ),
+    "invoice_approval": Action(
+        "invoice_approval", InvoiceApprovalDraft, True, _refers("invoice"), "invoice", "approve"
+    ),
+}
+WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
+"""Everything that streams write to the platform."""
+
+
+@cache
+def part_of(model: type[ResourceModel], members: tuple[str, ...]) -> type[ResourceModel]:
+    """A model with only these members of *model*, by their wire names, none of them required.
+
+    Rules that compare members of *model* are not checked: the rest of the record is unknown.
+    """
+    fields: dict[str, Any] = {
+        name: (field.annotation, _optional(field))
+        for name, field in model.model_fields.items()
+        if (field.alias or name) in members
+    }
+    made: type[ResourceModel] = create_model(f"{model.__name__}Part", __base__=ResourceModel, **fields)
+    return made
+
+
+def _optional(field: FieldInfo) -> FieldInfo:
+    changed = copy(field)
+    if changed.is_required():
+        changed.default = None
+    return changed
+
+
+@cache
+def personal_members(model: type[ResourceModel]) -> frozenset[str]:
+    """The wire names of the members of *model* that are or contain personal data."""
+    fields = model.model_fields.items()
+    return frozenset(field.alias or name for name, field in fields if any(map(_is_personal, (field, field.annotation))))
+
+
+def _is_personal(part: Any) -> bool:
+    if isinstance(part, type) and issubclass(part, ResourceModel):
+        return bool(personal_members(part)) and not issubclass(part, Item)
+    inner = part.metadata if isinstance(part, FieldInfo) else get_args(part)
+    return bool((getattr(part, "json_schema_extra", None) or {}).get("x-personal")) or any(map(_is_personal, inner))

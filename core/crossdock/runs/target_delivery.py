@@ -1,0 +1,140 @@
+"""The streams of one run, and what earlier runs left: for each target in order, the targets side by side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.errors import StoppedError
+from crossdock.project.connector_instances import BoundStream
+from crossdock.runs.run_report import Report
+from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.source_or_replay import SourceFactory
+from crossdock.runs.state_session import Session
+from crossdock.runs.stream_order import StreamOrder
+from crossdock.runs.stream_runner import Steps, StreamRunner
+from crossdock.runs.timings import Timings
+from crossdock.sources.late_files import LateError
+from crossdock.state import Intent
+
+_ENDED = object()
+
+
+@dataclass(slots=True)
+class TargetDelivery:
+    """One target of a run.
+
+    Attributes:
+        streams: That write to it, parents first.
+        left: What earlier runs left unsettled of it.
+    """
+
+    dispatcher: Dispatcher
+    runner: StreamRunner
+    streams: list[BoundStream]
+    left: list[Intent]
+
+
+class RunningStreams:
+    """Runs streams. While one target is unavailable, the streams of the others continue.
+
+    Args:
+        deliveries: By target.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        deliveries: Mapping[str, TargetDelivery],
+        counts: SettlementCount,
+        report: Report,
+        timings: Timings,
+        interrupt: threading.Event,
+    ) -> None:
+        self._session, self._deliveries, self._counts = session, deliveries, counts
+        self._report, self._timings, self._interrupt = report, timings, interrupt
+        self._running: dict[str, Generator[None, None, None]] = {}
+        self._unresumed: set[str] = set()
+
+    @property
+    def has_others(self) -> bool:
+        """Whether more than one target has something left to do."""
+        return len(self._running) > 1
+
+    def run(self, source: SourceFactory, others_wait: ExitStack, *, whole: bool) -> None:
+        """Run all streams.
+
+        Args:
+            others_wait: Closed once what earlier runs left is settled.
+            whole: They are all streams of the config, read from their own sources.
+        """
+        self._unresumed = set(self._deliveries)
+        self._running = {
+            name: self._steps(name, delivery, source, others_wait) for name, delivery in self._deliveries.items()
+        }
+        try:
+            self._take_turns()
+        finally:
+            for steps in self._running.values():
+                steps.close()
+        tallies = self._report.tallies.values()
+        compared = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
+        if whole and compared and not self._report.errors:  # a restored state was compared, and nothing is open
+            self._session.state.apply(lambda tx: tx.runs.trusted_again())
+
+    def _take_turns(self) -> None:
+        while self._running:
+            for name, steps in list(self._running.items()):
+                if next(steps, _ENDED) is _ENDED:
+                    del self._running[name]
+
+    def _steps(
+        self, name: str, delivery: TargetDelivery, source: SourceFactory, others_wait: ExitStack
+    ) -> Generator[None, None, None]:
+        """Everything that the run does for one target; yields where another target can go on."""
+        runner, dispatcher = delivery.runner, delivery.dispatcher
+        if not (yield from self._resume(delivery)):
+            return
+        self._unresumed.discard(name)
+        if not self._unresumed:
+            self._session.resumed = True
+            others_wait.close()
+        try:
+            done = (yield from self._each(delivery, source)) and (yield from runner.deliver_held())
+        finally:
+            runner.release_held()
+        if not (done and (yield from runner.deliver(dispatcher.release))):
+            dispatcher.put_back()
+
+    def _resume(self, delivery: TargetDelivery) -> Steps:
+        """Deliver what earlier runs left; returns False if nothing more can be delivered."""
+        self._counts.carried_over(delivery.left)
+        self._timings.proceed("sending what the last run left", len(delivery.left))
+        names = {bound.name for bound in delivery.streams}
+        steps = delivery.dispatcher.resume(delivery.left, later=names)
+        self._counts.resuming.update(intent.id for intent in delivery.left)
+        return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
+
+    def _each(self, delivery: TargetDelivery, source: SourceFactory) -> Steps:
+        """Run one stream after the other; returns False if nothing more can be delivered."""
+        runner = delivery.runner
+        order = StreamOrder(delivery.streams, self._session.clock, self._timings, self._interrupt)
+        for bound in order:
+            if bound is None:
+                yield
+                continue
+            if self._interrupt.is_set():
+                hint = "requests in flight are settled; run again to continue"
+                self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
+                return False
+            if bound.kind.write_once and not (yield from runner.deliver(delivery.dispatcher.release)):
+                return False
+            try:
+                if not (yield from runner.run(bound, source(bound, self._report.tally(bound.name), self._report.run))):
+                    return False
+            except LateError as late:
+                order.postpone(bound, late)
+        return True

@@ -1,0 +1,20 @@
+"""Targets: what operations are sent to. The platform is one; a connector may declare another for its connections."""
+
+from crossdock.targets.api_target import ApiTarget
+from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
+from crossdock.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource
+from crossdock.transport.http_answers import Answer
+
+__all__ = [
+    "Answer",
+    "ApiTarget",
+    "Client",
+    "EndpointProfile",
+    "ExpectedRecord",
+    "Outcome",
+    "RecordShape",
+    "Request",
+    "Rule",
+    "Target",
+    "TargetResource",
+]

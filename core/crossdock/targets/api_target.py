@@ -1,0 +1,169 @@
+"""A target behind the HTTP API of a connection: a connector declares its resources, requests and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import replace
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.clock import Clock
+from crossdock.delivery_settings import Retry
+from crossdock.errors import RecordError, UnauthorizedError, UnavailableError
+from crossdock.pacing.rate_limit import LimitSettings
+from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.sources import api_errors
+from crossdock.sources.api import Api
+from crossdock.sources.api_request import ApiAnswer
+from crossdock.sources.http_exchange import HttpExchange
+from crossdock.targets import outcomes
+from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
+from crossdock.targets.target import Client, Rule, Target, TargetResource
+from crossdock.transport.http_answers import Answer
+
+
+class ApiTarget(Target):
+    """Base of the targets of connectors. A subclass declares `resources` and makes the requests; all of it is pure.
+
+    Attributes:
+        resources: By name, parents before those that refer to them.
+    """
+
+    resources: Mapping[str, TargetResource]
+    retry = Retry()
+    in_flight = 8
+    kept_s: float = 86_400
+    settle_s: float = 60.0
+
+    def connect(self, connection: str, account: str, api: Callable[[], Api], clock: Clock) -> None:
+        """Called by the engine before anything is sent.
+
+        Args:
+            api: Declares the API of the connection.
+        """
+        self.name = self.title = connection
+        self.account, self.place = account, f"connections.{connection}"
+        self._declared, self._clock = api, clock
+        self._api: Api | None = None
+
+    @property
+    def api(self) -> Api:
+        """The API of the connection.
+
+        Raises:
+            ConfigError: If its address or a certificate cannot be used.
+        """
+        if self._api is None:
+            self._api = self._declared()
+        return self._api
+
+    @property
+    def address(self) -> str:
+        return self.api.base_url
+
+    @property
+    def rate(self) -> LimitSettings:
+        return self.api.rate
+
+    # ---- requests
+
+    def name_pointer(self, resource: str) -> str:
+        return f"/{self.resources[resource].name_member}"
+
+    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
+        return None if self.resources[resource].name_member is None else f"{namespace}:{key}"
+
+    def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
+        name: str | None = payload.get(self.resources[resource].name_member or "")
+        return name
+
+    def check_key(self, resource: str, namespace: str, key: str) -> None:
+        name, limit = self.name_of(resource, namespace, key), self.resources[resource].name_limit
+        if name is not None and len(name) > limit:
+            message = f"namespace and record key together exceed {limit} characters"
+            raise RecordError("invalid_draft", message, pointer=self.name_pointer(resource))
+
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        member = self.resources[resource].name_member
+        return members if member is None else {member: self.name_of(resource, namespace, key), **members}
+
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
+        endpoint, headers = self.resources[resource].endpoint, {}
+        if endpoint.header is not None and idempotency_key is not None:
+            headers[endpoint.header] = idempotency_key
+        if endpoint.conditional and if_match is not None:
+            headers["if-match"] = if_match
+        return headers
+
+    # ---- answers
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        return self.throttled(answer) or _explained(outcomes.of_answer(answer, expected, self.shape(resource)), answer)
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        return self.throttled(answer) or outcomes.of_look_up(answer, expected, self.shape(resource))
+
+    def shape(self, resource: str) -> RecordShape:
+        """Where answers have records, ids and names."""
+        kind = self.resources[resource]
+        return kind.shape if kind.name_member is None else replace(kind.shape, name=self.name_pointer(resource))
+
+    def throttled(self, answer: Answer) -> Outcome | None:
+        """The outcome of an answer by which the API limits the rate other than by 429; None for any other."""
+        body = None
+        with suppress(ValueError):
+            body = exact_json.loads(answer.body)
+        if not self.api.throttled(ApiAnswer(self.address, body, answer.status, answer.headers)):
+            return None
+        return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
+
+    # ---- after an ambiguous answer
+
+    def can_look_up(self, resource: str) -> bool:
+        return self.resources[resource].endpoint.look_up
+
+    def look_up_setting(self, resource: str) -> str:  # noqa: ARG002  all alike
+        return f"{self.place}.look_up"
+
+    def rule(self, resource: str, operation: str) -> Rule:
+        endpoint = self.resources[resource].endpoint
+        if endpoint.header is not None or (endpoint.idempotent and operation == "create"):
+            return "resend"
+        return self.rule_without_key(resource, operation)
+
+    # ---- sending
+
+    def reach(self) -> str:
+        """Send a ping; returns what is known of the target then. Any answer but a refusal of the credential will do.
+
+        Raises:
+            ConfigError: If the credential cannot be read.
+            UnauthorizedError: If it is refused.
+            UnavailableError: If there is no answer, or one of 500 or above.
+        """
+        resource = next(iter(self.resources))
+        with closing(self.client()) as client:
+            answer = self.send(client, resource, self.ping(resource))
+        if answer.status in {401, 403} and not self.throttled(answer):
+            hint = self.advice(resource, answer.status)
+            raise UnauthorizedError(f"rejected the credential (HTTP {answer.status})", where=self.address, hint=hint)
+        if answer.status >= 500:
+            raise UnavailableError(f"responded with HTTP {answer.status}", where=self.address)
+        return f"{self.address} answers; can be written: {', '.join(self.resources)}"
+
+    def client(self) -> Client:
+        return _Sender(HttpExchange(self.api, self._clock, None))
+
+
+def _explained(outcome: Outcome, answer: Answer) -> Outcome:
+    """*outcome* with the reason that the answer gives, if it is no problem document."""
+    if outcome.message != f"HTTP {answer.status}":
+        return outcome
+    message = api_errors.reason(answer.body, answer.headers.get("content-type", ""), str)  # no credentials are in it
+    return replace(outcome, message=message or outcome.message)
+
+
+class _Sender:
+    def __init__(self, exchange: HttpExchange) -> None:
+        self.send, self.close = exchange.deliver, exchange.close

@@ -1,0 +1,50 @@
+"""JSON merge patches (RFC 7396)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_ABSENT = object()
+
+
+def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The patch from *before* to *after*: changed members, and null for removed ones."""
+    changes: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name, _ABSENT)
+        if old == value:
+            continue
+        both = isinstance(value, dict) and isinstance(old, dict)
+        changes[name] = difference(old, value) if both else value
+    return changes
+
+
+def as_wanted(held: Any, wanted: Any) -> Any:
+    """*held* without the members that *wanted* has not, also in lists of the same length."""
+    if isinstance(held, dict) and isinstance(wanted, dict):
+        return {name: as_wanted(value, wanted[name]) for name, value in held.items() if name in wanted}
+    if isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
+        return [as_wanted(*pair) for pair in zip(held, wanted, strict=True)]
+    return held
+
+
+def patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """*before* with a patch applied."""
+    after = {name: value for name, value in before.items() if changes.get(name, value) is not None}
+    for name, value in changes.items():
+        if isinstance(value, dict):
+            old = before.get(name)
+            after[name] = patched(old if isinstance(old, dict) else {}, value)
+        elif value is not None:
+            after[name] = value
+    return after
+
+
+def holds(held: Any, wanted: Any) -> bool:
+    """Whether *held* has every member of *wanted* with its value; a target may add members."""
+    if isinstance(wanted, dict):
+        return isinstance(held, dict) and all(name in held and holds(held[name], wanted[name]) for name in wanted)
+    if isinstance(wanted, list):
+        same_length = isinstance(held, list) and len(held) == len(wanted)
+        return same_length and all(holds(*pair) for pair in zip(held, wanted, strict=True))
+    return bool(held == wanted)

@@ -1,0 +1,173 @@
+"""The platform as a target of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from crossdock import exact_json
+from crossdock.clock import Clock, SystemClock
+from crossdock.errors import RecordError
+from crossdock.field_types import MAX_EXTERNAL_ID
+from crossdock.platform import request_authorization
+from crossdock.platform.platform_config import Profile, Rate
+from crossdock.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType, external_id
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets import outcomes
+from crossdock.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.targets.target import Request, Rule, Target
+from crossdock.transport.http_answers import Answer
+
+if TYPE_CHECKING:
+    from crossdock.transport.httpcore_client import HttpClient
+
+
+class PlatformTarget(Target):
+    """Builds requests for the platform and opens clients.
+
+    Args:
+        clock: Measures the age of access tokens.
+
+    Attributes:
+        credential: Shared by all clients.
+    """
+
+    name = place = PLATFORM
+    title = "the platform"
+    resources: Mapping[str, ResourceType] = WRITTEN
+
+    def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
+        self.profile = profile
+        self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
+        self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
+        self.credential = request_authorization.credential(profile, clock or SystemClock())
+
+    @property
+    def address(self) -> str:
+        return self.profile.base_url
+
+    @property
+    def rate(self) -> Rate:
+        return self.profile.rate
+
+    # ---- requests
+
+    def name_pointer(self, resource: str) -> str:  # noqa: ARG002  all alike
+        return "/externalId"
+
+    def check_key(self, resource: str, namespace: str, key: str) -> None:
+        name = self.name_of(resource, namespace, key)
+        if name is not None and len(name) > MAX_EXTERNAL_ID:
+            message = f"namespace and record key together exceed {MAX_EXTERNAL_ID} characters"
+            raise RecordError("invalid_draft", message, pointer=self.name_pointer(resource))
+
+    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
+        kind = RESOURCES.get(resource)
+        return external_id(namespace, key) if kind and kind.has_external_id else None
+
+    def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:  # noqa: ARG002  all alike
+        name: str | None = payload.get("externalId")
+        return name
+
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        name = self.name_of(resource, namespace, key)
+        return members if name is None else {"externalId": name, **members}
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        match resource:
+            case "lot_movement":
+                body = {name: value for name, value in payload.items() if name != "lotId"}
+                return Request.json("POST", f"{self._path('inventory_lot', payload['lotId'])}/movements", body)
+            case "invoice_approval":
+                return Request.json("POST", f"{self._path('invoice', payload['invoiceId'])}/approve", {})
+        return Request("POST", self._path(resource), exact_json.dumps(payload), holds_payload=True)
+
+    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:  # noqa: ARG002
+        return Request("PATCH", self._path(resource, target_id), exact_json.dumps(changes))
+
+    def delete(self, resource: str, target_id: str) -> Request:
+        return Request("DELETE", self._path(resource, target_id))
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        if target_id is not None:
+            return Request("GET", self._path(resource, target_id))
+        return Request("GET", f"{self._path(resource)}?{urlencode({self.profile.lookup.parameter: name})}")
+
+    def page(self, resource: str, updated_since: str, cursor: str | None, limit: int) -> Request:
+        """A page of a list, in the order of last change, beginning at the time *updated_since* (RFC 3339)."""
+        query = {"limit": str(limit), "updatedSince": updated_since} | ({"cursor": cursor} if cursor else {})
+        return Request("GET", f"{self._path(resource)}?{urlencode(query)}")
+
+    def ping(self, resource: str) -> Request:
+        return Request("GET", f"{self._path(resource)}?limit=1")
+
+    def _path(self, resource: str, target_id: str | None = None) -> str:
+        path = self.profile.path(ACTIONS[resource].acts_on if resource in ACTIONS else resource)
+        return path if target_id is None else f"{path}/{quote(target_id, safe='')}"
+
+    # ---- answers
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike
+        return outcomes.of_answer(answer, expected)
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike
+        return outcomes.of_look_up(answer, expected)
+
+    def advice(self, resource: str, status: int | None) -> str:
+        match status:
+            case 401:
+                return "check platform.auth"
+            case 403:
+                return "check platform.tenant and the scopes of the key"
+            case 404 | 405:
+                return f"check platform.base_url and platform.paths.{resource}"
+            case _:
+                return "check platform.rate"
+
+    # ---- after an ambiguous answer
+
+    def can_look_up(self, resource: str) -> bool:
+        return self.profile.can_look_up(resource)
+
+    def look_up_filter(self, resource: str) -> str:  # noqa: ARG002  all alike
+        return self.profile.lookup.parameter
+
+    def look_up_setting(self, resource: str) -> str:  # noqa: ARG002  all alike
+        return "platform.lookup.enabled"
+
+    def rule(self, resource: str, operation: str) -> Rule:
+        return self.profile.rule(resource, operation)
+
+    # ---- sending
+
+    def client(self) -> HttpClient:
+        """A client for one thread; it authorizes each request.
+
+        Raises:
+            ConfigError: If the credential cannot be read.
+        """
+        from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
+
+        profile = self.profile
+        self.credential.prepare()
+        return AuthorizedClient(
+            self.credential,
+            profile.base_url,
+            headers={
+                profile.tenant_header: profile.tenant,
+                "content-type": "application/json",
+                "accept": "application/json, application/problem+json",
+            },
+            max_response_bytes=profile.http.max_response_bytes,
+            connection=profile.http,
+            **profile.http.timeouts(),
+        )
+
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:  # noqa: ARG002
+        rule, headers = self.profile.idempotency, {}
+        if rule.enabled and idempotency_key is not None:
+            headers[rule.header] = f'"{idempotency_key}"' if rule.quoted else idempotency_key
+        if if_match is not None and self.profile.conditional_updates:
+            headers["if-match"] = if_match
+        return headers

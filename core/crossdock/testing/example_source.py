@@ -1,0 +1,86 @@
+"""A source of example records for a target under test, and that target in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from crossdock import exact_json
+from crossdock.config_file import ConfigPath
+from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.delivery_settings import Retry
+from crossdock.records import RawBatch, Record
+from crossdock.resources import Reference
+from crossdock.targets import ApiTarget
+
+_REFERENCE = "crossdock:reference"
+_HURRIED = Retry(attempts=20, base_s=0.02, cap_s=0.1)
+_SETTLE_S = 0.05  # the loopback keeps no request longer
+
+
+class ExampleSettings(Settings):
+    """A JSON file with members of drafts: resource -> record key -> members."""
+
+    kind: Literal["example_source"]
+    path: ConfigPath
+    target: str
+    resources: tuple[str, ...]
+
+
+class Examples(Stream[ExampleSettings]):
+    """The records of one resource, in one snapshot."""
+
+    key, mode = ("key",), "snapshot"
+
+    def __init__(self, target: str, resource: str) -> None:
+        self.name, self.to = resource, f"{target}.{resource}"
+        self._resource = resource
+
+    def pull(self, ctx: Context[ExampleSettings], since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002
+        records = exact_json.loads(ctx.settings.path.read_bytes())[self._resource]
+        rows = [{"key": key, "members": members} for key, members in records.items()]
+        yield RawBatch.json(rows, source=f"{ctx.settings.path.name}/{self._resource}")
+
+    def to_resource(self, record: Record) -> Mapping[str, Any]:
+        members: dict[str, Any] = _with_references(record.json()["members"])
+        return members
+
+
+SOURCE = Connector(
+    name="example_source",
+    title="Example records",
+    settings=ExampleSettings,
+    streams=lambda own: tuple(Examples(own.target, resource) for resource in own.resources),
+)
+
+
+def reference_value(reference: Reference) -> dict[str, Any]:
+    """*reference* as JSON of the file."""
+    return {_REFERENCE: [reference.resource, *reference.key_parts]}
+
+
+def _with_references(value: Any) -> Any:
+    match value:
+        case dict() if _REFERENCE in value:
+            resource, *key = value[_REFERENCE]
+            return Reference(resource, tuple(key))
+        case dict():
+            return {name: _with_references(inner) for name, inner in value.items()}
+        case list():
+            return [_with_references(inner) for inner in value]
+    return value
+
+
+def hurried(connector: Connector[Any]) -> Connector[Any]:
+    """*connector*, whose target waits neither long before it sends again nor before it looks up."""
+    make = connector.target
+    assert make is not None, f"the connector {connector.name!r} declares no target"
+
+    def target(settings: Any) -> ApiTarget:
+        made = make(settings)
+        assert made is not None, f"the connector {connector.name!r} makes no target of these settings"
+        made.retry, made.settle_s = _HURRIED, _SETTLE_S
+        return made
+
+    return replace(connector, target=target)

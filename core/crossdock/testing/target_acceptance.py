@@ -1,0 +1,218 @@
+"""Acceptance of a target: ``crossdock sync`` as a process, disturbed and killed, judged by what the partner holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from crossdock import exact_json
+from crossdock.connector import Connector
+from crossdock.testing.crossdock_process import Commands, Ended, entry_points, home_of
+from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
+from crossdock.testing.example_source import SOURCE, hurried, reference_value
+from crossdock.testing.sandbox_contents import differences
+from crossdock.testing.sandbox_syncs import private_file
+from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
+from crossdock.testing.synced_platform import connection
+from crossdock.testing.target_under_test import TargetUnderTest, json_value
+
+if TYPE_CHECKING:
+    import httpx
+
+_FAULTS: tuple[Fault, ...] = (429, 503, RESET, "lost", "cut")
+_ROUNDS = 2
+_TARGET = "target"
+_MODULE = "hurried_connector"
+
+Held = Callable[[], Iterable[Any]]
+"""Lists what a partner holds: a JSON value for each record, without ids and times that it assigned."""
+
+
+class TargetAcceptance(TargetUnderTest, DisturbedCommands):
+    """A test of all resources of a target, in real processes.
+
+    Attributes:
+        records: The number of records of each resource; at least 6.
+    """
+
+    records: int = 12
+
+    @abstractmethod
+    def partner(self) -> tuple[httpx.BaseTransport, Held]:
+        """A new partner without records: what answers its requests, and what lists the records that it holds."""
+
+    def test_each_record_is_there_once_in_spite_of_faults_and_kills(self) -> None:
+        """Syncs that are disturbed and killed do what one undisturbed sync does, and the next one sends nothing."""
+        self._check_that_doubt_ends()
+        with self._delivery() as calm:
+            self.ends_well("a sync that nothing disturbs", calm.sync(), calm.state_folder)
+            expected, requests = calm.held(), calm.served.requests
+            total = self.records * len(calm.resources)
+            assert expected.total() == total, f"the partner holds {expected.total()} of {total} records"
+        with self._delivery() as disturbed:
+            random = Random(self.seed)  # noqa: S311  reproducible on purpose
+            self._kill_at(random.randint(1, requests // 3), disturbed, answered=False)
+            self._kill_at(random.randint(1, 3), disturbed, answered=True)
+            faults = _FAULTS * _ROUNDS
+            self._finish(disturbed, random.sample(faults, len(faults)))
+            wrong = differences(expected, disturbed.held())
+            assert not wrong, f"after disturbed syncs the partner holds something else than after a calm one:{wrong}"
+            self._sends_nothing(disturbed)
+            self._change_one(disturbed)
+
+    def _check_that_doubt_ends(self) -> None:
+        target = self.new_target()
+        for resource in target.resources:
+            rule = target.rule(resource, "create")
+            text = f"{resource}: a create whose answer is lost is left to a person, so no sync can deliver all records"
+            assert rule != "park", text
+
+    # ---- disturbances
+
+    def _kill_at(self, number: int, delivery: _Delivery, *, answered: bool) -> None:
+        """Kill a sync when the partner has its next request *number*, and has carried it out if *answered*."""
+        with delivery.served.holding(delivery.served.requests + number, answered=answered):
+            ended = delivery.kill(lambda: delivery.served.is_holding)
+        self.was_killed(f"request {number} to the partner", ended)
+
+    def _finish(self, delivery: _Delivery, faults: list[Fault]) -> None:
+        """Sync until everything is delivered, at first with faults."""
+        delivery.served.faults = faults
+        runs = 1
+        while (ended := delivery.sync()).exit_code != 0 and runs < MOST_RUNS:
+            self.shown("crossdock sync", ended)
+            runs += 1
+        self.ends_well(f"the last of {runs} disturbed syncs", ended, delivery.state_folder)
+        left = delivery.served.faults
+        assert not left, f"these faults were not injected, because nothing was sent: {left}"
+
+    def _sends_nothing(self, delivery: _Delivery) -> None:
+        before, held = delivery.served.requests, delivery.held()
+        self.ends_well("a sync after the last one", delivery.sync(), delivery.state_folder)
+        sent = delivery.served.requests - before
+        assert not sent, f"a sync of records that have not changed sends {sent} requests"
+        assert delivery.held() == held, "a sync that sends nothing changes what the partner holds"
+
+    def _change_one(self, delivery: _Delivery) -> None:
+        """Change the last record of each resource: one update each, or a dead letter if it is written once."""
+        for resource in delivery.resources:
+            before = delivery.held()
+            delivery.write({resource: {self.records - 1: self.records}})
+            if "update" not in self.operations(resource):
+                self.ends_well("a sync of a changed record", delivery.sync(), delivery.state_folder, exit_code=1)
+                assert delivery.held() == before, f"{resource}: a record that is written once was changed"
+                choice = ("--stream", f"examples.{resource}", "--reason", "changed_after_delivery")
+                listed = json.loads(delivery.run("records", "list", "--json", *choice).output)
+                keys = [each["key"] for each in listed]
+                assert keys == [f"{self.records - 1:04}"], f"{resource}: a changed record is no dead letter"
+                delivery.write({})
+                continue
+            self._finish(delivery, ["lost"])
+            gone, new = before - delivery.held(), delivery.held() - before
+            counts = gone.total(), new.total()
+            assert counts == (1, 1), f"{resource}: a change of one record removes {counts[0]} and adds {counts[1]}"
+            self._sends_nothing(delivery)
+
+    # ---- the delivery
+
+    @contextmanager
+    def _delivery(self) -> Iterator[_Delivery]:
+        """A new partner, and a config file with which records are sent to it."""
+        transport, held = self.partner()
+        folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
+        section = connection(self.connector, self.settings)[self.connector.name]
+        try:
+            with (
+                mock.patch.dict(os.environ, self.environment),
+                ServedTransport(transport, origins_in(section)) as served,
+            ):
+                self.prepare(folder)
+                local = exact_json.loads(served.local(exact_json.dumps(section).decode()))
+                yield _Delivery(self, folder, local, served, held)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Delivery:
+    """Records that are sent to a partner.
+
+    Attributes:
+        served: The partner, as the processes see it.
+    """
+
+    def __init__(
+        self, case: TargetAcceptance, folder: Path, section: Mapping[str, Any], served: ServedTransport, held: Held
+    ) -> None:
+        self._case, self.served, self._held = case, served, held
+        self.resources = list(case.new_target().resources)
+        self.state_folder, packages = folder / "state", folder / "packages"
+        self._examples = folder / "examples.json"
+        self.state_folder.mkdir()
+        _install(case.connector, packages, type(case).__module__)
+        config = {
+            "platform": {
+                "base_url": "http://127.0.0.1:9",  # no stream writes to it
+                "tenant": "acceptance",
+                "auth": {"kind": "api_key", "token": private_file(folder / "api-key", "unused")},
+            },
+            "state": f"sqlite:///{self.state_folder / 'state.db'}",
+            "connections": {
+                _TARGET: dict(section),
+                "examples": {
+                    "kind": SOURCE.name,
+                    "path": self._examples.name,
+                    "target": _TARGET,
+                    "resources": self.resources,
+                },
+            },
+        }
+        (folder / "crossdock.yaml").write_bytes(exact_json.dumps(config))
+        self._commands = Commands(folder / "crossdock.yaml", case.environment, packages)
+        self.write({})
+        case.ends_well("crossdock init", self.run("init"), self.state_folder)
+
+    def write(self, changed: Mapping[str, Mapping[int, int]]) -> None:
+        """Write the example; some records have the members of another number."""
+        target = self._case.new_target()
+        examples: dict[str, dict[str, Any]] = {}
+        for resource in self.resources:
+            draft, other = target.resources[resource].draft, changed.get(resource, {})
+            examples[resource] = {}
+            for number in range(self._case.records):
+                members = self._case.members(resource, other.get(number, number))
+                payload = draft.model_validate(dict(members)).payload()
+                examples[resource][f"{number:04}"] = json_value(payload, reference_value)
+        self._examples.write_bytes(exact_json.dumps(examples))
+
+    def held(self) -> Counter[str]:
+        """What the partner holds, one text for equal records."""
+        return Counter(json.dumps(each, sort_keys=True, default=str) for each in self._held())
+
+    def run(self, *arguments: str) -> Ended:
+        return self._commands.run(*arguments)
+
+    def sync(self) -> Ended:
+        return self.run("sync")
+
+    def kill(self, is_time: Callable[[], bool]) -> Ended:
+        """Run a sync and send it SIGKILL as soon as *is_time*."""
+        return self._commands.kill(is_time, "sync")
+
+
+def _install(connector: Connector[Any], packages: Path, author: str) -> None:
+    """The source of examples and the connector in a hurry, as if they were installed in *packages*."""
+    module, name = home_of(connector, apart_from=author)
+    home = hurried.__module__
+    entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})
+    text = f"from {home} import hurried\nfrom {module} import {name} as connector\n\nCONNECTOR = hurried(connector)\n"
+    (packages / f"{_MODULE}.py").write_text(text, encoding="utf-8")

@@ -1,0 +1,205 @@
+"""Tests that every target should pass, to inherit in the tests of a connector. They need no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.targets import Answer, ApiTarget, Outcome, Request
+from crossdock.targets.merge_patch import holds
+from crossdock.testing.target_request_contract import TargetRequestContract
+from crossdock.testing.target_under_test import Example
+
+_ID, _OTHER_ID = "4711", "4712"
+_CREATED = {"create": 201, "update": 200, "delete": 200}
+_AMBIGUOUS = (302, 408, 500, 502, 504)
+_HTML = b"<html><body>Maintenance</body></html>"
+_PROBLEM = b'{"message": "try again later"}'
+
+
+class TargetContract(TargetRequestContract):
+    """Tests of a target's requests and of what it makes of answers.
+
+    Set the attributes of `TargetUnderTest`, and define `members`; describe the answers of the API by `stored`,
+    `answered`, `listing`, `repeated` and `throttling`.
+    """
+
+    def records(self) -> Iterator[Example]:
+        """The first record of each resource."""
+        for target, resource in self.targets():
+            yield self.example(target, resource)
+
+    def _written(self) -> Iterator[tuple[Example, str, Request]]:
+        """Each write of each record."""
+        for one in self.records():
+            operations = self.operations(one.resource)
+            after = self.example(one.target, one.resource, 1, key=one.key).payload
+            made = one.requests(after, _ID, operations)
+            yield from ((one, operation, made[operation]) for operation in operations)
+
+    def _record(self, one: Example, target_id: str = _ID) -> Any:
+        return self.stored(one.resource, target_id, one.payload)
+
+    def _asked(self, one: Example) -> Iterator[tuple[str, Request, str | None]]:
+        """The look-ups of a record, each with the id that it asks for."""
+        if len(self.operations(one.resource)) > 1:
+            yield "look_up by id", one.target.look_up(one.resource, None, _ID), _ID
+        if one.target.can_look_up(one.resource):
+            yield "look_up by name", one.target.look_up(one.resource, one.name, None), None
+
+    # ---- writes
+
+    def test_a_success_is_delivered(self) -> None:
+        """The answer to a write that was carried out gives the id of the record."""
+        for one, operation, request in self._written():
+            body = self.answered(one.resource, operation, self._record(one))
+            outcome = _outcome(one, operation, request, _json(_CREATED[operation], body))
+            where = f"{one.resource}, {operation}"
+            assert outcome.kind == "delivered", f"{where}: a success is {outcome.kind}: {outcome.message}"
+            assert outcome.target_id == _ID, f"{where}: the id is {outcome.target_id!r} instead of {_ID!r}"
+
+    def test_a_false_success_is_in_doubt(self) -> None:
+        """A success of another record, without an id or with a broken body is never taken for a delivery."""
+        for one, operation, request in self._written():
+            for what, answer in self._false(one, operation):
+                outcome = _outcome(one, operation, request, answer)
+                where = f"{one.resource}, {operation}: a success {what}"
+                assert outcome.kind == "in_doubt", f"{where} is {outcome.kind} instead of in doubt"
+
+    def _false(self, one: Example, operation: str) -> Iterator[tuple[str, Answer]]:
+        status = _CREATED[operation]
+        good = exact_json.dumps(self.answered(one.resource, operation, self._record(one)))
+        yield "that is cut off", Answer(status, {}, good[:-1])
+        yield "that is an HTML page", Answer(status, {"content-type": "text/html"}, _HTML)
+        another = self.example(one.target, one.resource, 1)
+        other = _json(status, self.answered(one.resource, operation, self._record(another, _OTHER_ID)))
+        if operation == "create":
+            yield "without a body", Answer(status, {}, b"")
+            yield "without an id", _json(status, {})
+        if operation != "create" or (another.name or "\0").encode() in other.body:
+            yield "of another record", other
+
+    def test_throttling_is_recognized(self) -> None:
+        """429 and the answers of `throttling` are throttled, with the pause that they ask for."""
+        limited = [(Answer(429, {"retry-after": "7"}, _PROBLEM), 7.0), (Answer(429, {}, b""), None), *self.throttling]
+        for where, answer, pause_s, outcome in self._decided(limited):
+            assert outcome.kind == "throttled", f"{where}: HTTP {answer.status} is {outcome.kind} instead of throttled"
+            assert outcome.retry_after_s == pause_s, f"{where}: the pause is {outcome.retry_after_s} s, not {pause_s} s"
+
+    def test_a_refused_credential_is_recognized(self) -> None:
+        """401 concerns every record: it is unauthorized."""
+        for where, _, _, outcome in self._decided([(Answer(401, {}, _PROBLEM), None)]):
+            assert outcome.kind == "unauthorized", f"{where}: HTTP 401 is {outcome.kind} instead of unauthorized"
+
+    def _decided(
+        self, answers: Iterable[tuple[Answer, float | None]]
+    ) -> Iterator[tuple[str, Answer, float | None, Outcome]]:
+        """What becomes of *answers* to each write and look-up."""
+        answers = list(answers)
+        for one, operation, request in self._written():
+            for answer, value in answers:
+                yield f"{one.resource}, {operation}", answer, value, _outcome(one, operation, request, answer)
+        for one in self.records():
+            for what, request, target_id in self._asked(one):
+                for answer, value in answers:
+                    found = one.target.found(one.resource, answer, one.expected(request, target_id))
+                    yield f"{one.resource}, {what}", answer, value, found
+
+    def test_an_ambiguous_answer_is_in_doubt(self) -> None:
+        """A write may have been carried out before a gateway answered 5xx or 408, or a redirect came."""
+        for one, operation, request in self._written():
+            for status in (*_AMBIGUOUS, 503):
+                outcome = _outcome(one, operation, request, Answer(status, {}, _PROBLEM))
+                what = f"{one.resource}, {operation}: HTTP {status} is {outcome.kind} instead of in doubt"
+                assert outcome.kind == "in_doubt", what
+
+    def test_a_refusal_is_rejected(self) -> None:
+        """400 and 422 concern one record, and nothing was done."""
+        for one, operation, request in self._written():
+            for status in (400, 422):
+                outcome = _outcome(one, operation, request, _json(status, {"message": "the postcode is wrong"}))
+                what = f"{one.resource}, {operation}: HTTP {status} is {outcome.kind} instead of rejected"
+                assert outcome.kind == "rejected", what
+
+    def test_a_repeat_is_a_conflict_of_the_name(self) -> None:
+        """The refusal of a second record of the same name says so, if the target relies on it."""
+        for one in self.records():
+            endpoint, answer = one.target.resources[one.resource].endpoint, self.repeated(one.resource)
+            by_name = endpoint.idempotent and endpoint.header is None
+            if by_name:
+                assert one.name is not None, f"{one.resource}: is idempotent without a header, and has no name"
+                assert answer is not None, f"{one.resource}: is idempotent by its name; define repeated"
+            if answer is not None:
+                outcome = _outcome(one, "create", one.create(), answer)
+                found = outcome.kind, outcome.reason, outcome.pointer
+                wanted = "rejected", "conflict", one.name_pointer
+                assert found == wanted, f"{one.resource}: a refused repeat is {found} instead of {wanted}"
+
+    def test_only_safe_repeats_are_resent(self) -> None:
+        """The rule after an ambiguous answer needs what the endpoint promises."""
+        for one in self.records():
+            endpoint = one.target.resources[one.resource].endpoint
+            for operation in self.operations(one.resource):
+                rule = one.target.rule(one.resource, operation)
+                repeatable = endpoint.header is not None or (endpoint.idempotent and operation == "create")
+                where = f"{one.resource}, {operation}: the rule after an ambiguous answer is {rule}"
+                assert rule != "resend" or repeatable, f"{where}, and the endpoint does not make repeats harmless"
+                can_verify = one.target.can_verify(one.resource, operation)
+                assert rule != "verify" or can_verify, f"{where}, and the record cannot be looked up"
+
+    # ---- look-ups
+
+    def test_a_look_up_finds_what_was_sent(self) -> None:
+        """The members that were sent are found, so that an update in doubt can be compared with them."""
+        for one in self.records():
+            for what, request, target_id in self._asked(one):
+                outcome = one.target.found(
+                    one.resource, self._looked_up(one, target_id, [self._record(one)]), one.expected(request, target_id)
+                )
+                where = f"{one.resource}, {what}"
+                assert outcome.kind == "found", f"{where}: the record is {outcome.kind}: {outcome.message}"
+                assert outcome.target_id == _ID, f"{where}: the id is {outcome.target_id!r} instead of {_ID!r}"
+                lacking = [name for name in one.payload if not holds(outcome.held or {}, {name: one.payload[name]})]
+                assert not lacking, f"{where}: what was found lacks {', '.join(lacking)}, as it was sent"
+
+    def test_a_look_up_finds_nothing_that_is_missing(self) -> None:
+        """An empty list, and 404 for an id, say that the record does not exist."""
+        for one in self.records():
+            for what, request, target_id in self._asked(one):
+                answer = self._looked_up(one, target_id, []) if target_id is None else Answer(404, {}, _PROBLEM)
+                outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
+                where = f"{one.resource}, {what}"
+                assert outcome.kind == "absent", f"{where}: a missing record is {outcome.kind} instead of absent"
+
+    def test_a_look_up_believes_no_other_answer(self) -> None:
+        """Another record, a failure and a broken body show neither that the record exists nor that it does not."""
+        for one in self.records():
+            another = self._record(self.example(one.target, one.resource, 1), _OTHER_ID)
+            for what, request, target_id in self._asked(one):
+                good = self._looked_up(one, target_id, [self._record(one)])
+                answers = [
+                    ("another record", self._looked_up(one, target_id, [another])),
+                    ("HTTP 500", Answer(500, {}, _PROBLEM)),
+                    ("HTTP 503", Answer(503, {}, _PROBLEM)),
+                    ("a body that is cut off", Answer(200, {}, good.body[:-1])),
+                    ("an HTML page", Answer(200, {"content-type": "text/html"}, _HTML)),
+                ]
+                for given, answer in answers:
+                    outcome = one.target.found(one.resource, answer, one.expected(request, target_id))
+                    where = f"{one.resource}, {what}: {given}"
+                    assert outcome.kind == "unavailable", f"{where} is taken for {outcome.kind}"
+
+    def _looked_up(self, one: Example, target_id: str | None, records: list[Any]) -> Answer:
+        if target_id is None:
+            return _json(200, self.listing(one.resource, records))
+        return _json(200, self.answered(one.resource, "look_up", records[0]))
+
+
+def _outcome(one: Example, operation: str, request: Request, answer: Answer) -> Outcome:
+    target: ApiTarget = one.target
+    return target.outcome(one.resource, answer, one.expected(request, None if operation == "create" else _ID))
+
+
+def _json(status: int, body: Any) -> Answer:
+    return Answer(status, {"content-type": "application/json"}, exact_json.dumps(body))

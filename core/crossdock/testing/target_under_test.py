@@ -1,0 +1,165 @@
+"""What an author says about the target of a connector, so that it can be tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from crossdock import exact_json
+from crossdock.project.connector_instances import Connection
+from crossdock.resources import Reference
+from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request
+from crossdock.targets.merge_patch import difference
+from crossdock.testing.connector_context import context
+from crossdock.testing.connector_under_test import ConnectorUnderTest
+from crossdock.testing.manual_clock import ManualClock
+
+NAMESPACE = "examples"
+_ACCOUNT = "account"
+
+
+class TargetUnderTest(ConnectorUnderTest):
+    """A target with example data; set the attributes of `ConnectorUnderTest` as well, and define `members`.
+
+    Attributes:
+        harmless: Requests that change nothing although they are no GET, such as ``POST /graphql``.
+        throttling: Answers besides 429 by which the API limits the rate, each with the pause in seconds that it asks
+            for; None if it asks for none.
+    """
+
+    harmless: Collection[str] = ()
+    throttling: Sequence[tuple[Answer, float | None]] = ()
+
+    def members(self, resource: str, number: int) -> Mapping[str, Any]:
+        """The members of a draft of *resource*, without our name; each *number* from 0 gives other ones.
+
+        A reference is a `Reference` whose key is the number of the other record, as four digits.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method members")
+
+    def operations(self, resource: str) -> Sequence[str]:
+        """What streams may do to records of *resource*: by default only ``create`` if they are written once."""
+        written_once = self.new_target().resources[resource].write_once
+        return ("create",) if written_once else ("create", "update", "delete")
+
+    # ---- answers of the API
+
+    def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:  # noqa: ARG002  a subclass uses it
+        """The record as the API shows it after *payload* was sent; by default the payload with the member ``id``."""
+        return {"id": target_id, **payload}
+
+    def answered(self, resource: str, operation: str, record: Any) -> Any:  # noqa: ARG002  a subclass uses it
+        """The JSON that answers an operation, or a ``look_up`` by id; by default the record itself."""
+        return record
+
+    def listing(self, resource: str, records: Sequence[Any]) -> Any:  # noqa: ARG002  a subclass uses it
+        """The JSON that answers a look-up by name; by default the list is the member ``data``."""
+        return {"data": list(records)}
+
+    def repeated(self, resource: str) -> Answer | None:  # noqa: ARG002  a subclass uses it
+        """How the API refuses a second record of the same name; needed for a target that relies on it."""
+        return None
+
+    # ---- the target
+
+    def new_target(self) -> ApiTarget:
+        """The target of a connection with *settings*."""
+        with self.in_environment():
+            settings = context(self.connector, self.settings).settings
+            made = Connection(self.connector.name, self.connector, settings, ()).target(_ACCOUNT, ManualClock())
+        assert made is not None, f"the connector {self.connector.name!r} declares no target, or no API"
+        return made
+
+    def example(self, target: ApiTarget, resource: str, number: int = 0, key: str | None = None) -> Example:
+        """A record with the members of *number*, under a key of its own unless another one is given."""
+        draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
+        members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
+        return Example.of(target, resource, f"{number:04}" if key is None else key, members)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A record that is sent to a target."""
+
+    target: ApiTarget
+    resource: str
+    key: str
+    payload: dict[str, Any]
+    name: str | None
+
+    @classmethod
+    def of(cls, target: ApiTarget, resource: str, key: str, members: dict[str, Any]) -> Example:
+        """The record of *key* with these members."""
+        payload = target.payload(resource, NAMESPACE, key, members)
+        return cls(target, resource, key, payload, target.name_of(resource, NAMESPACE, key))
+
+    @property
+    def name_pointer(self) -> str:
+        """Where the payload has our name."""
+        return self.target.name_pointer(self.resource)
+
+    @property
+    def name_in_payload(self) -> str | None:
+        """Our name, as the engine finds it in the payload that was accepted."""
+        return self.target.name_in(self.resource, self.payload)
+
+    def create(self) -> Request:
+        return self.target.create(self.resource, self.payload)
+
+    def update_to(self, after: dict[str, Any], target_id: str) -> Request:
+        """The request that makes *after* of the payload."""
+        return self.target.update(self.resource, target_id, difference(self.payload, after), after)
+
+    def requests(self, after: dict[str, Any], target_id: str, operations: Collection[str]) -> dict[str, Request]:
+        """Every request about the record, by what it does.
+
+        Args:
+            after: The payload that an update makes.
+        """
+        target, found = self.target, {"create": self.create(), "ping": self.target.ping(self.resource)}
+        if "update" in operations:
+            found["update"] = self.update_to(after, target_id)
+        if "delete" in operations:
+            found["delete"] = target.delete(self.resource, target_id)
+        if len(operations) > 1:
+            found["look_up by id"] = target.look_up(self.resource, None, target_id)
+        if target.can_look_up(self.resource):
+            found["look_up by name"] = target.look_up(self.resource, self.name, None)
+        return found
+
+    def expected(self, request: Request, target_id: str | None) -> ExpectedRecord:
+        """What the answer to *request* must be about."""
+        return ExpectedRecord(request.path, target_id, self.name)
+
+
+def json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:
+    """*value* as JSON, times as the engine writes them, with *of_reference* in place of references."""
+    match value:
+        case Reference():
+            return of_reference(value)
+        case dict():
+            return {name: json_value(inner, of_reference) for name, inner in value.items()}
+        case list():
+            return [json_value(inner, of_reference) for inner in value]
+        case date():
+            return exact_json.time_text(value)
+    return value
+
+
+def texts_of(request: Request) -> Iterator[str]:
+    """What *request* says: the parts of its path, decoded, the values of its query, and the texts of its JSON body."""
+    path, _, query = request.path.partition("?")
+    yield unquote(path)
+    yield from (value for _, value in parse_qsl(query, keep_blank_values=True))
+    if request.body is not None:
+        yield from _texts(exact_json.loads(request.body))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(inner)
+    if isinstance(value, str | int):
+        yield str(value)

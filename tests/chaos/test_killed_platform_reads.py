@@ -1,0 +1,13 @@
+"""Reading the platform in processes that are killed while its records change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.chaos import killed_platform_reads
+from tests.chaos.chance import chaos_seed
+
+
+def test_kills_while_the_platform_changes(tmp_path: Path) -> None:
+    """Each record that exists is copied once, in its last version."""
+    killed_platform_reads.killed_reads(tmp_path, seed=chaos_seed(), records=450, kills=3)

@@ -1,0 +1,246 @@
+"""Several streams, one record; and actions, which are done once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.e2e.folder_project import FolderProject, table
+from tests.plan_and_sync import differences
+
+from crossdock.sandbox import SandboxServer
+
+CREATED = table("out/ORD_*", ["NO"], resource="order", map={
+    "customerId": {"ref": "customer", "key": "CUST"}, "currency": "CURRENCY", "placedAt": "AT",
+    "items": {"each": {"productId": {"ref": "product", "key": "SKU"},
+                       "quantity": {"from": "QTY", "as": "decimal"}, "unitPrice": {"const": 1}}},
+}, group_by=["NO"])  # fmt: skip
+SHIPPED = table("out/SHIP_*", ["NO"], resource="order", contributes=["status"], namespace="shop", map={
+    "status": "STATUS",
+})  # fmt: skip
+CONNECTIONS: dict[str, Any] = {
+    "shop": {
+        "kind": "folder_warehouse", "path": ".", "settle_s": 0,
+        "streams": {
+            "customers": table("out/CUST_*", ["NO"], resource="customer", map={"name": "NAME"}),
+            "products": table("out/PROD_*", ["SKU"], resource="product", map={"sku": "SKU", "name": "NAME"}),
+            "orders": CREATED,
+        },
+    },
+    "depot": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"shipments": SHIPPED}},
+}  # fmt: skip
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Iterator[SandboxServer]:
+    with SandboxServer(tmp_path / "sandbox") as running:
+        yield running
+
+
+@pytest.fixture
+def client(platform: SandboxServer) -> Iterator[httpx.Client]:
+    headers = {"authorization": f"Bearer {platform.api_key}", "x-tenant-slug": platform.tenant}
+    with httpx.Client(base_url=platform.base_url, headers=headers, trust_env=False) as opened:
+        yield opened
+
+
+def started(folder: Path, platform: SandboxServer, connections: dict[str, Any] = CONNECTIONS) -> FolderProject:
+    project = FolderProject(folder, platform, connections)
+    assert project.run("init").exit_code == 0
+    project.write("CUST_1.csv", "NO;NAME\nC1;Harbour Lights\n")
+    project.write("PROD_1.csv", "SKU;NAME\nP1;Lamp\n")
+    return project
+
+
+def orders(number: int, quantity: int = 1) -> str:
+    rows = [f"{n};C1;EUR;2026-11-20T08:15:00Z;P1;{quantity}" for n in range(1, number + 1)]
+    return "\n".join(["NO;CUST;CURRENCY;AT;SKU;QTY", *rows, ""])
+
+
+def stored(client: httpx.Client) -> dict[str, dict[str, Any]]:
+    listed = client.get("/api/v1/sales/orders", params={"limit": "100"}).json()["data"]
+    return {each["externalId"]: each for each in listed}
+
+
+def agreed(project: FolderProject, exit_code: int = 0) -> dict[str, Any]:
+    """The report of a sync that did what a plan said."""
+    planned = project.plan()
+    report = project.sync(exit_code)
+    assert differences(planned, report) == []
+    return report
+
+
+def test_a_contribution_is_written_where_the_record_exists(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """Two streams write one order: each its own members, in one run as in two, and neither undoes the other."""
+    project = started(tmp_path, platform)
+    project.write("ORD_1.csv", orders(2))
+    project.write("SHIP_1.csv", "NO;STATUS\n1;shipped\n9;shipped\n")
+    report = agreed(project, exit_code=1)
+    assert {name: each.get("status") for name, each in stored(client).items()} == {"shop:1": "shipped", "shop:2": None}
+    records = report["streams"]["depot.shipments"]["records"]
+    assert (records["updated"], records["carried_on"]) == (1, 1), "the order 9 does not exist yet"
+
+    project.write("ORD_2.csv", orders(2, quantity=5))
+    project.write("SHIP_2.csv", "NO;STATUS\n2;packed\n")
+    agreed(project, exit_code=1)
+    found = stored(client)
+    assert {name: (each["status"], each["items"][0]["quantity"]) for name, each in found.items()} == {
+        "shop:1": ("shipped", 5), "shop:2": ("packed", 5),
+    }  # fmt: skip
+
+
+def test_each_change_costs_one_request(tmp_path: Path, platform: SandboxServer, client: httpx.Client) -> None:
+    """A contribution renews the version that the next update names, so nothing is refused and looked up."""
+    project = started(tmp_path, platform)
+    for turn, status in enumerate(("packed", "shipped", "delivered"), 1):
+        project.write(f"ORD_{turn}.csv", orders(3, quantity=turn))
+        project.write(f"SHIP_{turn}.csv", f"NO;STATUS\n1;{status}\n2;{status}\n")
+        report = agreed(project)
+        delivered = sum(each["records"]["delivered"] for each in report["streams"].values())
+        assert report["requests"] == delivered
+    idle = agreed(project)
+    assert idle["requests"] == 0
+
+
+def test_a_waiting_contribution_follows_its_record(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """A shipment that came before its order is written in the run that creates the order."""
+    project = started(tmp_path, platform)
+    project.write("SHIP_1.csv", "NO;STATUS\n3;shipped\n")
+    report = agreed(project, exit_code=1)
+    assert report["streams"]["depot.shipments"]["records"]["carried_on"] == 1
+    project.write("ORD_1.csv", orders(3))
+    agreed(project)
+    assert stored(client)["shop:3"]["status"] == "shipped"
+
+
+def test_a_record_may_be_named_by_its_id(tmp_path: Path, platform: SandboxServer, client: httpx.Client) -> None:
+    """``matches: id``: the key is the platform's id, also of a record that crossdock did not create; an unknown id is a
+    dead letter."""
+    by_id = {"depot": {**CONNECTIONS["depot"], "streams": {"shipments": {**SHIPPED, "matches": "id"}}}}
+    project = started(tmp_path, platform, {**CONNECTIONS, **by_id})
+    project.write("ORD_1.csv", orders(1))
+    project.sync()
+    order = stored(client)["shop:1"]
+    project.write("SHIP_1.csv", f"NO;STATUS\n{order['id']};shipped\nord_unknown;shipped\n")
+    report = project.sync(exit_code=1)
+    records = report["streams"]["depot.shipments"]["records"]
+    assert (records["updated"], records["rejected"]) == (1, 1)
+    assert stored(client)["shop:1"]["status"] == "shipped"
+    project.write("ORD_2.csv", orders(1, quantity=4))
+    assert project.sync(exit_code=1)["streams"]["shop.orders"]["records"]["updated"] == 1
+    found = stored(client)["shop:1"]
+    assert (found["status"], found["items"][0]["quantity"]) == ("shipped", 4)
+
+
+def test_a_member_that_others_changed_is_not_overwritten(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """With ``conflicts: reject`` a member that somebody else set is a dead letter; other members of theirs are kept."""
+    careful = {"depot": {**CONNECTIONS["depot"], "streams": {"shipments": {**SHIPPED, "conflicts": "reject"}}}}
+    project = started(tmp_path, platform, {**CONNECTIONS, **careful})
+    project.write("ORD_1.csv", orders(2))
+    project.write("SHIP_1.csv", "NO;STATUS\n1;packed\n2;packed\n")
+    project.sync()
+    for name, change in (
+        ("shop:1", {"status": "on hold"}),
+        ("shop:2", {"tracking": [{"carrier": "X", "number": "1"}]}),
+    ):
+        path = f"/api/v1/sales/orders/{stored(client)[name]['id']}"
+        assert client.patch(path, json=change).status_code == 200
+    project.write("SHIP_2.csv", "NO;STATUS\n1;shipped\n2;shipped\n")
+    report = project.sync(exit_code=1)
+    records = report["streams"]["depot.shipments"]["records"]
+    assert (records["updated"], records["rejected"]) == (1, 1)
+    found = stored(client)
+    assert (found["shop:1"]["status"], found["shop:2"]["status"]) == ("on hold", "shipped")
+    assert found["shop:2"]["tracking"] == [{"carrier": "X", "number": "1"}]
+    assert "somebody else has changed status" in project.run("records", "list", "--state", "rejected").stdout
+
+
+@pytest.mark.parametrize(
+    ("shipments", "message"),
+    [
+        ({"contributes": ["state"]}, "unknown member; did you mean 'status'?"),
+        ({"on_gone": "delete", "mode": "snapshot"}, "contributes needs on_gone: nothing"),
+        ({"contributes": []}, "matches needs contributes"),
+        ({"contributes": ["tracking"]}, "is not one of contributes: tracking"),
+        ({"resource": "invoice", "contributes": ["currency"], "map": {"currency": "STATUS"}}, "is written once"),
+        ({"contributes": ["currency"], "map": {"currency": "STATUS"}}, "both write currency of order"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_contributed_is_said_at_once(
+    tmp_path: Path, platform: SandboxServer, shipments: dict[str, Any], message: str
+) -> None:
+    """A config error names the key and the reason."""
+    given = {**SHIPPED, **shipments}
+    if not given["contributes"]:
+        given = {**given, "matches": "id", "map": CREATED["map"], "group_by": ["NO"]}
+    connections = {**CONNECTIONS, "depot": {**CONNECTIONS["depot"], "streams": {"shipments": given}}}
+    done = FolderProject(tmp_path, platform, connections).run("plan")
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_actions_are_done_once(tmp_path: Path, platform: SandboxServer, client: httpx.Client) -> None:
+    """Stock is moved and an invoice approved by records; a record that comes again, in another file, does nothing, and
+    one that says something else now is rejected."""
+    lots = {
+        "bins": table("out/BIN_*", ["CODE"], resource="warehouse_bin", map={
+            "code": "CODE", "warehouse": {"const": "W"},
+        }),
+        "lots": table("out/LOT_*", ["LOT"], resource="inventory_lot", map={
+            "productId": {"ref": "product", "key": "SKU"}, "lotNumber": "LOT",
+            "binId": {"ref": "warehouse_bin", "key": "BIN"}, "quantity": {"from": "QTY", "as": "decimal"},
+        }),
+        "invoices": table("out/INV_*", ["NO"], group_by=["NO"], resource="invoice", map={
+            "customerId": {"ref": "customer", "key": "CUST"}, "currency": {"const": "EUR"},
+            "items": {"each": {
+                "productId": {"ref": "product", "key": "SKU"}, "quantity": {"const": 1}, "unitPrice": {"const": 2},
+            }},
+        }),
+        "movements": table("out/MOV_*", ["ID"], resource="lot_movement", map={
+            "lotId": {"ref": "inventory_lot", "key": "LOT"}, "toBinId": {"ref": "warehouse_bin", "key": "TO"},
+            "quantity": {"from": "QTY", "as": "decimal"},
+        }),
+        "approvals": table("out/APP_*", ["NO"], resource="invoice_approval", map={
+            "invoiceId": {"ref": "invoice", "key": "NO"},
+        }),
+    }  # fmt: skip
+    shop = {**CONNECTIONS["shop"], "streams": {**CONNECTIONS["shop"]["streams"], **lots}}
+    project = started(tmp_path, platform, {"shop": shop})
+    project.write("BIN_1.csv", "CODE\nA1\nOUT\n")
+    project.write("LOT_1.csv", "LOT;SKU;BIN;QTY\nL1;P1;A1;10\n")
+    project.write("INV_1.csv", "NO;CUST;SKU\n1;C1;P1\n2;C1;P1\n")
+    project.write("MOV_1.csv", "ID;LOT;TO;QTY\nM1;L1;OUT;3\nM2;L1;OUT;4\nM3;L9;OUT;1\n")
+    project.write("APP_1.csv", "NO\n1\n")
+    report = agreed(project, exit_code=1)
+    assert report["streams"]["shop.movements"]["records"]["created"] == 2
+    quantities = {each["externalId"]: each["quantity"] for each in listed(client, "/api/v1/inventory/lots")}
+    assert quantities == {"shop:L1": 3, "shop:L1@OUT": 7}
+    assert [each["status"] for each in listed(client, "/api/v1/finance/invoices")].count("approved") == 1
+
+    project.write("MOV_2.csv", "ID;LOT;TO;QTY\nM2;L1;OUT;4\nM1;L1;OUT;2\n")
+    project.write("APP_2.csv", "NO\n1\n2\n")
+    report = agreed(project, exit_code=1)
+    assert report["streams"]["shop.movements"]["records"]["rejected"] == 1, "M1 was carried out with another quantity"
+    moves = [each for each in effects(client) if each["operation"] in {"move", "approve"}]
+    assert [each["operation"] for each in moves].count("move") == 2
+    assert [each["operation"] for each in moves].count("approve") == 2
+
+
+def listed(client: httpx.Client, path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client.get(path, params={"limit": "100"}).json()["data"]
+    return found
+
+
+def effects(client: httpx.Client) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(client.get("/_sandbox/effects", params={"limit": "1000"}).text)["data"]
+    return found

@@ -1,0 +1,58 @@
+"""Connectors for a depot: a correct one, and those with seeded bugs, as constants that other processes can import."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from tests.unit.testing.target_connector import OrderTarget, connector, orders
+
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, Rule
+
+_LOOK_UP = EndpointProfile(look_up=True)
+
+
+class LookingUp(OrderTarget):
+    """For a depot that accepts a reference twice."""
+
+    resources = orders(_LOOK_UP)
+
+
+class WrittenOnce(LookingUp):
+    resources = orders(_LOOK_UP, write_once=True)
+
+
+class Resent(LookingUp):
+    """Sends again what may have been carried out."""
+
+    def rule(self, resource: str, operation: str) -> Rule:
+        return "resend"
+
+
+class RefusedByDoubt(LookingUp):
+    """Takes an answer that is cut off, or lost, for a refusal by the look-up."""
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        return Outcome("absent", status=200) if outcome.kind == "found" else outcome
+
+
+class RandomPayload(LookingUp):
+    """Makes another payload each time."""
+
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        return {**super().payload(resource, namespace, key, members), "request": uuid.uuid4().hex}
+
+
+class Parked(OrderTarget):
+    """Neither looks up nor sends again."""
+
+    resources = orders(EndpointProfile())
+
+
+CORRECT = connector(LookingUp)
+WRITTEN_ONCE = connector(WrittenOnce)
+RESENT = connector(Resent)
+REFUSED_BY_DOUBT = connector(RefusedByDoubt)
+RANDOM_PAYLOAD = connector(RandomPayload)
+PARKED = connector(Parked)

@@ -1,0 +1,222 @@
+"""A target that a config declares: what is refused at load, its drafts, requests and answers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from crossdock import exact_json
+from crossdock.clock import SystemClock
+from crossdock.errors import FindingsError, RecordError
+from crossdock.planning.draft_records import drafted
+from crossdock.project import project
+from crossdock.records import Record
+from crossdock.resource_types import personal_members
+from crossdock.sources import Api
+from crossdock.targets import Answer, ExpectedRecord
+from crossdock.testing import ManualClock
+from crossdock_connectors.http_json.target import HttpJsonTarget
+from crossdock_connectors.http_json.target_settings import TargetConfig
+
+CONFIG = """
+platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
+state: sqlite:///state.db
+connections:
+  plain:
+    kind: http_json
+    base_url: https://plain.example
+    target:
+      resources:
+        orders:
+          members:
+            owner: {type: text, required: true, max_length: 8}
+            due: date
+            urgent: boolean
+            ship_to: {type: object, members: {name: {type: text, personal: true}}}
+            lines: {type: list, members: {sku: {type: text, required: true}, quantity: number, pieces: integer}}
+          name: reference
+          name_max_length: 20
+          create: POST /orders
+          update: PATCH /orders/{id}
+          delete: POST /orders/{id}/cancel
+          read: GET /orders/{id}
+          look_up: {path: /orders, params: {reference: "{name}", all: true}, records: data.orders}
+  wms:
+    kind: folder_warehouse
+    path: out
+    streams:
+      orders:
+        files: "*.csv"
+        mode: snapshot
+        format: {}
+        key: [ORDER]
+        group_by: [ORDER]
+        to: plain.orders
+        map: {owner: OWNER, ship_to: {object: {name: NAME}}, lines: {each: {sku: SKU}}}
+"""
+WRONG = """
+- {resource: {create: PATCH /orders}, says: "orders.create: must be a method (POST) and a path, such as POST /orders"}
+- {resource: {update: PATCH /orders}, says: "orders.update: must be a method (PATCH, PUT, POST) and a path, such as"}
+- {resource: {read: null}, says: "orders.read: is missing: an update or delete in doubt is looked up by its id"}
+- {resource: {name: null}, says: "orders.look_up: needs name"}
+- {resource: {name: owner}, says: "orders.name: holds our name for the record: leave it out of members"}
+- {resource: {look_up: {path: /o, params: {a: b}, records: ""}}, says: "look_up.params: the query does not use {name}"}
+- {resource: {look_up: false, repeated: {status: 409, text: x}}, says: "orders.repeated: needs look_up"}
+- {resource: {update: null, delete: null, conditional: true}, says: "orders.conditional: needs update or delete"}
+- {resource: {delete: null, deleted: {field: a, equals: b}}, says: "orders.deleted: needs delete"}
+- {resource: {name: null, look_up: false}, says: "orders.name_max_length: needs name"}
+- {resource: {members: {a: {type: list}}}, says: "members.a.members: is missing: a list has members"}
+- {resource: {members: {a: {type: number, max_length: 3}}}, says: "members.a.max_length: needs type: text"}
+- {resource: {members: {a: words}}, says: "members.a"}
+- {resource: {members: {}}, says: "orders.members"}
+- {stream: {to: plain.order}, says: "streams.orders.to: unknown resource; did you mean 'orders'?"}
+- {stream: {to: wms.orders}, says: "no connection 'wms' is a target; targets: plain"}
+- {stream: {map: {owner: A, line: B}}, says: "map.line: unknown key; did you mean 'lines'?"}
+- {stream: {map: {due: A}}, says: "map: lacks owner, which every orders needs"}
+- {stream: {map: {owner: {const: a long owner}}}, says: "map.owner.const: "}
+- {stream: {map: {owner: A, ship_to: {object: {nam: B}}}}, says: "did you mean 'name'?"}
+- {stream: {map: {owner: A, reference: B}}, says: "map.reference: unknown key"}
+- {stream: {on_gone: archive}, says: "on_gone: archive is impossible: orders has no member active"}
+- {stream: {on_gone: delete}, resource: {delete: null}, says: "on_gone: delete is impossible: orders has no delete"}
+- {stream: {on_gone: archive}, resource: {update: null}, says: "archive is impossible: orders is written once"}
+- {stream: {on_gone: delete}, resource: {update: null, delete: null, read: null}, says: "on_gone: must be nothing"}
+"""
+
+
+def load(folder: Path, resource: dict[str, Any] | None = None, stream: dict[str, Any] | None = None) -> project.Project:
+    data = yaml.safe_load(CONFIG)
+    data["connections"]["plain"]["target"]["resources"]["orders"] |= resource or {}
+    data["connections"]["wms"]["streams"]["orders"] |= stream or {}
+    path = folder / "c.yaml"
+    path.write_bytes(exact_json.dumps(data))
+    return project.load(path)
+
+
+def target(failed: Any = None, **resource: Any) -> HttpJsonTarget:
+    section = yaml.safe_load(CONFIG)["connections"]["plain"]["target"]
+    section["resources"]["orders"] |= resource
+    made = HttpJsonTarget(TargetConfig.model_validate(section | {"failed": failed}))
+    made.connect("plain", "acme", lambda: Api("https://plain.example"), ManualClock())
+    return made
+
+
+@pytest.mark.parametrize("wrong", yaml.safe_load(WRONG), ids=lambda wrong: wrong["says"])
+def test_what_is_impossible_is_refused_in_its_place(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    """A target's section and the streams that name it are checked when the config is loaded."""
+    with pytest.raises(FindingsError) as refused:
+        load(tmp_path, wrong.get("resource"), wrong.get("stream"))
+    assert wrong["says"] in str(refused.value)
+
+
+def test_a_record_that_is_written_once_may_be_deleted(tmp_path: Path) -> None:
+    """An API that creates and cancels, and changes nothing, is one that many 3PLs have."""
+    kind = load(tmp_path, {"update": None}, {"on_gone": "delete"}).connections[1].streams[0].resource_type
+    assert (kind.write_once, kind.deletes) == (True, True)
+
+
+def test_a_connection_has_streams_or_a_target(tmp_path: Path) -> None:
+    """One with neither is refused."""
+    path = tmp_path / "c.yaml"
+    path.write_text(CONFIG[: CONFIG.index("    target:")])
+    with pytest.raises(FindingsError, match=r"streams: is missing: a connection has streams, a target, or both"):
+        project.load(path)
+
+
+def test_a_draft_has_the_declared_members(tmp_path: Path) -> None:
+    """Numbers stay exact, names are those of the config, and a list with a personal member is personal."""
+    model = load(tmp_path).connections[1].streams[0].resource_type.draft
+    lines = [{"sku": "0017", "quantity": Decimal("1.50"), "pieces": 3}]
+    assert model.model_validate({"owner": "acme", "lines": lines}).payload() == {"owner": "acme", "lines": lines}
+    assert personal_members(model) == {"ship_to"}
+
+
+def test_a_bad_draft_names_the_member_as_the_config_does(tmp_path: Path) -> None:
+    """A pointer has no other case than the name."""
+    loaded = load(
+        tmp_path, {"members": {"owner_id": {"type": "text", "max_length": 2}}}, {"map": {"owner_id": "OWNER"}}
+    )
+    stream = loaded.connections[1].streams[0]
+    targets = loaded.targets(SystemClock())
+    context: Any = None
+    bound = loaded.connections[1].bind("wms.orders", stream, targets, context)
+    record = Record("1", ({"ORDER": "1", "OWNER": "acme", "SKU": "", "NAME": ""},), "f.csv", (2,))
+    with pytest.raises(RecordError) as refused:
+        drafted(bound, record)
+    assert refused.value.pointer == "/owner_id"
+
+
+def test_requests(tmp_path: Path) -> None:
+    """PATCH has the changes, PUT the whole record; ids and names are escaped."""
+    made, changes, whole = target(), {"due": None}, {"owner": "acme"}
+    assert made.create("orders", whole).body == b'{"owner":"acme"}'
+    patch = made.update("orders", "a/b", changes, whole)
+    assert (patch.method, patch.path, patch.body) == ("PATCH", "/orders/a%2Fb", b'{"due":null}')
+    assert target(update="PUT /orders/{id}").update("orders", "7", changes, whole).body == b'{"owner":"acme"}'
+    cancel = made.delete("orders", "7")
+    assert (cancel.method, cancel.path, cancel.body) == ("POST", "/orders/7/cancel", None)
+    assert made.look_up("orders", "wms:A 1", None).path == "/orders?reference=wms%3AA+1&all=true"
+    assert made.look_up("orders", None, "7").path == "/orders/7"
+
+
+@pytest.mark.parametrize(
+    ("resource", "rules"),
+    [
+        ({"idempotency_header": "Key"}, ("resend", "resend", "resend")),
+        ({"repeated": {"status": 409, "text": "x"}}, ("resend", "verify", "verify")),
+        ({}, ("verify", "verify", "verify")),
+        ({"look_up": False}, ("park", "verify", "verify")),
+    ],
+)
+def test_the_rule_after_an_ambiguous_answer(resource: dict[str, Any], rules: tuple[str, ...]) -> None:
+    """A key protects each operation, a unique name creates only."""
+    made = target(**resource)
+    assert tuple(made.rule("orders", operation) for operation in ("create", "update", "delete")) == rules
+
+
+FAILED = {"when": {"field": "Success", "equals": "false"}, "statuses": {"no such": 404}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "reason", "message"),
+    [
+        (201, {"id": 7}, "delivered", None, ""),
+        (201, {"id": 7, "reference": "wms:2"}, "in_doubt", None, "another record"),
+        (200, {"Success": False, "Errors": ["bad SKU"]}, "rejected", "rejected", "bad SKU"),
+        (200, {"Success": False, "Errors": ["name taken"]}, "rejected", "conflict", "name taken"),
+        (422, {"message": "name taken"}, "rejected", "conflict", "name taken"),
+        (422, {"message": "too heavy"}, "rejected", "rejected", "too heavy"),
+        (200, {"Success": True}, "in_doubt", None, "without an id"),
+        (503, {}, "in_doubt", None, "HTTP 503"),
+    ],
+)
+def test_answers(status: int, body: Any, kind: str, reason: str | None, message: str) -> None:
+    """The reason of a refusal is the partner's own text, and a refused repeat is a conflict about the name."""
+    made = target(FAILED, repeated={"status": 422, "text": "Name taken"})
+    outcome = made.outcome(
+        "orders", Answer(status, {}, exact_json.dumps(body)), ExpectedRecord("/orders", None, "wms:1")
+    )
+    assert (outcome.kind, outcome.reason) == (kind, reason)
+    assert message in outcome.message
+    assert outcome.pointer == ("/reference" if reason == "conflict" else None)
+
+
+def test_look_ups() -> None:
+    """A deleted record is absent, by its id and in a list, and so is one of which a failed answer says so."""
+    made = target(FAILED, deleted={"field": "state", "equals": "void"})
+    void, live = ({"id": number, "reference": "wms:1", "state": state} for number, state in ((1, "void"), (2, "new")))
+
+    def kind(body: Any, **expected: Any) -> str:
+        answer = Answer(200, {}, exact_json.dumps(body))
+        return made.found("orders", answer, ExpectedRecord(name="wms:1", **expected)).kind
+
+    assert kind(live, target_id="2") == "found"
+    assert kind(void, target_id="1") == "absent"
+    assert kind({"Success": False, "Errors": ["no such order"]}, target_id="1") == "absent"
+    assert kind({"data": {"orders": [void, live]}}) == "found"
+    assert kind({"data": {"orders": [void]}}) == "absent"
+    assert kind({"data": {"orders": [live, live]}}) == "unavailable"
+    assert kind({"data": {}}) == "unavailable"

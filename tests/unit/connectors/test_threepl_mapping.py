@@ -1,0 +1,236 @@
+"""The mappings of the 3PLs, their settings, and what their targets make of answers: all of it pure."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from crossdock import RawBatch, Record, RecordError, Reference, exact_json
+from crossdock.records import key_text
+from crossdock.registry import load
+from crossdock.targets import Answer, ExpectedRecord
+from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
+from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder, AmazonMoney
+from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
+from crossdock_connectors.threepl.amazon_mcf.target import AmazonTarget
+from crossdock_connectors.threepl.record_values import Products, key_in
+from crossdock_connectors.threepl.shipbob import mapping as shipbob
+from crossdock_connectors.threepl.shipbob.orders import OrderedProduct, ShipBobOrder
+from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.shipbob.target import ShipBobTarget
+from crossdock_connectors.threepl.shipbob.target import refusal as shipbob_refusal
+
+OWN = Products(None, {})
+SHIPBOB = {"kind": "shipbob", "token": "env:TOKEN", "owner": "10", "channel": 1}
+
+
+def record(item: Any, *key: str) -> Record:
+    batch = RawBatch.json([item], source="page")
+    return Record(key_text(key or ("1",)), (batch.load().drop("_line").to_dicts()[0],), "page", (1,))
+
+
+@given(st.text(min_size=1).filter(lambda key: "\x00" not in key))
+def test_a_name_gives_its_key_back(key: str) -> None:
+    """Whatever the key is, it is found in our name for the order, and not in that of another namespace."""
+    name = f"platform:{key_text((key,))}"
+    assert key_in(name, "platform") == key
+    assert key_in(name, "plat") is None
+
+
+@pytest.mark.parametrize("name", [None, 5, "", "platform", "platform:", "by hand", "Platform:1"])
+def test_other_names_are_not_ours(name: Any) -> None:
+    """An order with any other name is not ours."""
+    assert key_in(name, "platform") is None
+
+
+@pytest.mark.parametrize("status", ["CompletePartialled", "COMPLETE_PARTIALLED", "COMPLETEPARTIALLED"])
+def test_amazon_spells_a_status_in_two_ways(status: str) -> None:
+    """The enumeration and the examples of Amazon's document mean the same."""
+    order = record({"fulfillmentOrder": {"fulfillmentOrderStatus": status}})
+    assert amazon.order_progress(order, AmazonMcfSettings.known_statuses)["status"] == "shipped_short"
+
+
+def test_an_unknown_status_is_refused() -> None:
+    """The reason names the place, and not the value."""
+    with pytest.raises(RecordError, match="not in the setting statuses") as caught:
+        amazon.order_progress(record({"fulfillmentOrder": {"fulfillmentOrderStatus": "Lost"}}), {})
+    assert caught.value.pointer == "/fulfillmentOrder/fulfillmentOrderStatus"
+
+
+def test_statuses_add_to_the_usual_ones() -> None:
+    """A configured status replaces one, the others stay."""
+    settings = ShipBobSettings.model_validate({**SHIPBOB, "statuses": {"Exception": "on_hold"}})
+    assert settings.all_statuses["Exception"] == "on_hold"
+    assert settings.all_statuses["Fulfilled"] == "shipped"
+
+
+def lot(**members: Any) -> Record:
+    about = {"owner": "10", "inventory_id": 5, "sku": "LAMP", "lot": "L1", "location_id": 8, "state": "fulfillable"}
+    return record({**about, "quantity": 3, **members})
+
+
+def test_a_lot_names_product_and_bin() -> None:
+    """By default the product is in ShipBob's own list; else it is another connection's, by our SKU."""
+    draft = shipbob.lot(lot(), OWN, {"fulfillable": "available"}, "EA")
+    assert (draft.product_id, draft.bin_id) == (
+        Reference("product", ("10", "5")),
+        Reference("warehouse_bin", ("10", "8")),
+    )
+    assert (draft.quantity, draft.status) == (Decimal(3), "available")
+    other = shipbob.lot(lot(), Products("erp", {"LAMP": "OURS"}), {}, None)
+    assert other.product_id == Reference("product", "OURS", "erp")
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [({"quantity": -1}, "/quantity"), ({"quantity": None}, "/quantity"), ({"sku": None}, "/sku")],
+)
+def test_a_bad_lot_is_refused(members: dict[str, Any], pointer: str) -> None:
+    """A negative quantity, none at all, and a lot without a product are dead letters that say where."""
+    with pytest.raises(RecordError) as caught:
+        shipbob.lot(lot(**members), OWN, {}, None)
+    assert (caught.value.code, caught.value.pointer) == ("bad_value", pointer)
+
+
+def test_parcels_are_listed_once() -> None:
+    """Shipments without a number and cancelled ones give no parcel, and a parcel of two shipments is one."""
+    tracking = {"carrier": "UPS", "tracking_number": "1Z"}
+    shipments = [
+        {"status": "Completed", "tracking": tracking, "products": []},
+        {"status": "Completed", "tracking": tracking, "products": []},
+        {"status": "Completed", "tracking": {"carrier": None, "tracking_number": "2Z"}, "products": []},
+        {"status": "Cancelled", "tracking": {"carrier": "UPS", "tracking_number": "3Z"}, "products": []},
+        {"status": "Processing", "products": []},
+    ]
+    order = record({"status": "PartiallyFulfilled", "products": [], "shipments": shipments})
+    found = shipbob.order_progress(order, ShipBobSettings.known_statuses)["tracking"]
+    assert [(each.carrier, each.number) for each in found] == [("UPS", "1Z"), ("unknown", "2Z")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "place", "message"),
+    [
+        ({"receipts": "lot"}, "receipts", "must be nothing"),
+        ({"stock_leaves": "movement"}, "receipts", "must be lot"),
+        ({"stock_leaves": "nothing", "receipts": "movement"}, "announced_lots", "needs it"),
+        ({"announced_lots": "erp"}, "announced_lots", "belongs to receipts"),
+    ],
+)
+def test_stock_is_not_counted_twice(settings: dict[str, Any], place: str, message: str) -> None:
+    """Settings by which the same units would come twice are refused, with the key to correct."""
+    with pytest.raises(ValidationError, match=message) as caught:
+        ShipBobSettings.model_validate({**SHIPBOB, **settings})
+    assert caught.value.errors()[0]["ctx"]["key"] == (place,)
+
+
+def test_a_receipt_can_move_announced_lots() -> None:
+    """The announced lot is named by our SKU and the lot number, and goes to the location that received it."""
+    row = {"owner": "10", "sku": "LAMP", "lot": "L1", "location_id": 8, "quantities": [2, 3]}
+    draft = shipbob.receipt(record(row), Products(None, {"LAMP": "OURS"}), "erp")
+    assert draft.lot_id == Reference("inventory_lot", ("OURS", "L1"), "erp")
+    assert (draft.to_bin_id, draft.quantity) == (Reference("warehouse_bin", ("10", "8")), Decimal(5))
+
+
+# ---- orders out
+
+
+@pytest.mark.parametrize("units", [0, -1, Decimal("1.5"), "2", True, None])
+def test_units_are_whole(units: Any) -> None:
+    """Anything but a whole number from one on is refused; a decimal without a fraction is one."""
+    with pytest.raises(ValidationError):
+        OrderedProduct(reference_id="LAMP", quantity=units)
+    assert OrderedProduct(reference_id="LAMP", quantity=Decimal("2.0")).quantity == 2
+
+
+@given(st.decimals(min_value=0, max_value=10**9, places=4))
+def test_amazons_amounts_are_exact_texts(amount: Decimal) -> None:
+    """An amount is the same number as a text, without an exponent."""
+    text = AmazonMoney(currency_code="USD", value=amount).value
+    assert Decimal(text) == amount
+    assert "E" not in text
+
+
+@pytest.mark.parametrize(("model", "personal"), [
+    (ShipBobOrder, {"recipient"}),
+    (AmazonFulfillmentOrder, {"destinationAddress", "notificationEmails"}),
+])  # fmt: skip
+def test_personal_members_are_marked(model: Any, personal: set[str]) -> None:
+    """Who gets an order is never shown."""
+    (resource,) = [
+        each
+        for target in (ShipBobTarget(1), AmazonTarget("US"))
+        for each in target.resources.values()
+        if each.draft is model
+    ]
+    assert resource.personal == personal
+    assert (resource.write_once, resource.deletes) == (True, True)
+
+
+def answer(status: int, body: Any) -> Answer:
+    return Answer(status, {}, exact_json.dumps(body))
+
+
+@pytest.fixture
+def connected(request: pytest.FixtureRequest) -> Any:
+    """A target that has its API, which is used for what shows throttling alone."""
+    connector = load(request.param["kind"])
+    settings = connector.settings.model_validate(request.param)
+    assert connector.target is not None
+    assert connector.api is not None
+    target, api = connector.target(settings), connector.api(settings)
+    assert target is not None
+    target.connect("depot", "tenant", lambda: api, None)  # type: ignore[arg-type]  # no time passes
+    return target
+
+
+AMAZON = {
+    "kind": "amazon_mcf", "marketplace": "US", "refresh_token": "env:A", "client_id": "env:B", "client_secret": "env:C",
+}  # fmt: skip
+NEW = ExpectedRecord("/order", None, "shop:1")
+
+
+@pytest.mark.parametrize("connected", [AMAZON], indirect=True)
+def test_amazon_answers_a_create_with_nothing(connected: Any) -> None:
+    """The id of an order is our name for it; a name that is taken is a conflict."""
+    assert (connected.outcome("orders", answer(200, {}), NEW).target_id) == "shop:1"
+    errors = [{"code": "InvalidInput", "message": "A create request already exists for it: shop:1", "details": ""}]
+    outcome = connected.outcome("orders", answer(400, {"errors": errors}), NEW)
+    assert (outcome.kind, outcome.reason, outcome.pointer) == ("rejected", "conflict", "/sellerFulfillmentOrderId")
+
+
+@pytest.mark.parametrize("connected", [SHIPBOB], indirect=True)
+def test_shipbob_says_which_member_is_wrong(connected: Any) -> None:
+    """The reason has the vendor's words and the member; a name that is taken is a conflict."""
+    outcome = connected.outcome("orders", answer(400, {"products.0.quantity": ["must be positive"]}), NEW)
+    assert (outcome.reason, outcome.pointer) == ("rejected", "/products/0/quantity")
+    assert outcome.message == "products.0.quantity: must be positive"
+    taken = {"reference_id": ["An order with reference id shop:1 already exists."]}
+    outcome = connected.outcome("orders", answer(422, taken), NEW)
+    assert (outcome.reason, outcome.pointer) == ("conflict", "/reference_id")
+    assert connected.outcome("orders", Answer(400, {}, b"<html>"), NEW).message == "HTTP 400"
+
+
+@pytest.mark.parametrize("body", [None, [], "text", {}, {"errors": 5}, {"message": 7}, {"a": [1, {}]}])
+def test_a_strange_refusal_has_no_reason(body: Any) -> None:
+    """A body of another shape is not read."""
+    assert shipbob_refusal(body) is None
+
+
+@pytest.mark.parametrize("connected", [SHIPBOB, AMAZON], indirect=True, ids=["shipbob", "amazon_mcf"])
+def test_a_cancelled_order_is_gone_for_who_cancels_it(connected: Any) -> None:
+    """Looked up by its id after a cancellation it is absent; looked up by its name it is found."""
+    held = {"id": 7, "reference_id": "shop:1", "status": "Cancelled"}
+    held |= {"sellerFulfillmentOrderId": "shop:1", "fulfillmentOrderStatus": "CANCELLED"}
+    wrapped = {"payload": {"fulfillmentOrder": held}}
+    is_amazon = isinstance(connected, AmazonTarget)
+    by_id = answer(200, wrapped if is_amazon else held)
+    by_name = answer(200, wrapped if is_amazon else [held])
+    target_id = "shop:1" if is_amazon else "7"
+    assert connected.found("orders", by_id, ExpectedRecord("", target_id, "shop:1")).kind == "absent"
+    assert connected.found("orders", by_name, ExpectedRecord("", None, "shop:1")).kind == "found"
+    assert (connected.rule("orders", "create"), connected.rule("orders", "delete")) == ("resend", "verify")

@@ -1,0 +1,29 @@
+"""Waits that APIs state in the text of a refusal."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossdock.pacing.throttled_waits import throttled_wait_s
+
+
+@pytest.mark.parametrize(
+    ("text", "wait_s"),
+    [
+        ("API calls quota exceeded! Maximum admitted 100 per Minute. Please retry after 1500 milliseconds", 1.5),
+        ('{"message": "Too many requests, try again in 2.5 seconds"}', 2.5),
+        ("Wait 2 min.", 120.0),
+        ("retry after 99999999 seconds", 900.0),
+        ("limit of 100 requests in 60 seconds exceeded", None),
+        ("retry later", None),
+        ("retry after 3 moments", None),
+    ],
+)
+def test_a_text_states_a_wait(text: str, wait_s: float | None) -> None:
+    """By a number with a unit after words that ask to wait; other numbers are none."""
+    assert throttled_wait_s({}, text.encode()) == wait_s
+
+
+def test_the_header_counts_first() -> None:
+    """Retry-After is the standard."""
+    assert throttled_wait_s({"retry-after": "3"}, b"retry after 9 seconds") == 3.0

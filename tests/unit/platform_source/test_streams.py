@@ -1,0 +1,116 @@
+"""Streams over the platform, of which only the answers matter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+from tests.unit.platform_source.test_settings import loaded
+
+from crossdock import exact_json
+from crossdock.connector import Context
+from crossdock.cursors import Checkpoint
+from crossdock.errors import RefusedError, UnavailableError
+from crossdock.platform_source import CONNECTOR
+from crossdock.platform_source.settings import PlatformSourceSettings
+from crossdock.project.connector_instances import Connection
+from crossdock.records import RawBatch
+from crossdock.testing import context
+
+NEVER = httpx.MockTransport(lambda _: httpx.Response(500))
+
+
+def product(number: int, changed: str) -> dict[str, Any]:
+    return {"id": f"p{number}", "sku": f"S{number}", "updatedAt": changed}
+
+
+def loaded_rows(batch: RawBatch | Checkpoint) -> pl.DataFrame:
+    assert isinstance(batch, RawBatch)
+    return batch.load()
+
+
+def opened(folder: Path, connection: Connection, transport: httpx.MockTransport) -> Context[PlatformSourceSettings]:
+    assert isinstance(connection.settings, PlatformSourceSettings)
+    return context(CONNECTOR, connection.settings, transport=transport, folder=folder)
+
+
+def pulled(folder: Path, items: list[Any], since: str | None) -> tuple[list[str], dict[str, list[str]], httpx.URL]:
+    """The ids of the rows of one page with *items*, the notes, and the request."""
+    requests: list[httpx.URL] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request.url)
+        return httpx.Response(200, content=exact_json.dumps({"data": items, "nextCursor": None}))
+
+    (connection,) = loaded(folder, {"read": "product"}).connections
+    transport = httpx.MockTransport(answer)
+    ctx = opened(folder, connection, transport)
+    rows = [key for batch in connection.streams[0].pull(ctx, since) for key in loaded_rows(batch)["id"]]
+    return rows, ctx.run.notes, requests[0]
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CROSSDOCK_API_KEY", "key-of-the-tests")
+
+
+def test_a_platform_that_ignores_updated_since_is_noticed(tmp_path: Path) -> None:
+    """Older records are left out, since they were not asked for, and a note says what each run costs."""
+    items = [product(1, "2026-01-01T00:00:00Z"), product(2, "2026-01-02T01:00:00+01:00"), product(3, "2026-01-03")]
+    rows, notes, url = pulled(tmp_path, items, "2026-01-02T00:00:00Z")
+    assert rows == ["p2", "p3"]
+    assert notes == {"platform.orders": [notes["platform.orders"][0]]}
+    assert "ignores updatedSince" in notes["platform.orders"][0]
+    assert url.params["updatedSince"] == "2026-01-02T00:00:00Z"
+
+
+def test_a_platform_that_honours_it_gives_no_note(tmp_path: Path) -> None:
+    """The record at the cursor itself is read again."""
+    rows, notes, _ = pulled(tmp_path, [product(1, "2026-01-02T00:00:00.000000Z")], "2026-01-02T00:00:00Z")
+    assert (rows, notes) == (["p1"], {})
+
+
+def test_the_first_request_of_all_has_no_time(tmp_path: Path) -> None:
+    """Everything is listed, in pages of the configured size."""
+    assert dict(pulled(tmp_path, [], None)[2].params) == {"limit": "100"}
+
+
+@pytest.mark.parametrize("items", [[17], ["text"], [None], [{"id": None}]])
+def test_items_that_are_no_records_are_rows_without_a_key(tmp_path: Path, items: list[Any]) -> None:
+    """They are refused later, one by one, and not lost."""
+    assert pulled(tmp_path, items, "2026-01-02T00:00:00Z")[0] == [None]
+
+
+@pytest.mark.parametrize("body", [{}, {"data": None}, [], {"data": {}}])
+def test_an_answer_without_a_list_is_refused(tmp_path: Path, body: Any) -> None:
+    """It is not an empty list."""
+    (connection,) = loaded(tmp_path).connections
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=exact_json.dumps(body)))
+    ctx = opened(tmp_path, connection, transport)
+    with pytest.raises(RefusedError, match="no list at /data"):
+        list(connection.streams[0].pull(ctx, None))
+
+
+def test_a_failing_platform_shows_the_tenant_and_no_key(tmp_path: Path) -> None:
+    """The tenant is no secret; the key is."""
+    (connection,) = loaded(tmp_path).connections
+    text = {"detail": "acme-logistics key-of-the-tests is unknown"}
+    transport = httpx.MockTransport(lambda _: httpx.Response(422, json=text))
+    ctx = opened(tmp_path, connection, transport)
+    with pytest.raises(Exception, match="acme-logistics") as failed:
+        list(connection.streams[0].pull(ctx, None))
+    assert "key-of-the-tests" not in str(failed.value)
+
+
+def test_a_platform_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
+    """``crossdock check`` reports it, and asks for no other resource."""
+    (connection,) = loaded(tmp_path, {"expand": ["customerId", "productId"]}).connections
+    ctx = opened(tmp_path, connection, NEVER)
+    assert connection.connector.check is not None
+    (finding,) = connection.connector.check(ctx)
+    assert not finding.ok
+    assert finding.text.startswith("order: ")
+    assert UnavailableError.__name__ not in finding.text

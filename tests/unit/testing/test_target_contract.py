@@ -1,0 +1,353 @@
+"""The contract of targets accepts a correct target, and finds seeded bugs."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, failure, orders
+
+from crossdock import exact_json
+from crossdock.targets import (
+    Answer,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RecordShape,
+    Request,
+    Rule,
+)
+
+
+class TestOrders(OrdersContract):
+    """The contract itself, inherited as authors do."""
+
+
+class RandomNumberInTheBody(OrderTarget):
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request.json("POST", "/orders", {"order": payload, "request": uuid.uuid4().hex})
+
+
+class OrderOfMembersInTheBody(OrderTarget):
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request("POST", "/orders", json.dumps(payload, default=str).encode())
+
+
+class CountedRequests(OrderTarget):
+    count = 0
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        self.count += 1
+        return Request.json("POST", "/orders", {"order": payload, "number": self.count})
+
+
+class NameCut(OrderTarget):
+    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
+        return f"{namespace}:{key}"[:40]
+
+    def check_key(self, resource: str, namespace: str, key: str) -> None:
+        """Every key will do."""
+
+
+class NameCutInThePayload(OrderTarget):
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        return {"reference": f"{namespace}:{key}"[:30], **members}
+
+
+class NameWithoutNamespace(OrderTarget):
+    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
+        return key
+
+
+class NameInSmallLetters(OrderTarget):
+    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
+        return f"{namespace}:{key}".lower()
+
+
+class PayloadWithoutName(OrderTarget):
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        return members
+
+
+class FloatInTheBody(OrderTarget):
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request("POST", "/orders", json.dumps(payload, sort_keys=True, default=float).encode())
+
+
+class FloatInTheUpdate(OrderTarget):
+    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
+        body = json.dumps(after, sort_keys=True, default=float).encode()
+        return Request("PUT", f"/orders/{quote(target_id, safe='')}", body)
+
+
+class UpdateWithOldMembers(OrderTarget):
+    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
+        return Request.json("PUT", f"/orders/{quote(target_id, safe='')}", {"touch": True})
+
+
+class UnquotedId(OrderTarget):
+    def delete(self, resource: str, target_id: str) -> Request:
+        return Request("DELETE", f"/orders/{target_id}")
+
+
+class SlashOfIdKept(OrderTarget):
+    def delete(self, resource: str, target_id: str) -> Request:
+        return Request("DELETE", f"/orders/{quote(target_id)}")
+
+
+class UnquotedName(OrderTarget):
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        if target_id is not None:
+            return super().look_up(resource, name, target_id)
+        return Request("GET", f"/orders?reference={name}")
+
+
+class PathWithHost(OrderTarget):
+    def ping(self, resource: str) -> Request:
+        return Request("GET", "https://depot.example/orders")
+
+
+class WrappedPayload(OrderTarget):
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request("POST", "/orders", exact_json.dumps({"order": payload}), holds_payload=True)
+
+
+class PingThatWrites(OrderTarget):
+    def ping(self, resource: str) -> Request:
+        return Request.json("POST", "/orders", {})
+
+
+class LookUpOfAll(OrderTarget):
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        return Request("GET", f"/orders/{quote(target_id, safe='')}" if target_id else "/orders")
+
+
+class LookUpOfNamespace(OrderTarget):
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        if target_id is not None:
+            return super().look_up(resource, name, target_id)
+        return Request("GET", f"/orders?{urlencode({'reference': str(name)[:4]})}")
+
+
+class TokenInThePath(OrderTarget):
+    def ping(self, resource: str) -> Request:
+        return Request("GET", f"/orders?{urlencode({'token': self.token})}")
+
+
+class TokenInAHeader(OrderTarget):
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
+        return {**super().headers(resource, idempotency_key, if_match), "authorization": f"Bearer {self.token}"}
+
+
+class VersionNotSent(OrderTarget):
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
+        return {}
+
+
+class KeyNotSent(OrderTarget):
+    resources = orders(EndpointProfile(idempotent=True, header="key"))
+
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
+        return {}
+
+
+class IdElsewhere(OrderTarget):
+    def shape(self, resource: str) -> RecordShape:
+        return replace(super().shape(resource), id="/id")
+
+
+class NameElsewhere(OrderTarget):
+    def shape(self, resource: str) -> RecordShape:
+        return replace(super().shape(resource), name="/externalId")
+
+
+class ListElsewhere(OrderTarget):
+    def shape(self, resource: str) -> RecordShape:
+        return replace(super().shape(resource), listed="/data")
+
+
+class SuccessIsEnough(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().outcome(resource, answer, expected)
+        if outcome.kind == "in_doubt" and answer.status < 300:
+            return Outcome("delivered", status=answer.status, target_id="4711")
+        return outcome
+
+
+class AnyErrorIsARefusal(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if answer.status >= 500:
+            return Outcome("rejected", "refused", answer.status, reason="rejected")
+        return super().outcome(resource, answer, expected)
+
+
+class TimeOutIsARefusal(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if answer.status == 408:
+            return Outcome("unavailable", "not carried out", answer.status)
+        return super().outcome(resource, answer, expected)
+
+
+class ThrottlingOverlooked(OrderTarget):
+    def throttled(self, answer: Answer) -> Outcome | None:
+        return None
+
+
+class PauseOverlooked(OrderTarget):
+    def throttled(self, answer: Answer) -> Outcome | None:
+        found = super().throttled(answer)
+        return found and Outcome("throttled", "too many requests", answer.status)
+
+
+class CredentialIsARefusal(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().outcome(resource, answer, expected)
+        return Outcome("rejected", "refused", 401, reason="forbidden") if answer.status == 401 else outcome
+
+
+class RepeatIsAnyRefusal(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        return super(OrderTarget, self).outcome(resource, answer, expected)
+
+
+class RefusalIsDoubt(OrderTarget):
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().outcome(resource, answer, expected)
+        return Outcome("in_doubt", "?", answer.status) if answer.status == 400 else outcome
+
+
+class EverythingResent(OrderTarget):
+    def rule(self, resource: str, operation: str) -> Rule:
+        return "resend"
+
+
+class VerifiedWithoutLookUp(OrderTarget):
+    def can_look_up(self, resource: str) -> bool:
+        return False
+
+    def rule(self, resource: str, operation: str) -> Rule:
+        return "verify"
+
+
+class FirstOfTheList(OrderTarget):
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        if outcome.kind == "unavailable" and answer.status == 200 and answer.body.startswith(b'{"orders":[{'):
+            try:
+                record = exact_json.loads(answer.body)["orders"][0]
+            except ValueError:
+                return outcome
+            return Outcome("found", status=200, target_id=str(record["order_id"]), held=record)
+        return outcome
+
+
+class FoundWithoutMembers(OrderTarget):
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        if outcome.kind == "found" and outcome.held is not None:
+            held = {"order_id": outcome.held["order_id"], "reference": outcome.held["reference"]}
+            return Outcome("found", status=200, target_id=outcome.target_id, held=held)
+        return outcome
+
+
+class FailureIsAbsence(OrderTarget):
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        return Outcome("absent", status=answer.status) if outcome.kind == "unavailable" else outcome
+
+
+class AbsenceIsAFailure(OrderTarget):
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        outcome = super().found(resource, answer, expected)
+        return Outcome("unavailable", "?", answer.status) if outcome.kind == "absent" else outcome
+
+
+PURE = "equal_payloads_have_equal_requests"
+NAMES = "names_tell_records_apart"
+FORM = "requests_are_well_formed"
+EXACT = "numbers_are_exact"
+SUCCESS = "a_success_is_delivered"
+DOUBT = "an_ambiguous_answer_is_in_doubt"
+FALSE = "a_false_success_is_in_doubt"
+FOUND = "a_look_up_finds_what_was_sent"
+OTHER = "a_look_up_believes_no_other_answer"
+THROTTLED = "throttling_is_recognized"
+RULES = "only_safe_repeats_are_resent"
+SECRET = "no_secret_is_in_a_request"
+HEADERS = "headers_are_as_declared"
+HARMLESS = "pings_and_look_ups_change_nothing"
+BUGS: dict[type[OrderTarget], tuple[str, str]] = {
+    RandomNumberInTheBody: (PURE, "is another request the second time"),
+    CountedRequests: (PURE, "is another request the second time"),
+    OrderOfMembersInTheBody: (PURE, "the order of members changes the request"),
+    NameCut: (NAMES, "check_key accepts a name of 20000 characters"),
+    NameCutInThePayload: (NAMES, "the payload holds another name than name_of gives"),
+    NameWithoutNamespace: (NAMES, "different records have the same name"),
+    NameInSmallLetters: (NAMES, "different records have the same name"),
+    PayloadWithoutName: (NAMES, "does not hold our name"),
+    FloatInTheBody: (EXACT, "create: a number loses digits"),
+    FloatInTheUpdate: (EXACT, "update: a number loses digits"),
+    UpdateWithOldMembers: ("an_update_says_what_changes", "does not depend on what changes"),
+    UnquotedId: (FORM, "must be percent-encoded"),
+    SlashOfIdKept: (FORM, "leads to another path"),
+    UnquotedName: (FORM, "does not contain our name"),
+    PathWithHost: (FORM, "does not begin with one /"),
+    WrappedPayload: (FORM, "the body is not the payload"),
+    PingThatWrites: (HARMLESS, "POST /orders may change something"),
+    LookUpOfAll: ("a_look_up_asks_for_the_name", "does not depend on the name"),
+    LookUpOfNamespace: (FORM, "does not contain our name"),
+    TokenInThePath: (SECRET, "contains the secret DEPOT_TOKEN"),
+    TokenInAHeader: (SECRET, "contains the secret DEPOT_TOKEN"),
+    VersionNotSent: (HEADERS, "sends no If-Match"),
+    KeyNotSent: (HEADERS, "lacks the key"),
+    IdElsewhere: (SUCCESS, "a success is in_doubt"),
+    NameElsewhere: (FALSE, "of another record is delivered"),
+    ListElsewhere: (FOUND, "the record is unavailable"),
+    SuccessIsEnough: (FALSE, "instead of in doubt"),
+    AnyErrorIsARefusal: (DOUBT, "HTTP 500 is rejected"),
+    TimeOutIsARefusal: (DOUBT, "HTTP 408 is unavailable"),
+    ThrottlingOverlooked: (THROTTLED, "HTTP 403 is rejected instead of throttled"),
+    PauseOverlooked: (THROTTLED, "the pause is None s, not 3.0 s"),
+    CredentialIsARefusal: ("a_refused_credential_is_recognized", "HTTP 401 is rejected"),
+    RepeatIsAnyRefusal: ("a_repeat_is_a_conflict_of_the_name", "instead of"),
+    RefusalIsDoubt: ("a_refusal_is_rejected", "HTTP 400 is in_doubt"),
+    EverythingResent: (RULES, "does not make repeats harmless"),
+    VerifiedWithoutLookUp: (RULES, "the record cannot be looked up"),
+    FirstOfTheList: (OTHER, "another record is taken for found"),
+    FoundWithoutMembers: (FOUND, "what was found lacks"),
+    FailureIsAbsence: (OTHER, "is taken for absent"),
+    AbsenceIsAFailure: ("a_look_up_finds_nothing_that_is_missing", "is unavailable instead of absent"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_seeded_bug_is_found(bug: type[OrderTarget]) -> None:
+    """The test of the contract that is meant for it fails for this reason; `TestOrders` passes without the bug."""
+    test, reason = BUGS[bug]
+    case = type("Case", (OrdersContract,), {"connector": connector(bug)})
+    assert reason in failure(case, test)
+
+
+def test_every_test_of_the_contract_finds_a_bug() -> None:
+    """Apart from the one that checks the author's own example."""
+    tests = {name.removeprefix("test_") for name in dir(OrdersContract) if name.startswith("test_")}
+    assert tests - {test for test, _ in BUGS.values()} == {"each_resource_has_a_valid_example"}
+
+
+def test_an_example_of_equal_records_is_refused() -> None:
+    """It could show no difference."""
+    case = type("Case", (OrdersContract,), {"members": lambda *_: {"note": "same", "lines": []}})
+    assert "orders: members 0 and 1 are the same" in failure(case, "each_resource_has_a_valid_example")
+
+
+def test_a_connector_without_a_target_is_refused() -> None:
+    """The failure says what is missing."""
+    from tests.unit.testing.reference_connector import OrdersContract as Shop
+
+    attributes = {name: getattr(Shop, name) for name in ("connector", "settings", "environment")}
+    case = type("Case", (OrdersContract,), attributes)
+    assert "the connector 'shop' declares no target, or no API" in failure(case, PURE)

@@ -16,8 +16,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.schedulers.base import STATE_STOPPED
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
@@ -45,7 +47,7 @@ class Daemon:
     """
 
     def __init__(self, at_once: int) -> None:
-        self._timer = BackgroundScheduler(
+        self._timer = _Timer(
             timezone=UTC,
             executors={
                 "default": ThreadPoolExecutor(1, {"thread_name_prefix": "service"}),
@@ -134,6 +136,18 @@ class Daemon:
     def _stop(self) -> None:
         self._stopped.set()
         self._news.set()
+
+
+class _Timer(BackgroundScheduler):  # type: ignore[misc]  # APScheduler has no types
+    """A scheduler that can be shut down while its thread removes a call that it has just made."""
+
+    def remove_job(self, job_id: str, jobstore: str | None = None) -> None:
+        # APScheduler 3.11 does not look into its job stores once it is stopped, and raises in its own thread.
+        try:
+            super().remove_job(job_id, jobstore)
+        except JobLookupError:
+            if self.state != STATE_STOPPED:
+                raise
 
 
 class _RunExecutor(Executor):

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 _HOPS = {"host", "connection", "accept-encoding", "content-length", "transfer-encoding", "content-encoding", "date"}
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}  # RFC 9110, section 9.2.1
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
 
 RESET: Literal["reset"] = "reset"
@@ -73,10 +74,11 @@ class ServedTransport:
 
     @contextmanager
     def holding(self, number: int, *, answered: bool = False) -> Iterator[None]:
-        """Request *number* gets no answer while the context is open, and is reset at its end.
+        """Request *number*, or the next one, gets no answer while the context is open, and is reset at its end.
 
         Args:
-            answered: The transport gets the request nevertheless; only its answer is lost.
+            answered: The transport gets the request nevertheless; only its answer is lost. A request that only reads
+                is not held.
         """
         self._held, self._is_answered = number, answered
         self._released.clear()
@@ -90,7 +92,7 @@ class ServedTransport:
         """The answer to *request*, with addresses of this machine; one at a time."""
         with self._lock:
             self.requests += 1
-            if self.requests == self._held:
+            if self._is_to_be_held(request):
                 if self._is_answered:
                     self._answered(request)
                 self.is_holding = True
@@ -103,6 +105,12 @@ class ServedTransport:
             if fault == "cut" and not isinstance(answer, str):
                 answer.extensions["cut"] = True
             return RESET if fault == "lost" else answer
+
+    def _is_to_be_held(self, request: httpx.Request) -> bool:
+        # A request of a process that was killed may still arrive, so that the number itself may have gone by.
+        if self._held == 0 or self.requests < self._held:
+            return False
+        return not self._is_answered or request.method not in _SAFE_METHODS
 
     def _answered(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
         try:

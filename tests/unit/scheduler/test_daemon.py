@@ -6,10 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.schedulers.base import STATE_STOPPED
+from apscheduler.triggers.base import BaseTrigger
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.scheduler import daemon
@@ -139,6 +142,25 @@ def test_a_run_may_end_while_the_daemon_shuts_down() -> None:
             one.interrupt.set()
             go_on.set()
         assert all(run.done() for run in runs)
+
+
+def test_a_call_may_be_removed_while_the_timer_shuts_down() -> None:
+    """A call that is made once is removed after the shutdown has begun, and no thread fails."""
+
+    class Once(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
+        def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
+            if previous_fire_time is None:
+                return now
+            removing.set()
+            eventually(lambda: timer.state == STATE_STOPPED)
+            return None
+
+    removing = threading.Event()
+    timer = daemon._Timer()
+    timer.start()
+    timer.add_job(int, Once())
+    assert removing.wait(WITHIN_S)
+    timer.shutdown()
 
 
 def test_no_call_that_comes_while_another_is_running_is_lost() -> None:

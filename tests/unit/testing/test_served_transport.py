@@ -99,7 +99,7 @@ def test_a_held_request_may_have_been_answered(answered: bool) -> None:
 
     def ask(address: str) -> None:
         with httpx.Client(trust_env=False, timeout=None) as client, pytest.raises(httpx.TransportError):
-            client.get(address)
+            client.post(address)
 
     with ServedTransport(httpx.MockTransport(noted), [ORIGIN]) as served:
         thread = threading.Thread(target=ask, args=(f"{served.local(ORIGIN)}/a",))
@@ -110,6 +110,27 @@ def test_a_held_request_may_have_been_answered(answered: bool) -> None:
         thread.join()
         assert not served.is_holding
     assert asked == (["/a"] if answered else [])
+
+
+def test_a_write_that_is_late_is_held_in_its_place(served: ServedTransport) -> None:
+    """Requests that only read are answered, also the one with the number; the write after them is held."""
+    here, failed = served.local(ORIGIN), threading.Event()
+
+    def ask() -> None:
+        with httpx.Client(trust_env=False, timeout=None) as client:
+            assert [client.get(here).status_code for _ in range(3)] == [200] * 3
+            with pytest.raises(httpx.TransportError):
+                client.put(here)
+        failed.set()
+
+    thread = threading.Thread(target=ask)
+    with served.holding(1, answered=True):
+        thread.start()
+        while not served.is_holding:
+            assert thread.is_alive()
+        assert served.requests == 4
+    thread.join()
+    assert failed.is_set()
 
 
 def test_the_origins_of_settings_are_found() -> None:

@@ -84,9 +84,9 @@ class StreamConfig(ConfigModel, StreamFacts):
         return False
 
     @property
-    def checks_reads(self) -> bool:
-        """Whether the section says what its records are; a connector that knows it says it itself."""
-        return True
+    def read_resource(self) -> str | None:
+        """As ``reads``, of the stream that is made of this section."""
+        return self.reads
 
     @property
     def finds_deleted(self) -> bool:
@@ -109,7 +109,7 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
         if self.gone.every is not None and not self.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
-        if targets is not None and self.checks_reads and (reason := unknown_read(self, targets)):
+        if targets is not None and (reason := unknown_read(self, self.read_resource, targets)):
             raise misplaced(("reads",), reason)
         kind = self.resource_type
         if kind is None:
@@ -239,7 +239,8 @@ class DeclaredStream(Stream[S]):
         joins: By name; see `crossdock.sources.joined_rows` for their columns.
 
     Attributes:
-        mapped_members: The members that the config maps; none for a function, which may make any.
+        mapped_members: The members that the config maps, each with the columns that it is made of; none for a function,
+            which may make any.
         joined_columns: The columns of each join that the mapping uses; None if it may use any.
     """
 
@@ -254,17 +255,18 @@ class DeclaredStream(Stream[S]):
         self.name = name
         for fact in StreamFacts.__annotations__:
             setattr(self, fact, getattr(config, fact))
-        self.target_resource = config.resource_type
+        self.target_resource, self.reads = config.resource_type, config.read_resource
         self._lookups, self._joins = lookups, joins
-        self.mapped_members = () if isinstance(config.map, PythonFunction) else tuple(config.map)
         self.incomplete = joined_records.without_main_row(joins)
         self.joined_columns: Mapping[str, Sequence[str]] | None = None
+        self.mapped_members: Mapping[str, Sequence[str]] = {}
         if isinstance(config.map, PythonFunction):
             self._map: Callable[[Record], Any] = config.map.call
             forms: dict[str, Any] = {"map": config.map.digest, "function": config.map.reference}
         else:
             record_map = RecordMap(config.map)
             self._map, self.joined_columns = record_map, record_map.joined_columns
+            self.mapped_members = record_map.columns_by_member
             lists = [name for name in record_map.joined_columns if name not in joins]
             found = [*lookups, *(f"{join}.{part}" for join in joins for part in ("content", "problem")), *lists]
             self.uses = (*record_map.columns, *found)

@@ -49,6 +49,7 @@ class ResourceType:
         draft: The model that a mapping makes.
         write_once: Whether a delivered record is never changed (law 2).
         parents: The resources that a draft may refer to.
+        creates: Whether records can be created; others are only completed, by streams with ``contributes``.
         deletes: Whether a delivered record can be deleted.
     """
 
@@ -56,6 +57,7 @@ class ResourceType:
     draft: type[ResourceModel]
     write_once: bool = False
     parents: frozenset[str] = frozenset()
+    creates: bool = field(default=True, kw_only=True)
     deletes: bool = field(default=True, kw_only=True)
 
     @property

@@ -132,11 +132,11 @@ def destination(resource: str | None, to: str, targets: Destinations) -> Resourc
 Members = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
 
 
-def unknown_read(facts: StreamFacts, targets: Destinations) -> str | None:
-    """What is wrong with ``reads``, or with ``matches``, which may need it; None if nothing is."""
-    if facts.reads is None:
+def unknown_read(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
+    """What is wrong with *reads*, or with ``matches``, which may need it; None if nothing is."""
+    if reads is None:
         return "matches: origin needs reads: the resource that the records are" if facts.matches == "origin" else None
-    system, _, resource = facts.reads.partition(".")
+    system, _, resource = reads.partition(".")
     known = WRITTEN if system == PLATFORM else targets.get(system)
     if known is None:
         return f"reads: no connection {system!r} is a target"
@@ -147,6 +147,8 @@ def unknown_read(facts: StreamFacts, targets: Destinations) -> str | None:
 
 def no_contribution(kind: ResourceType, contributes: Sequence[str], matches: str, on_gone: OnGone) -> str | None:
     """Why a stream cannot contribute these members; None if it can, or contributes none."""
+    if not contributes and not kind.creates:
+        return f"is missing: the target has no request that creates {kind.name}"
     if not contributes:
         return None if matches == "key" else "matches needs contributes: a whole record is found by its key"
     if kind.write_once:

@@ -12,7 +12,7 @@ from crossdock.delivery_settings import Retry
 from crossdock.field_types import Exact, Text
 from crossdock.resources import ResourceModel
 from crossdock.sources import HeaderAuth, HttpSettings, RateLimit
-from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource
+from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 
 
 class _Member(ResourceModel):
@@ -64,8 +64,8 @@ class OrderTarget(ApiTarget):
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         return Request.json("POST", "/v1/orders", payload)
 
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
-        return Request.json("PATCH", f"/v1/orders/{quote(target_id, safe='')}", changes)
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        return Request.json("PATCH", f"/v1/orders/{quote(target_id, safe='')}", update.changes)
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request("POST", f"/v1/orders/{quote(target_id, safe='')}/cancel")

@@ -66,6 +66,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Member": "members.NAME.",
     "LookUpByName": "look_up.",
     "RepeatedAnswer": "repeated.",
+    "OutdatedAnswer": "outdated.",
     "HttpJsonStreamConfig": "streams.NAME.",
     "SinglePage": "pagination.",
     "LinkHeaderPages": "pagination.",

@@ -25,3 +25,7 @@ class ThrottledAnswer(_RecognizedAnswer):
 
 class RepeatedAnswer(_RecognizedAnswer):
     """The refusal of a second record with the same name."""
+
+
+class OutdatedAnswer(_RecognizedAnswer):
+    """The refusal of an update whose record has changed since."""

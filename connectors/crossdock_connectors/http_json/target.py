@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock import Filter, exact_json
 from crossdock.errors import RemoteError
+from crossdock.field_types import MAX_ID_LENGTH
 from crossdock.json_values import at_path, found_at, text_of
 from crossdock.sources.api_errors import message_of
 from crossdock.targets import (
@@ -21,11 +22,13 @@ from crossdock.targets import (
     RecordShape,
     Request,
     TargetResource,
+    Update,
     outcomes,
 )
 from crossdock_connectors.http_json.draft_models import draft_model
+from crossdock_connectors.http_json.recognized_answers import RepeatedAnswer
 from crossdock_connectors.http_json.settings import HttpJsonSettings
-from crossdock_connectors.http_json.target_settings import ID, NAME, TargetConfig, TargetResourceConfig
+from crossdock_connectors.http_json.target_settings import ID, IN_PATH, NAME, TargetConfig, TargetResourceConfig
 
 _REFUSED = 422
 
@@ -48,12 +51,21 @@ class HttpJsonTarget(ApiTarget):
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        method, path = self._config.resources[resource].create.split()
-        return Request(method, path, exact_json.dumps(payload), holds_payload=True)
+        config = self._config.resources[resource]
+        assert config.create is not None  # else no stream creates records
+        method, path = config.create.split()
+        in_path = config.members_in_path
+        if not in_path:
+            return Request(method, path, exact_json.dumps(payload), holds_payload=True)
+        path = IN_PATH.sub(lambda found: quote(str(payload[found[1]]), safe=""), path)
+        return Request.json(method, path, {name: value for name, value in payload.items() if name not in in_path})
 
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
-        method, path = _of_one(self._config.resources[resource].update, target_id)
-        return Request.json(method, path, changes if method == "PATCH" else after)
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        config = self._config.resources[resource]
+        method, path = _of_one(config.update, target_id)
+        sent = update.changes if method == "PATCH" else update.after
+        compared = {other: update.before.get(member) for member, other in config.compare.items() if member in sent}
+        return Request.json(method, path, sent | compared)
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request(*_of_one(self._config.resources[resource].delete, target_id))
@@ -70,7 +82,8 @@ class HttpJsonTarget(ApiTarget):
 
     def ping(self, resource: str) -> Request:
         config = self._config.resources[resource]
-        return Request("GET", config.look_up.path if config.look_up else config.create.split()[1])
+        _, _, path = (config.create or config.update or "").partition(" ")
+        return Request("GET", config.look_up.path if config.look_up else path.partition("{")[0].rstrip("/") or "/")
 
     # ---- answers
 
@@ -78,12 +91,15 @@ class HttpJsonTarget(ApiTarget):
         if throttled := self.throttled(answer):
             return throttled
         answer = self._with_status(answer)
-        made, repeated = super().outcome(resource, answer, expected), self._config.resources[resource].repeated
-        if made.kind != "rejected" or expected.target_id is not None or repeated is None:
+        made, config = super().outcome(resource, answer, expected), self._config.resources[resource]
+        if made.kind != "rejected":
             return made
-        if not repeated.matches(answer.status, _body(answer)):
-            return made
-        return replace(made, reason="conflict", pointer=self.name_pointer(resource))
+        if expected.target_id is not None:
+            is_outdated = config.outdated is not None and config.outdated.matches(answer.status, _body(answer))
+            return replace(made, kind="changed") if is_outdated else made
+        if isinstance(config.repeated, RepeatedAnswer) and config.repeated.matches(answer.status, _body(answer)):
+            return replace(made, reason="conflict", pointer=self.name_pointer(resource))
+        return made
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
@@ -133,18 +149,22 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         name,
         draft_model(name, config.members),
         write_once=config.update is None,
+        creates=config.create is not None,
         deletes=config.delete is not None,
         endpoint=EndpointProfile(
             idempotent=has_header or config.repeated is not None,
             look_up=bool(config.look_up),
             conditional=config.conditional,
+            compares=bool(config.compare),
             header=config.idempotency_header,
         ),
         shape=RecordShape(
-            id=config.id, record=config.record, listed=config.look_up.records if config.look_up else "/data"
+            id=None if config.id == NAME else config.id,
+            record=config.record,
+            listed=config.look_up.records if config.look_up else "/data",
         ),
         name_member=config.name,
-        name_limit=config.name_max_length,
+        name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
     )
 
 

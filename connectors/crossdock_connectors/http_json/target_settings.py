@@ -12,28 +12,33 @@ from crossdock import ConfigModel, Filter
 from crossdock.config_file import MAX_S, misplaced
 from crossdock.delivery_settings import InFlight, Retry
 from crossdock_connectors.http_json.credentials import HeaderName, without_literal_secrets
-from crossdock_connectors.http_json.draft_models import Members
+from crossdock_connectors.http_json.draft_models import MemberName, Members
 from crossdock_connectors.http_json.pagination import Place
-from crossdock_connectors.http_json.recognized_answers import RepeatedAnswer
+from crossdock_connectors.http_json.recognized_answers import OutdatedAnswer, RepeatedAnswer
 from crossdock_connectors.http_json.request_templates import Param, Path, texts_in
 
 NAME, ID = "{name}", "{id}"
+IN_PATH = re.compile(r"\{([A-Za-z0-9_]+)\}")
 ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 _Seconds = Annotated[float, Field(ge=0, le=MAX_S)]
 
 
-def _request(methods: str, *, of_one: bool) -> AfterValidator:
-    """Checks a method and a path; *of_one* record, whose id is in it."""
-    form = re.compile(rf"({methods}) (/[^\s?#{{}}]*)({re.escape(ID)})?([^\s?#{{}}]*)")
-    example = f"{methods.partition('|')[0]} /orders" + ("/{id}" if of_one else "")
+def _request(methods: str, path: str, example: str) -> AfterValidator:
+    """Checks a method and a path, of the form *path*."""
+    form = re.compile(rf"({methods}) (/{path})")
 
     def check(text: str) -> str:
-        found = form.fullmatch(text)
-        if found is None or (found[3] is not None) is not of_one:
+        if form.fullmatch(text) is None:
             raise ValueError(f"must be a method ({methods.replace('|', ', ')}) and a path, such as {example}")
         return text
 
     return AfterValidator(check)
+
+
+def _of_one(methods: str) -> AfterValidator:
+    """Checks a request about one record, whose id is in the path."""
+    part = r"[^\s?#{}]*"
+    return _request(methods, rf"{part}{re.escape(ID)}{part}", f"{methods.partition('|')[0]} /orders/{ID}")
 
 
 class LookUpByName(ConfigModel):
@@ -72,38 +77,55 @@ class TargetResourceConfig(ConfigModel):
     """The member with our name for the record, ``NAMESPACE:KEY``; none if the API has no such member."""
     name_max_length: Annotated[int, Field(ge=1, le=500)] = 100
     """The most characters of a name; a record with a longer one is a dead letter."""
-    id: Place = "/id"
-    """Where a record has the id that the API assigned: a text or a whole number."""
+    id: Literal["{name}"] | Place = "/id"
+    """Where a record has the id that the API assigned: a text or a whole number. ``{name}`` if our name is the id, as
+    that of an adjustment, and answers show something else."""
     record: Place = ""
     """Where an answer about one record has it; an empty text if the answer is the record."""
-    create: Annotated[str, _request("POST", of_one=False)]
-    """Method and path of the request that creates a record, such as ``POST /orders``."""
-    update: Annotated[str, _request("PATCH|PUT|POST", of_one=True)] | None = None
+    create: Annotated[str, _request("POST", rf"([^\s?#{{}}]|{IN_PATH.pattern})*", "POST /orders")] | None = None
+    """Method and path of the request that creates a record, such as ``POST /orders``. A member in braces is sent in the
+    path in place of the body: ``POST /stock/{stock_id}/adjustments``. Without it, records can only be completed, by
+    streams with ``contributes``."""
+    update: Annotated[str, _of_one("PATCH|PUT|POST")] | None = None
     """That changes one: PATCH sends the changed members (RFC 7396), PUT and POST all. Without it, a record is written
     once, and one that changes later is a dead letter."""
-    delete: Annotated[str, _request("DELETE|POST|PUT", of_one=True)] | None = None
+    delete: Annotated[str, _of_one("DELETE|POST|PUT")] | None = None
     """That deletes or cancels one, without a body; ``on_gone: delete`` needs it."""
     deleted: Filter | None = None
     """How a deleted record looks where the API still shows it, such as a cancelled order; fields are dotted paths."""
-    read: Annotated[str, _request("GET", of_one=True)] | None = None
+    read: Annotated[str, _of_one("GET")] | None = None
     """That reads one; ``update`` and ``delete`` need it."""
     look_up: LookUpByName | Literal[False] = False
     """How a record is found by our name; false if it cannot be."""
     idempotency_header: HeaderName | None = None
     """The header by which the API carries out a repeated request once, such as Idempotency-Key; none if it has none."""
-    repeated: RepeatedAnswer | None = None
-    """The answer by which the API refuses a second record with the same name; none if it accepts one."""
+    repeated: RepeatedAnswer | Literal["ignored"] | None = None
+    """The answer by which the API refuses a second record with the same name; ``ignored`` if it answers with success
+    and changes nothing; none if it accepts one."""
     conditional: bool = False
     """Changes honour ``If-Match`` (RFC 9110 section 13.1.1)."""
+    compare: Mapping[str, MemberName] = {}
+    """Compare-and-set: by member, the member of an update that has the value which the API should hold, such as
+    ``quantity: expected_quantity``."""
+    outdated: OutdatedAnswer | None = None
+    """The answer by which the API refuses an update because the record has changed; 412 always says so."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         changed = self.update is not None or self.delete is not None
         named = self.name is not None
+        missing = [name for name in self.members_in_path if name not in self.members or not self.members[name].required]
         for key, is_set, problem in (
+            ("create", self.create is None and self.update is None, "is missing: without it, update is needed"),
+            ("create", bool(missing), f"has {', '.join(missing)} in the path, which must be a required member"),
             ("read", changed and self.read is None, "is missing: an update or delete in doubt is looked up by its id"),
             ("look_up", bool(self.look_up) and not named, "needs name: the member that is asked for"),
-            ("repeated", self.repeated is not None and not self.look_up, "needs look_up, which finds the id"),
+            ("repeated", self.repeated == "ignored" and not named, "needs name: what the API knows a record by"),
+            ("repeated", self.refuses_repeated and not self.look_up, "needs look_up, which finds the id"),
+            ("id", self.id == NAME and not named, "needs name: the member that is the id"),
+            ("compare", bool(self.compare) and self.update is None, "needs update"),
+            ("compare", not self.members.keys() >= self.compare.keys(), "has a key that is not one of members"),
+            ("outdated", self.outdated is not None and self.update is None, "needs update"),
             ("deleted", self.deleted is not None and self.delete is None, "needs delete"),
             ("conditional", self.conditional and not changed, "needs update or delete"),
             ("name", self.name in self.members, "holds our name for the record: leave it out of members"),
@@ -112,6 +134,15 @@ class TargetResourceConfig(ConfigModel):
             if is_set:
                 raise misplaced((key,), problem)
         return self
+
+    @property
+    def members_in_path(self) -> list[str]:
+        """The members that a create has in its path."""
+        return IN_PATH.findall(self.create or "")
+
+    @property
+    def refuses_repeated(self) -> bool:
+        return isinstance(self.repeated, RepeatedAnswer)
 
 
 class TargetConfig(ConfigModel):

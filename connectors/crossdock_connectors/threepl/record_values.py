@@ -51,6 +51,11 @@ def units(record: JsonAccess, pointer: str) -> Decimal:
     return found
 
 
+def joined(item: Any, **members: Any) -> Any:
+    """*item* with further members; what is no object stays as it is."""
+    return {**item, **members} if isinstance(item, dict) else item
+
+
 def parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
     """The parcels of an order, each once; None if nothing was sent yet."""
     return tuple(dict.fromkeys(found)) or None

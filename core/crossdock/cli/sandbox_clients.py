@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import click
 
-from crossdock.cli.sandbox_keys import data_option, existing, print_result
+from crossdock.cli.sandbox_keys import data_option, existing, print_credentials, print_result
 from crossdock.cli.shared_options import as_json, example
 from crossdock.errors import ConfigError
 
@@ -49,19 +48,10 @@ def new(data: Path, client_id: str | None, tenant: str, scope: tuple[str, ...], 
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     """List the clients by id."""
-    from crossdock.cli import terminal_output
     from crossdock.sandbox.oauth_clients import OAuthClients
 
     with OAuthClients(existing(data)) as stored:
-        found = stored.listed(tenant)
-    if as_json:
-        terminal_output.print_json(found)
-        return
-    rows = [
-        (each["id"], each["tenant"], " ".join(each["scopes"]), datetime.fromisoformat(each["createdAt"]))
-        for each in found
-    ]
-    terminal_output.out().print(terminal_output.table("OAuth clients", ("id", "tenant", "scopes", "created"), rows))
+        print_credentials("OAuth clients", stored.listed(tenant), as_json=as_json)
 
 
 @clients.command("revoke", epilog=example("crossdock sandbox clients revoke crossdock"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -60,19 +62,10 @@ def new(data: Path, tenant: str, scope: tuple[str, ...], *, as_json: bool) -> No
 @as_json
 def list_(data: Path, tenant: str | None, *, as_json: bool) -> None:
     """List the valid keys by id."""
-    from crossdock.cli import terminal_output
     from crossdock.sandbox.api_keys import Keyring
 
     with Keyring(existing(data)) as keyring:
-        found = keyring.listed(tenant)
-    if as_json:
-        terminal_output.print_json(found)
-        return
-    rows = [
-        (each["id"], each["tenant"], " ".join(each["scopes"]), datetime.fromisoformat(each["createdAt"]))
-        for each in found
-    ]
-    terminal_output.out().print(terminal_output.table("API keys", ("id", "tenant", "scopes", "created"), rows))
+        print_credentials("API keys", keyring.listed(tenant), as_json=as_json)
 
 
 @keys.command("revoke", epilog=example("crossdock sandbox keys revoke 0f3a9c52d1e7"))
@@ -101,6 +94,20 @@ def print_result(text: str, document: object, *, as_json: bool) -> None:
         print_json(document)
     else:
         say(text)
+
+
+def print_credentials(title: str, found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print API keys or OAuth clients as a table, or as JSON."""
+    from crossdock.cli import terminal_output
+
+    if as_json:
+        terminal_output.print_json(found)
+        return
+    rows = [
+        (each["id"], each["tenant"], " ".join(each["scopes"]), datetime.fromisoformat(each["createdAt"]))
+        for each in found
+    ]
+    terminal_output.out().print(terminal_output.table(title, ("id", "tenant", "scopes", "created"), rows))
 
 
 def existing(data: Path) -> Path:

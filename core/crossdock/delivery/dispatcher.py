@@ -140,7 +140,7 @@ class Dispatcher:
         for result in self._gather(wait=not chunk):
             self._take_back(result, decisions)
         for intent in decisions.successors:
-            self._policy.admit(intent, decisions)
+            self._policy.admit(intent, decisions, looked_up=True)
         self._report_availability()
         leaving = self._leaving(decisions) if self._run.stop is None else []
         if chunk or leaving or decisions:

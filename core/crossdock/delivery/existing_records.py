@@ -63,8 +63,8 @@ class ExistingRecords:
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        if intent.identity.stream in self._run.rejecting and (member := changed_by_others(intent, outcome.held)):
-            message = f"somebody else has changed {member}; nothing was written"
+        if intent.identity.stream in self._run.rejecting and (change := changed_by_others(intent, outcome.held)):
+            member, message = change
             refused = Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
             decisions.settle("rejected", intent, refused)
             return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 from crossdock import exact_json
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.targets.merge_patch import as_wanted, difference, patched
-from crossdock.targets.target import Request, Target
+from crossdock.targets.target import Request, Target, Update
 
 Kind = Literal["create", "update", "delete"]
 
@@ -70,7 +71,8 @@ def _request(operation: Operation, target: Target) -> Request:
         return target.create(resource, operation.after)
     if operation.kind == "delete":
         return target.delete(resource, binding.target_id)
-    return target.update(resource, binding.target_id, operation.changes, operation.after)
+    update = Update(binding.payload, operation.changes, operation.after)
+    return target.update(resource, binding.target_id, update)
 
 
 def payload_after(intent: Intent) -> dict[str, Any]:
@@ -84,13 +86,21 @@ def bytes_after(intent: Intent) -> bytes:
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
-def changed_by_others(intent: Intent, held: dict[str, Any]) -> str | None:
-    """A member that *intent* changes and that somebody else has changed since it was last written; None without any."""
+def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] | None:
+    """A member that *intent* changes and that somebody else has changed since it was last written, and what is said.
+
+    The values are said if they are numbers, such as quantities of stock: those are not personal.
+    """
     before, after = intent.before or {}, payload_after(intent)
     if not before:
         return None
-    wanted = difference(before, after)
-    return next((name for name in wanted if held.get(name) not in (before.get(name), after.get(name))), None)
+    for name in difference(before, after):
+        values = before.get(name), held.get(name), after.get(name)
+        if values[1] not in (values[0], values[2]):
+            are_numbers = all(isinstance(value, int | Decimal) and not isinstance(value, bool) for value in values)
+            shown = " from {} to {}; this would set {}".format(*values) if are_numbers else ""
+            return name, f"somebody else has changed {name}{shown}; nothing was written"
+    return None
 
 
 def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: str | None) -> Intent | None:
@@ -112,7 +122,7 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
         request = target.delete(intent.resource, intent.target_id)
     elif changes:
         kind = "update"
-        request = target.update(intent.resource, intent.target_id, changes, after)
+        request = target.update(intent.resource, intent.target_id, Update(held, changes, after))
     else:
         return None
     return replace(

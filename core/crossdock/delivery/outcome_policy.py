@@ -30,8 +30,12 @@ class Policy:
 
     # ---- what is to be sent
 
-    def admit(self, intent: Intent, decisions: Decisions) -> None:
-        """Take a new intent; with a restored state, a create may have been delivered before."""
+    def admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
+        """Take a new intent; with a restored state, a create may have been delivered before.
+
+        Args:
+            looked_up: It was made from what a look-up found.
+        """
         restored = self._run.state_restored
         if in_doubt_rules.is_forgettable(intent.resource, intent.operation, self._target, state_restored=restored):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
@@ -39,8 +43,13 @@ class Policy:
             decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
         elif restored and intent.operation == "create":
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than ours
+        elif not looked_up and self._replaces_unknown(intent):
+            self._run.queue.put(SendTask(intent, "look_up"))  # what it replaces is unknown
         else:
             self._run.queue.put(SendTask(intent))
+
+    def _replaces_unknown(self, intent: Intent) -> bool:
+        return intent.operation == "update" and not intent.before and self._target.compares(intent.resource)
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent that an earlier run left, by its operation and the age of its key."""

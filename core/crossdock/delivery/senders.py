@@ -134,11 +134,10 @@ class Senders:
 
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist; None if the target answers that there is no such record."""
-        key = uuid4().hex
-        target = self._target
+        key, target = uuid4().hex, self._target
         name = target.name_of(resource, "crossdock", key)
-        answer = self._target.send(client, resource, self._target.look_up(resource, name, None))
-        outcome = self._target.found(resource, answer, ExpectedRecord(name=name))
+        answer = target.send(client, resource, target.look_up(resource, name, None))
+        outcome = target.found(resource, answer, ExpectedRecord(name=name))
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None

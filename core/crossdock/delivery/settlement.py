@@ -50,8 +50,8 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
     found: dict[tuple[str, str], list[tuple[str, Intent]]] = defaultdict(list)
     for item in settled:
         intent, target_id = item.intent, item.outcome.target_id or item.intent.target_id
-        creates = intent.operation != "delete" and not intent.scope.is_contribution
-        if intent.status == "delivered" and creates and target_id is not None:
+        is_whole = intent.operation != "delete" and not intent.scope.is_contribution
+        if intent.status == "delivered" and is_whole and target_id is not None:
             found[intent.scope.target, intent.resource].append((target_id, intent))
     for (target, resource), each in found.items():
         owners = {
@@ -83,9 +83,7 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
             gone[item.intent.scope].append(item.intent.identity.key_hash)
     accepted = [_accepted(item) for item in delivered if item.intent.operation != "delete"]
     tx.bindings.accept(accepted, run_id=run_id, at=at)
-    for each in accepted:
-        if each.scope.is_contribution:
-            tx.bindings.renew_etag(each.scope, each.target_id, each.etag)
+    tx.bindings.renew_etags([each for each in accepted if each.scope.is_contribution])
     for scope, key_hashes in gone.items():
         tx.bindings.bury(scope, key_hashes, at=at)
 

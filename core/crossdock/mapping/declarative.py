@@ -189,12 +189,15 @@ def _members(forms: Mapping[str, Any]) -> Callable[[Row], dict[str, Any]]:
     return build
 
 
-def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
+def _columns(forms: Mapping[str, Any], *, of_lists: bool = False) -> Iterator[str]:
+    """The columns of the record's own rows that *forms* use; with *of_lists*, also lists and joins."""
     for form in forms.values():
         if isinstance(form, str):
             yield form
+        elif isinstance(form, Each) and form.of is None:
+            yield from _columns(form.each)
         elif isinstance(form, Each):
-            yield from _columns(form.each) if form.of is None else ()
+            yield from (form.of,) if of_lists and form.of else ()
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
 
@@ -240,6 +243,9 @@ class RecordMap:
 
     Args:
         forms: How each member is made, by its name on the wire.
+
+    Attributes:
+        columns_by_member: What each member is made of: columns, and the list or join whose elements it has.
     """
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
@@ -247,6 +253,7 @@ class RecordMap:
         self._single, self._agreeing = _members(single), tuple(_columns(single))
         self._each = [(name, form.of, _members(form.each)) for name, form in forms.items() if isinstance(form, Each)]
         self.columns = tuple(dict.fromkeys(_columns(forms)))
+        self.columns_by_member = {name: tuple(_columns({name: form}, of_lists=True)) for name, form in forms.items()}
         self.joined_columns = _joined_columns(forms)
 
     def __call__(self, record: Record) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,18 +45,29 @@ class OwnWrites:
         self, tx: Transaction, reads: Sequence[KeyedRecord], target: str, kind: ResourceType
     ) -> dict[int, Origin]:
         by_id = {read.record.key_parts[0]: read for read in reads}
+        members = {field.alias or name for name, field in kind.draft.model_fields.items()}
         found: dict[int, Origin] = {}
-        for target_id, namespace, key_hash, key in tx.bindings.owners(target, kind.name, list(by_id)):
-            if namespace not in self._origins:
-                continue
+        for target_id, (key, written) in self._written(tx, target, kind.name, list(by_id)).items():
             read = by_id[target_id]
-            written = tx.bindings.get(Scope(target, kind.name, namespace), [key_hash])[key_hash].payload
-            for contributed in tx.bindings.contributed(target, kind.name, target_id):
-                written = {**written, **contributed}
-            members = {field.alias or name for name, field in kind.draft.model_fields.items()}
             held = read.record.json() if JSON in read.record.row else {}
             found[read.identity.key_hash] = Origin(key, _is_unchanged(held, written, members))
         return found
+
+    def _written(
+        self, tx: Transaction, target: str, resource: str, target_ids: Sequence[str]
+    ) -> dict[str, tuple[str, dict[str, Any]]]:
+        """The key, and what crossdock last wrote, of each record that it created there from the other system; by id."""
+        owned: dict[str, list[int]] = defaultdict(list)
+        for _, namespace, key_hash, _ in tx.bindings.owners(target, resource, target_ids):
+            if namespace in self._origins:
+                owned[namespace].append(key_hash)
+        written: dict[str, tuple[str, dict[str, Any]]] = {}
+        for namespace, key_hashes in owned.items():
+            for binding in tx.bindings.get(Scope(target, resource, namespace), key_hashes).values():
+                written[binding.target_id] = binding.key, dict(binding.payload)
+        for target_id, payload in tx.bindings.contributed(target, resource, list(written)):
+            written[target_id][1].update(payload)
+        return written
 
 
 def _is_unchanged(held: dict[str, Any], written: dict[str, Any], members: set[str]) -> bool:

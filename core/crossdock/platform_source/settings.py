@@ -17,7 +17,7 @@ from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.platform_source.references import expanded_name, referred
 from crossdock.resources import ResourceName
 from crossdock.sources.api import Api
-from crossdock.stream_facts import Columns
+from crossdock.stream_facts import PLATFORM, Columns
 from crossdock.transport.http_auth import BearerAuth, ClientCredentialsAuth
 
 CHANGED = "updatedAt"
@@ -46,9 +46,8 @@ class PlatformStreamConfig(StreamConfig):
         return self.mode == "incremental" and self.on_gone != "nothing" and self.deleted is None
 
     @property
-    def checks_reads(self) -> bool:
-        """As `StreamConfig.checks_reads`: the stream knows what it reads."""
-        return False
+    def read_resource(self) -> str | None:
+        return f"{PLATFORM}.{self.read}" if tuple(self.key) == ("id",) else None
 
     @model_validator(mode="after")
     def _reads_what_exists(self) -> Self:

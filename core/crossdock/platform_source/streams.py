@@ -20,7 +20,6 @@ from crossdock.records import RawBatch
 from crossdock.resources import ResourceName
 from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.pagination import CursorInBody
-from crossdock.stream_facts import PLATFORM
 
 _RECORDS = "/data"
 _IGNORED = (
@@ -34,7 +33,6 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
     def __init__(self, name: str, config: PlatformStreamConfig, settings: PlatformSourceSettings) -> None:
         super().__init__(name, config, config.model_dump(include={"read", "expand"}))
         self._config, self._expansion = config, Expansion(config.read, config.expand)
-        self.reads = f"{PLATFORM}.{config.read}" if tuple(config.key) == ("id",) else None
         self.platform_reads = tuple(dict.fromkeys((config.read, *self._expansion.resources)))
         self.personal = tuple(dict.fromkeys((*config.personal, *_personal_members(config))))
         self.order_by = config.order_by or (OrderBy(column=CHANGED, as_="instant"),)

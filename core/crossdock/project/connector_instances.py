@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +15,13 @@ from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
+from crossdock.project.member_flows import MemberFlow, two_way_member
 from crossdock.project.stream_declarations import check_declaration
 from crossdock.project.stream_overrides import configurable, overridden
 from crossdock.resource_types import ResourceType
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
-from crossdock.stream_facts import Destinations
+from crossdock.stream_facts import PLATFORM, Destinations
 from crossdock.targets import ApiTarget, Target
 
 
@@ -146,7 +147,30 @@ def load_connections(
                 )
             if (clash := _clash(stream, name, contributors.setdefault(scope.whole, {}))) is not None:
                 raise ConfigError(clash, where=where, hint="let one of them write it")
+    _check_flows(document, connections)
     return connections
+
+
+def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
+    """Refuse a member that two streams write from each other; known of streams whose members a config maps.
+
+    Raises:
+        ConfigError: If there is one.
+    """
+    flows = [
+        MemberFlow(name, stream.reads, _written(stream), stream.mapped_members, contributes=bool(stream.contributes))
+        for connection in connections
+        for name, stream in connection.named_streams()
+        if stream.reads is not None and isinstance(stream, DeclaredStream)
+    ]
+    if (clash := two_way_member(flows)) is not None:
+        hint = "choose the system that owns the member, and let only the stream that reads this system map it"
+        raise ConfigError(clash, where=document.where(("connections",)), hint=hint)
+
+
+def _written(stream: Stream[Any]) -> str:
+    """What a stream writes, as ``reads`` of another stream names it."""
+    return f"{PLATFORM}.{stream.resource_type.name}" if stream.to == PLATFORM else stream.to
 
 
 def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
@@ -164,17 +188,21 @@ def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | Non
 
 
 def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> Destinations:
-    """The resources of the connections that are targets; of those whose sections are valid."""
+    """The resources of the connections that are targets.
+
+    Raises:
+        ConfigError: If the settings of such a connection are invalid.
+    """
     found: dict[str, Mapping[str, ResourceType]] = {}
     for name, data in sections.items():
-        if not isinstance(kind := data.get("kind"), str):
-            continue  # reported with the connection
-        with suppress(ConfigError):  # as well
-            connector = registry.load(kind)
-            if connector.target is not None:
-                settings = document.check(configurable(connector.settings), data, ("connections", name))
-                if (made := connector.target(settings)) is not None:
-                    found[name] = made.resources
+        kind = data.get("kind")
+        connector: Connector[Any] | None = None
+        with suppress(ConfigError):  # reported with the connection
+            connector = registry.load(kind) if isinstance(kind, str) else None
+        if connector is not None and connector.target is not None:
+            settings = document.check(configurable(connector.settings), data, ("connections", name))
+            if (made := connector.target(settings)) is not None:
+                found[name] = made.resources
     return found
 
 

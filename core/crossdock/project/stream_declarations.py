@@ -86,7 +86,7 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
     stream.target_resource = None if facts.to == PLATFORM else kind
     if reason := no_removal(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
-    if reason := unknown_read(facts, targets):
+    if reason := unknown_read(facts, facts.reads, targets):
         yield reason
     if reason := no_contribution(kind, facts.contributes, facts.matches, facts.on_gone):
         yield reason

@@ -76,8 +76,9 @@ def look_ahead(
             limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
         context = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool, limits=limits)
         stack.enter_context(context.at_end)
-        streams = project.bind(names, targets=project.targets(clock), run=context)
-        preview = _Preview(project.targets(clock), state, listener, clock.now(), streams)
+        targets = project.targets(clock)
+        streams = project.bind(names, targets=targets, run=context)
+        preview = _Preview(targets, state, listener, clock.now(), streams)
         with state.expecting(preview.expected):
             for bound in streams:
                 preview.stream(bound, summed=summed)

@@ -204,7 +204,7 @@ class Run:
     def _running(
         self, stack: ExitStack, report: Report, streams: list[BoundStream], *, state_restored: bool
     ) -> RunningStreams:
-        session, counts = self._session, SettlementCount(report)
+        session, counts, masks = self._session, SettlementCount(report), self._session.project.masks
         left = session.left(streams)
         used = {bound.scope.target for bound in streams} | {intent.scope.target for intent in left}
         for name in used - session.targets.keys():
@@ -220,7 +220,7 @@ class Run:
                 session.state,
                 target,
                 allowance,
-                stack.enter_context(Senders(target, session.in_flight(target), session.project.masks)),
+                stack.enter_context(Senders(target, session.in_flight(target), masks)),
                 session.clock,
                 run_id=report.run,
                 settled=partial(self._settled, counts, allowance),

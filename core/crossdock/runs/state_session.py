@@ -34,12 +34,12 @@ class Session:
         project: Project,
         state: State,
         clock: Clock,
+        targets: Mapping[str, Target],
         width: int,
         earlier: Mapping[str, BucketState],
         stack: ExitStack,
     ) -> None:
-        self.project, self.state, self.clock = project, state, clock
-        self.targets: Mapping[str, Target] = project.targets(clock)
+        self.project, self.state, self.clock, self.targets = project, state, clock, targets
         self._width, self._earlier, self._stack = width, earlier, stack
         self._buckets: dict[str, BucketStore] = {}
         self._opening = threading.Lock()
@@ -80,10 +80,10 @@ def open_session(project: Project, clock: Clock, *, width: int = 1) -> Iterator[
         CrossdockError: If the state or the platform's bucket cannot be used.
     """
     with project.alone() as state, ExitStack() as stack:
+        targets = project.targets(clock)
         with state.begin() as tx:
             tx.runs.abandon(at=clock.now())
-            targets = project.targets(clock)
             earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
-        session = Session(project, state, clock, width, earlier, stack)
+        session = Session(project, state, clock, targets, width, earlier, stack)
         session.bucket(session.targets[PLATFORM])
         yield session

@@ -2,7 +2,7 @@
 
 from crossdock.targets.api_target import ApiTarget
 from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
-from crossdock.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource
+from crossdock.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource, Update
 from crossdock.transport.http_answers import Answer
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "Rule",
     "Target",
     "TargetResource",
+    "Update",
 ]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any
 
 from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.delivery_settings import Retry
-from crossdock.errors import RecordError, UnauthorizedError, UnavailableError
+from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.throttled_waits import throttled_wait_s
 from crossdock.sources import api_errors
@@ -19,7 +18,7 @@ from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.http_exchange import HttpExchange
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
-from crossdock.targets.target import Client, Rule, Target, TargetResource
+from crossdock.targets.target import Client, Request, Rule, Target, TargetResource, Update
 from crossdock.transport.http_answers import Answer
 
 
@@ -68,25 +67,18 @@ class ApiTarget(Target):
 
     # ---- requests
 
-    def name_pointer(self, resource: str) -> str:
-        return f"/{self.resources[resource].name_member}"
+    def name_member(self, resource: str) -> str | None:
+        return self.resources[resource].name_member
 
-    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
-        return None if self.resources[resource].name_member is None else f"{namespace}:{key}"
+    def name_limit(self, resource: str) -> int:
+        return self.resources[resource].name_limit
 
-    def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
-        name: str | None = payload.get(self.resources[resource].name_member or "")
-        return name
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        """A subclass makes it if a resource has updates."""
+        raise NotImplementedError
 
-    def check_key(self, resource: str, namespace: str, key: str) -> None:
-        name, limit = self.name_of(resource, namespace, key), self.resources[resource].name_limit
-        if name is not None and len(name) > limit:
-            message = f"namespace and record key together exceed {limit} characters"
-            raise RecordError("invalid_draft", message, pointer=self.name_pointer(resource))
-
-    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
-        member = self.resources[resource].name_member
-        return members if member is None else {member: self.name_of(resource, namespace, key), **members}
+    def compares(self, resource: str) -> bool:
+        return self.resources[resource].endpoint.compares
 
     def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
         endpoint, headers = self.resources[resource].endpoint, {}

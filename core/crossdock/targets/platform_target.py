@@ -8,15 +8,14 @@ from urllib.parse import quote, urlencode
 
 from crossdock import exact_json
 from crossdock.clock import Clock, SystemClock
-from crossdock.errors import RecordError
 from crossdock.field_types import MAX_EXTERNAL_ID
 from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
-from crossdock.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType, external_id
+from crossdock.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.targets.target import Request, Rule, Target
+from crossdock.targets.target import Request, Rule, Target, Update
 from crossdock.transport.http_answers import Answer
 
 if TYPE_CHECKING:
@@ -53,26 +52,15 @@ class PlatformTarget(Target):
 
     # ---- requests
 
-    def name_pointer(self, resource: str) -> str:  # noqa: ARG002  all alike
-        return "/externalId"
-
-    def check_key(self, resource: str, namespace: str, key: str) -> None:
-        name = self.name_of(resource, namespace, key)
-        if name is not None and len(name) > MAX_EXTERNAL_ID:
-            message = f"namespace and record key together exceed {MAX_EXTERNAL_ID} characters"
-            raise RecordError("invalid_draft", message, pointer=self.name_pointer(resource))
-
-    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
+    def name_member(self, resource: str) -> str | None:
         kind = RESOURCES.get(resource)
-        return external_id(namespace, key) if kind and kind.has_external_id else None
+        return "externalId" if kind and kind.has_external_id else None
 
-    def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:  # noqa: ARG002  all alike
-        name: str | None = payload.get("externalId")
-        return name
+    def name_limit(self, resource: str) -> int:  # noqa: ARG002  all alike
+        return MAX_EXTERNAL_ID
 
-    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
-        name = self.name_of(resource, namespace, key)
-        return members if name is None else {"externalId": name, **members}
+    def name_pointer(self, resource: str) -> str:  # noqa: ARG002  also of actions, as the platform reports it
+        return "/externalId"
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         match resource:
@@ -83,8 +71,8 @@ class PlatformTarget(Target):
                 return Request.json("POST", f"{self._path('invoice', payload['invoiceId'])}/approve", {})
         return Request("POST", self._path(resource), exact_json.dumps(payload), holds_payload=True)
 
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:  # noqa: ARG002
-        return Request("PATCH", self._path(resource, target_id), exact_json.dumps(changes))
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        return Request("PATCH", self._path(resource, target_id), exact_json.dumps(update.changes))
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request("DELETE", self._path(resource, target_id))

@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol
 
 from crossdock import exact_json
 from crossdock.delivery_settings import Retry
+from crossdock.errors import RecordError
 from crossdock.pacing.rate_limit import LimitSettings
-from crossdock.resource_types import ResourceType
+from crossdock.resource_types import ResourceType, external_id
 from crossdock.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 from crossdock.transport.http_answers import Answer
 
@@ -37,6 +38,21 @@ class Request:
     def json(cls, method: str, path: str, value: Any) -> Request:
         """A request with a JSON body; its numbers are `int` or `Decimal`."""
         return cls(method, path, exact_json.dumps(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What an update does to a record.
+
+    Attributes:
+        before: What the target holds as far as it is known: what it last accepted, or what a look-up found.
+        changes: A JSON merge patch (RFC 7396).
+        after: The whole payload.
+    """
+
+    before: Mapping[str, Any]
+    changes: dict[str, Any]
+    after: dict[str, Any]
 
 
 class Client(Protocol):
@@ -98,39 +114,48 @@ class Target(ABC):
     # ---- requests
 
     @abstractmethod
+    def name_member(self, resource: str) -> str | None:
+        """The member of a payload that holds our name for a record; None for a record without a name."""
+
+    @abstractmethod
+    def name_limit(self, resource: str) -> int:
+        """The most characters of a name."""
+
     def name_pointer(self, resource: str) -> str:
         """Where an answer reports that another record has the name, as a JSON pointer."""
+        return f"/{self.name_member(resource)}"
 
-    def check_key(self, resource: str, namespace: str, key: str) -> None:  # noqa: B027  many targets name any key
+    def check_key(self, resource: str, namespace: str, key: str) -> None:
         """Check that the target can name this record.
 
         Raises:
             RecordError: If it cannot.
         """
+        name, limit = self.name_of(resource, namespace, key), self.name_limit(resource)
+        if name is not None and len(name) > limit:
+            message = f"namespace and record key together exceed {limit} characters"
+            raise RecordError("invalid_draft", message, pointer=self.name_pointer(resource))
 
-    def name_of(self, resource: str, namespace: str, key: str) -> str | None:  # noqa: ARG002  for subclasses
+    def name_of(self, resource: str, namespace: str, key: str) -> str | None:
         """The name of our record at the target, by which it can be looked up; None if it has none."""
-        return None
+        return None if self.name_member(resource) is None else external_id(namespace, key)
 
-    def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:  # noqa: ARG002  for subclasses
+    def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Our name for the record in a payload that the target accepted; None if it has none."""
-        return None
+        name: str | None = payload.get(self.name_member(resource) or "")
+        return name
 
-    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         """What the target will hold: the members of a draft, references resolved, and our name where it has one."""
-        return members
+        member = self.name_member(resource)
+        return members if member is None else {member: self.name_of(resource, namespace, key), **members}
 
     @abstractmethod
     def create(self, resource: str, payload: dict[str, Any]) -> Request: ...
 
     @abstractmethod
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
-        """Change a record.
-
-        Args:
-            changes: A JSON merge patch (RFC 7396).
-            after: The whole payload.
-        """
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        """Change a record."""
 
     @abstractmethod
     def delete(self, resource: str, target_id: str) -> Request: ...
@@ -142,6 +167,10 @@ class Target(ABC):
     @abstractmethod
     def ping(self, resource: str) -> Request:
         """A harmless request that shows whether the target answers."""
+
+    def compares(self, resource: str) -> bool:  # noqa: ARG002  for subclasses
+        """Whether updates have values that they replace, so that what the target holds must be known before."""
+        return False
 
     # ---- answers
 
@@ -224,12 +253,14 @@ class EndpointProfile:
             a second record of the same name.
         look_up: A record can be looked up by our name for it.
         conditional: Updates honour ``If-Match`` (RFC 9110 section 13.1.1).
+        compares: Updates have values that they replace, from `Update.before`; a record is looked up before the first.
         header: The header that carries the idempotency key; None for a target that goes by our name.
     """
 
     idempotent: bool = False
     look_up: bool = False
     conditional: bool = False
+    compares: bool = False
     header: str | None = None
 
 

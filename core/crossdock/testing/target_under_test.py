@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 from crossdock import exact_json
 from crossdock.project.connector_instances import Connection
 from crossdock.resources import Reference
-from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request
+from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request, Update
 from crossdock.targets.merge_patch import difference
 from crossdock.testing.connector_context import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest
@@ -111,7 +111,9 @@ class Example:
 
     def update_to(self, after: dict[str, Any], target_id: str) -> Request:
         """The request that makes *after* of the payload."""
-        return self.target.update(self.resource, target_id, difference(self.payload, after), after)
+        return self.target.update(
+            self.resource, target_id, Update(self.payload, difference(self.payload, after), after)
+        )
 
     def requests(self, after: dict[str, Any], target_id: str, operations: Collection[str]) -> dict[str, Request]:
         """Every request about the record, by what it does.

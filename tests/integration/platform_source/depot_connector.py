@@ -11,7 +11,7 @@ from crossdock.connector import Connector
 from crossdock.field_types import Code, Currency, Exact, Text
 from crossdock.http_settings import HttpSettings
 from crossdock.resources import ResourceModel
-from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource
+from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 from crossdock.transport.http_auth import HeaderAuth
 
 
@@ -54,8 +54,8 @@ class DepotTarget(ApiTarget):
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         return Request.json("POST", "/v1/orders", payload)
 
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
-        return Request.json("PATCH", f"/v1/orders/{target_id}", changes)
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        return Request.json("PATCH", f"/v1/orders/{target_id}", update.changes)
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request.json("POST", f"/v1/orders/{target_id}/cancel", {})

@@ -17,7 +17,7 @@ from crossdock.project import project
 from crossdock.records import Record
 from crossdock.resource_types import personal_members
 from crossdock.sources import Api
-from crossdock.targets import Answer, ExpectedRecord
+from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing import ManualClock
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
@@ -84,6 +84,14 @@ WRONG = """
 - {stream: {on_gone: delete}, resource: {delete: null}, says: "on_gone: delete is impossible: orders has no delete"}
 - {stream: {on_gone: archive}, resource: {update: null}, says: "archive is impossible: orders is written once"}
 - {stream: {on_gone: delete}, resource: {update: null, delete: null, read: null}, says: "on_gone: must be nothing"}
+- {resource: {compare: {due: seen_due}, update: null, delete: null, read: null}, says: "compare: needs update"}
+- {resource: {compare: {dew: seen_due}}, says: "compare: has a key that is not one of members"}
+- {resource: {outdated: {status: 409, text: x}, update: null}, says: "outdated: needs update"}
+- {resource: {create: "POST /o/{due}"}, says: "create: has due in the path, which must be a required member"}
+- {resource: {create: null, update: null}, says: "create: is missing: without it, update is needed"}
+- {resource: {name: null, look_up: false, id: "{name}"}, says: "id: needs name"}
+- {resource: {name: null, look_up: false, repeated: ignored}, says: "repeated: needs name"}
+- {resource: {create: null}, says: "contributes: is missing: the target has no request that creates orders"}
 """
 
 
@@ -151,15 +159,33 @@ def test_a_bad_draft_names_the_member_as_the_config_does(tmp_path: Path) -> None
 
 def test_requests(tmp_path: Path) -> None:
     """PATCH has the changes, PUT the whole record; ids and names are escaped."""
-    made, changes, whole = target(), {"due": None}, {"owner": "acme"}
+    made, whole = target(), {"owner": "acme"}
+    update = Update({}, {"due": None}, whole)
     assert made.create("orders", whole).body == b'{"owner":"acme"}'
-    patch = made.update("orders", "a/b", changes, whole)
+    patch = made.update("orders", "a/b", update)
     assert (patch.method, patch.path, patch.body) == ("PATCH", "/orders/a%2Fb", b'{"due":null}')
-    assert target(update="PUT /orders/{id}").update("orders", "7", changes, whole).body == b'{"owner":"acme"}'
+    assert target(update="PUT /orders/{id}").update("orders", "7", update).body == b'{"owner":"acme"}'
     cancel = made.delete("orders", "7")
     assert (cancel.method, cancel.path, cancel.body) == ("POST", "/orders/7/cancel", None)
     assert made.look_up("orders", "wms:A 1", None).path == "/orders?reference=wms%3AA+1&all=true"
     assert made.look_up("orders", None, "7").path == "/orders/7"
+    moved = target(create="POST /owners/{owner}/orders").create("orders", {"owner": "a/b", "due": "2026-01-01"})
+    assert (moved.path, moved.body) == ("/owners/a%2Fb/orders", b'{"due":"2026-01-01"}')
+
+
+@pytest.mark.parametrize("update", ["PATCH /orders/{id}", "PUT /orders/{id}"])
+def test_an_update_has_the_values_that_it_replaces(update: str) -> None:
+    """As far as it changes them; a refusal because they differ is followed by a look-up."""
+    made = target(update=update, compare={"due": "seen"}, outdated={"status": 409, "text": "stale"})
+    body = made.update("orders", "7", Update({"due": "A"}, {"due": "B"}, {"due": "B"})).body
+    assert body == b'{"due":"B","seen":"A"}'
+    assert made.update("orders", "7", Update({"due": "A"}, {"owner": "x"}, {"owner": "x"})).body == b'{"owner":"x"}'
+    kinds = [
+        made.outcome("orders", Answer(status, {}, text), ExpectedRecord(target_id="7")).kind
+        for status, text in ((409, b'{"error":"Stale"}'), (409, b'{"error":"no"}'), (412, b""), (422, b'"stale"'))
+    ]
+    assert kinds == ["changed", "rejected", "changed", "rejected"]
+    assert (made.compares("orders"), target().compares("orders")) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -167,6 +193,7 @@ def test_requests(tmp_path: Path) -> None:
     [
         ({"idempotency_header": "Key"}, ("resend", "resend", "resend")),
         ({"repeated": {"status": 409, "text": "x"}}, ("resend", "verify", "verify")),
+        ({"repeated": "ignored"}, ("resend", "verify", "verify")),
         ({}, ("verify", "verify", "verify")),
         ({"look_up": False}, ("park", "verify", "verify")),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from crossdock.platform.platform_config import Profile
 from crossdock.resource_types import external_id
-from crossdock.targets import Request
+from crossdock.targets import Request, Update
 from crossdock.targets.platform_target import PlatformTarget
 
 
@@ -27,7 +27,7 @@ def target(**settings: Any) -> PlatformTarget:
             id="create",
         ),
         pytest.param(
-            target().update("order", "o/1", {"a": 2}, {"a": 2, "b": 1}),
+            target().update("order", "o/1", Update({}, {"a": 2}, {"a": 2, "b": 1})),
             Request("PATCH", "/api/v1/sales/orders/o%2F1", b'{"a":2}'),
             id="update",
         ),

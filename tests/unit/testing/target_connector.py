@@ -22,6 +22,7 @@ from crossdock.targets import (
     RecordShape,
     Request,
     TargetResource,
+    Update,
 )
 from crossdock.testing.target_contract import TargetContract
 
@@ -58,8 +59,8 @@ class OrderTarget(ApiTarget):
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         return Request.json("POST", "/orders", {"order": payload})
 
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
-        return Request.json("PUT", f"/orders/{quote(target_id, safe='')}", {"order": after})
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        return Request.json("PUT", f"/orders/{quote(target_id, safe='')}", {"order": update.after})
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request("DELETE", f"/orders/{quote(target_id, safe='')}")

@@ -20,6 +20,7 @@ from crossdock.targets import (
     RecordShape,
     Request,
     Rule,
+    Update,
 )
 
 
@@ -79,13 +80,13 @@ class FloatInTheBody(OrderTarget):
 
 
 class FloatInTheUpdate(OrderTarget):
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
-        body = json.dumps(after, sort_keys=True, default=float).encode()
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        body = json.dumps(update.after, sort_keys=True, default=float).encode()
         return Request("PUT", f"/orders/{quote(target_id, safe='')}", body)
 
 
 class UpdateWithOldMembers(OrderTarget):
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> Request:
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
         return Request.json("PUT", f"/orders/{quote(target_id, safe='')}", {"touch": True})
 
 

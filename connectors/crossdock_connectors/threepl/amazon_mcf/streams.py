@@ -31,7 +31,7 @@ from crossdock.stream_facts import Mode
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import Products as ProductNames
-from crossdock_connectors.threepl.record_values import key_in, plain
+from crossdock_connectors.threepl.record_values import joined, key_in, plain
 from crossdock_connectors.threepl.stream_versions import version_of
 
 INVENTORY = "/fba/inventory/v1/summaries"
@@ -58,7 +58,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
         paginator = CursorInBody("/pagination/nextToken", param="nextToken")
         for page in ctx.api.pages(INVENTORY, params, paginator=paginator):
             items = page.items("/payload/inventorySummaries")
-            yield [_joined(item, marketplace=place) for item in items], page.address
+            yield [joined(item, marketplace=place) for item in items], page.address
 
 
 class Products(AmazonStream):
@@ -94,7 +94,7 @@ class Stock(AmazonStream):
 
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
         for items, address in self.inventory(ctx):
-            rows = [_joined(item, state=state) for item in items for state in self.settings.stock_states]
+            rows = [joined(item, state=state) for item in items for state in self.settings.stock_states]
             yield RawBatch.json(rows, source=address)
 
     def to_resource(self, record: Record) -> InventoryLotDraft:
@@ -153,7 +153,7 @@ class Shipments(AmazonStream):
         status = at_path(order, "fulfillmentOrder.fulfillmentOrderStatus")
         if plain(str(status)) not in mapping.FINAL:
             still_open.append(str(name))
-        return _joined(order, order_key=key)
+        return joined(order, order_key=key)
 
     def to_resource(self, record: Record) -> dict[str, Any]:
         return mapping.order_progress(record, self.settings.all_statuses)
@@ -169,11 +169,6 @@ def _position(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
 
 def _path(name: str) -> str:
     return f"{ORDERS}/{quote(name, safe='')}"
-
-
-def _joined(item: Any, **members: Any) -> Any:
-    """*item* with further members; what is no object stays as it is."""
-    return {**item, **members} if isinstance(item, dict) else item
 
 
 def streams(settings: AmazonMcfSettings) -> Sequence[AmazonStream]:

@@ -6,7 +6,7 @@ Amazon answers a create with an empty body: the order's id is our name for it. O
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote
 
 from crossdock import exact_json
@@ -54,9 +54,6 @@ class AmazonTarget(ApiTarget):
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002  there is one
         return Request("POST", ORDERS, exact_json.dumps(payload), holds_payload=True)
-
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> NoReturn:
-        raise NotImplementedError("orders are written once")
 
     def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002
         return Request("PUT", f"{_path(target_id)}/cancel")

@@ -9,12 +9,12 @@ from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
 from crossdock.cursors import instant_cursor
 from crossdock.json_values import at_path
 from crossdock.sources import Checkpoint
+from crossdock_connectors.threepl.record_values import joined
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,
     ShipBobStream,
     cursor_pages,
-    joined,
     owners_of_items,
 )
 

@@ -71,11 +71,6 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
     )
 
 
-def joined(item: Any, **members: Any) -> Any:
-    """*item* with further members; what is no object stays as it is."""
-    return {**item, **members} if isinstance(item, dict) else item
-
-
 def objects(item: Any, name: str) -> list[Item]:
     """The objects of the list *name* in *item*; none without a list."""
     found = item.get(name) if isinstance(item, dict) else None

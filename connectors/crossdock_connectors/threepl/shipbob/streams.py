@@ -14,7 +14,7 @@ from crossdock.cursors import instant_cursor
 from crossdock.errors import CrossdockError
 from crossdock.json_values import at_path, text_of
 from crossdock.sources import Checkpoint
-from crossdock_connectors.threepl.record_values import key_in
+from crossdock_connectors.threepl.record_values import joined, key_in
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
 from crossdock_connectors.threepl.shipbob.lists import (
@@ -22,7 +22,6 @@ from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,
     ShipBobStream,
     cursor_pages,
-    joined,
     objects,
     order_pages,
     owners_of_items,

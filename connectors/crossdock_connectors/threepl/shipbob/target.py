@@ -5,7 +5,7 @@ Of a stored order ShipBob lets only the address of an open shipment change; what
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from crossdock import exact_json
@@ -51,9 +51,6 @@ class ShipBobTarget(ApiTarget):
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002  there is one
         return Request("POST", "/order", exact_json.dumps(payload), holds_payload=True)
-
-    def update(self, resource: str, target_id: str, changes: dict[str, Any], after: dict[str, Any]) -> NoReturn:
-        raise NotImplementedError("orders are written once")
 
     def delete(self, resource: str, target_id: str) -> Request:  # noqa: ARG002
         return Request("POST", f"/order/{quote(target_id, safe='')}:cancel")

@@ -65,11 +65,25 @@ _IS_LIVE = table.c.deleted_at.is_(None)
 _IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
 _GET = sql_statements.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
 _IDS = sql_statements.ByKey(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
+_OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
 _OF_ID = sql_statements.ByKey(
     select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(
-        table.c.target == bindparam("target"), table.c.resource == bindparam("resource"), _IS_LIVE, _IS_WHOLE
+        *_OF_RESOURCE, _IS_LIVE, _IS_WHOLE
     ),
     table.c.target_id,
+)
+_CONTRIBUTED = sql_statements.ByKey(
+    select(table.c.target_id, table.c.payload).where(*_OF_RESOURCE, _IS_LIVE, ~_IS_WHOLE), table.c.target_id
+)
+_RENEW = sql_statements.Bulk(
+    update(table)
+    .where(
+        table.c.target == bindparam("of_target"),
+        table.c.resource == bindparam("of_resource"),
+        table.c.target_id == bindparam("of_id"),
+        _IS_LIVE,
+    )
+    .values(etag=bindparam("renewed"))
 )
 _COUNTERS = sql_statements.ByKey(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
 _BURY = sql_statements.Bulk(
@@ -125,16 +139,19 @@ class Bindings:
             self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
-    def contributed(self, target: str, resource: str, target_id: str) -> Iterator[dict[str, Any]]:
-        """What each contributing stream last wrote of the target's record of this id."""
-        of_record = table.c.target == target, table.c.resource == resource, table.c.target_id == target_id
-        query = select(table.c.payload).where(*of_record, _IS_LIVE, ~_IS_WHOLE)
-        yield from self._connection.execute(query).scalars()
+    def contributed(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Target id and last payload of each contribution to the target's records *target_ids*, in any order."""
+        return _CONTRIBUTED.rows(self._connection, {"target": target, "resource": resource}, target_ids)
 
-    def renew_etag(self, scope: Scope, target_id: str, etag: str | None) -> None:
-        """Write the version that the target's record of this id has after a contribution."""
-        of_record = table.c.target == scope.target, table.c.resource == scope.resource, table.c.target_id == target_id
-        self._connection.execute(update(table).where(*of_record, _IS_LIVE).values(etag=etag))
+    def renew_etags(self, items: Sequence[Accepted]) -> None:
+        """Write the versions that the target's records have after these contributions."""
+        columns: dict[str, Sequence[Any]] = {
+            "of_target": [item.scope.target for item in items],
+            "of_resource": [item.scope.resource for item in items],
+            "of_id": [item.target_id for item in items],
+            "renewed": [item.etag for item in items],
+        }
+        _RENEW.run(self._connection, columns)
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The counters of *key_hashes*, also of deleted bindings."""

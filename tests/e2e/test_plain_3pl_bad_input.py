@@ -34,7 +34,8 @@ from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.sandbox_syncs import private_file
 
 DAY_S = 86_400
-NIGHTLY = {"nightly": {"schedule": {"time_zone": "UTC", "at": "02:00", "catch_up": "latest"}}}
+BEGIN = datetime(2030, 1, 1, 1, tzinfo=UTC)  # a Tuesday, an hour before the first run
+JOBS = {"stock": {"schedule": {"time_zone": "UTC", "at": "02:00", "days": ["tue", "wed"]}}}
 LOOK_UP_ONLY = Habits(idempotency_keys=False)
 UNIQUE = Habits(idempotency_keys=False, repeated_reference=422)
 
@@ -47,7 +48,7 @@ def reading_depot(folder: Path, platform: SandboxServer, habits: Habits | None =
         auth = {"kind": "api_key", "token": private_file(folder / "key", platform.sandbox.new_key(tenant))}
         own = {"base_url": platform.base_url, "tenant": tenant, "auth": auth, "max_clock_skew_s": None}
         del plain.config["connections"]["wms"]
-        plain.config |= {"platform": own, "jobs": NIGHTLY}
+        plain.config |= {"platform": own, "jobs": JOBS}
         known = yaml.safe_load(CONFIG.replace("ZONE", "UTC"))["connections"]["depot"]
         plain.plain["pagination"] = known["pagination"]
         plain.plain["streams"] = {name: known["streams"][name] for name in ("products", "locations", "stock")}
@@ -68,7 +69,7 @@ class Nights:
 
     def __init__(self, plain: Depot, receiver: Receiver) -> None:
         self._receiver = receiver
-        self.clock = ManualClock(datetime.now(UTC).replace(hour=1, minute=0, second=0, microsecond=0))
+        self.clock = ManualClock(BEGIN)
         self.project = project.load(plain.folder / "c.yaml")
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
         metrics, stop = Metrics(self.clock), threading.Event()

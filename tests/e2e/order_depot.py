@@ -239,14 +239,16 @@ def depot(
     *,
     target: Mapping[str, Any] = {},
     faults: Mapping[Fault, float] = {},
+    seed: int = 1,
     begin: bool = True,
 ) -> Iterator[Depot]:
     """A depot whose writes have faults.
 
     Args:
+        seed: Of the faults.
         begin: Create the state.
     """
-    server = PartnerServer(Plain3pl(habits), faults, seed=1, chosen=_writes)
+    server = PartnerServer(Plain3pl(habits), faults, seed, chosen=_writes)
     with serving(server):
         made = Depot(folder, server, resource, target)
         if begin:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from tests.e2e.warehouse import ask
 from tests.partners import threepl_vendors as vendors
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.shipbob import ShipBob
@@ -20,6 +24,7 @@ from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
 
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
+PLATFORM_FAULTS = {"lost_answer": 0.2, "error_after_commit": 0.1, "cut_body": 0.1, "throttle": 0.2}
 
 
 @pytest.fixture
@@ -39,12 +44,17 @@ def server(fake: ShipBob) -> Iterator[PartnerServer]:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, server: PartnerServer, clock: ManualClock) -> Iterator[Stage]:
+def sandbox(tmp_path: Path) -> Iterator[SandboxServer]:
     with SandboxServer(tmp_path / "sandbox", UNPACED) as sandbox:
-        depot = vendors.shipbob(server.url, product_namespace="shop")
-        made = Stage(tmp_path, sandbox, depot, vendors.SHIPBOB_ORDER, {"token": "token-of-ours"}, clock)
-        made.export_shop(["LAMP", "CHAIR"])
-        yield made
+        yield sandbox
+
+
+@pytest.fixture
+def stage(tmp_path: Path, server: PartnerServer, clock: ManualClock, sandbox: SandboxServer) -> Stage:
+    depot = vendors.shipbob(server.url, product_namespace="shop")
+    made = Stage(tmp_path, sandbox, depot, vendors.SHIPBOB_ORDER, {"token": "token-of-ours"}, clock)
+    made.export_shop(["LAMP", "CHAIR"])
+    return made
 
 
 def test_orders_go_out_once(stage: Stage, fake: ShipBob) -> None:
@@ -79,6 +89,45 @@ def test_shipments_in_parts_come_back_to_the_order(stage: Stage, fake: ShipBob, 
     assert stage.sync().exit_code == 0
     order = stage.stored("order")["shop:SO-1"]
     assert (order["status"], [each["number"] for each in order["tracking"]]) == ("shipped", ["1Z-A", "1Z-B"])
+    clock.advance(3600)
+    assert stage.sync().counters.requests == 0
+
+
+def injected(sandbox: SandboxServer, method: str, faults: Mapping[str, float] = {}) -> Counter[str]:
+    """Let changes of orders meet *faults*, or ask; returns how often each struck, by the platform's own account."""
+    listed = [{"name": name, "probability": share, "route": "PATCH order"} for name, share in faults.items()]
+    body = json.dumps({"faults": listed, "seed": 5}).encode() if faults else b""
+    answer = ask(urlsplit(sandbox.base_url).netloc, method, "/_sandbox/faults", body)
+    return Counter({each["name"]: int(each["struck"]) for each in json.loads(answer.body)["faults"]})
+
+
+def test_each_shipment_changes_the_order_once_whatever_the_platform_does(
+    stage: Stage, fake: ShipBob, clock: ManualClock, sandbox: SandboxServer
+) -> None:
+    """Where answers are lost or wrong and 429s come, each change of status and parcels has one effect, in order."""
+    stocked(fake, "LAMP", 1_000)
+    stage.export_orders("1", {f"SO-{number}": {"LAMP": 2} for number in range(18)})
+    assert stage.sync().exit_code == 0
+    names = {number: order.body["reference_id"] for number, order in fake.warehouse.orders.items()}
+    injected(sandbox, "POST", PLATFORM_FAULTS)
+    for part in ("A", "B"):
+        clock.advance(3600)
+        for number, name in names.items():
+            fake.warehouse.ship(number, {"LAMP": 1}, tracking_number=f"{name}-{part}")
+        clock.advance(3600)
+        report = stage.sync()
+        assert (report.exit_code, report.balanced) == (0, True), (report.errors, stage.dead_letters())
+    struck = injected(sandbox, "GET")
+    changes: dict[str, list[Any]] = {name: [] for name in names.values()}
+    for effect in stage.effects("order"):
+        if effect["operation"] == "update":
+            body = effect["body"]
+            told = body["status"], [parcel["number"] for parcel in body["tracking"]]
+            changes[body["externalId"]].append(told)
+    assert changes == {
+        name: [("partially_shipped", [f"{name}-A"]), ("shipped", [f"{name}-A", f"{name}-B"])] for name in names.values()
+    }
+    assert min(struck[fault] for fault in PLATFORM_FAULTS) > 0, struck
     clock.advance(3600)
     assert stage.sync().counters.requests == 0
 

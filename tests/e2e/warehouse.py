@@ -241,10 +241,10 @@ class Site:
         """The external ids of all that was created, each as often as it was."""
         return sorted(e["body"]["externalId"] for e in self.effects(resource) if e["operation"] == "create")
 
-    def invoices(self) -> Counter[Invoice]:
-        """The invoices that were created, with external ids in place of the platform's."""
+    def invoices(self, resource: str = "invoice") -> Counter[Invoice]:
+        """The invoices, or orders, that were created, with external ids in place of the platform's."""
         known = {effect["id"]: effect["body"].get("externalId", "") for effect in self.effects()}
-        return Counter(_invoice(effect["body"], known) for effect in self.effects("invoice"))
+        return Counter(_invoice(effect["body"], known) for effect in self.effects(resource))
 
     def assert_everything_once(self, invoices: str = INVOICES) -> None:
         """Assert that `CUSTOMERS`, `PRODUCTS` and *invoices* are at the platform, each once, and nothing else is."""

@@ -8,8 +8,9 @@ import pytest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.conftest import platform
 from tests.chaos.contest import Starter
+from tests.chaos.doubt_systems import Opener
 from tests.chaos.test_converges import converges
-from tests.chaos.test_doubt import parked, site_of, verified
+from tests.chaos.test_doubt import SYSTEMS, parked, verified
 from tests.chaos.test_one_winner import ON_POSTGRES, hung_up, kills, race, site, starter, told, zombies
 from tests.chaos.test_outage import outage
 from tests.chaos.test_tally import balances
@@ -52,16 +53,18 @@ def test_many_books_balance(tmp_path: Path, state_url: StateUrl, monkeypatch: py
     balances(tmp_path, state_url, monkeypatch, examples=60, steps=30)
 
 
-def test_much_doubt_is_parked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the short form, with many more invoices."""
-    with site_of(tmp_path, monkeypatch, "bare") as site:
-        print(f"\ndoubt, parked: seed {chaos_seed()}, {parked(site, invoices=2_000)}")
+@SYSTEMS
+def test_much_doubt_is_parked(tmp_path: Path, system: Opener, share: int) -> None:
+    """As in the short form, with many more records."""
+    with system(tmp_path, look_up=False) as opened:
+        print(f"\ndoubt, parked: seed {chaos_seed()}, {parked(opened, records=2_000 // share)}")
 
 
-def test_much_doubt_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the short form, with many more orders."""
-    with site_of(tmp_path, monkeypatch, "no-idempotency") as site:
-        print(f"\ndoubt, verified: seed {chaos_seed()}, {verified(site, orders=1_500)}")
+@SYSTEMS
+def test_much_doubt_is_looked_up(tmp_path: Path, system: Opener, share: int) -> None:
+    """As in the short form, with many more records."""
+    with system(tmp_path, look_up=True) as opened:
+        print(f"\ndoubt, verified: seed {chaos_seed()}, {verified(opened, records=1_500 // share)}")
 
 
 def test_a_long_queue_behind_an_outage(state: State, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,12 +153,16 @@ class Stage:
     def stored(self, resource: str) -> dict[str, dict[str, Any]]:
         """What the platform has, by external id."""
         found: dict[str, dict[str, Any]] = {}
-        for effect in sandbox_contents.effects(self._project.platform):
-            if effect["resource"] == resource and effect["operation"] in {"create", "update"}:
+        for effect in self.effects(resource):
+            if effect["operation"] in {"create", "update"}:
                 found[effect["body"]["externalId"]] = dict(effect["body"])
         return found
 
+    def effects(self, resource: str) -> list[dict[str, Any]]:
+        """What happened to these resources at the platform, oldest first."""
+        effects = sandbox_contents.effects(self._project.platform)
+        return [dict(each) for each in effects if each["resource"] == resource]
+
     def invoices(self) -> list[dict[str, Any]]:
         """The invoices that the platform created; they have no external id."""
-        effects = sandbox_contents.effects(self._project.platform)
-        return [dict(each["body"]) for each in effects if each["resource"] == "invoice"]
+        return [dict(each["body"]) for each in self.effects("invoice")]

@@ -109,14 +109,17 @@ class HttpJsonTarget(ApiTarget):
             return super().found(resource, answer, expected)
         shape, body = self.shape(resource), _body(answer)
         if expected.target_id is not None:
+            made = super().found(resource, answer, expected)
             if is_deleted(found_at(body, shape.record)):
-                return Outcome("absent", status=200)
-            return super().found(resource, answer, expected)
+                return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
+            return made
         listed = found_at(body, shape.listed)
         if not isinstance(listed, list):
             return super().found(resource, answer, expected)
-        kept = exact_json.dumps([each for each in listed if not is_deleted(each)])
-        return outcomes.of_look_up(replace(answer, body=kept), expected, replace(shape, listed=""))
+        kept = [each for each in listed if not is_deleted(each)]
+        body = exact_json.dumps(kept or listed[-1:])
+        made = outcomes.of_look_up(replace(answer, body=body), expected, replace(shape, listed=""))
+        return replace(made, kind="removed") if made.kind == "found" and not kept else made
 
     def _with_status(self, answer: Answer) -> Answer:
         """*answer* with the status and the message of a refusal, if its body says that it is one."""

@@ -92,6 +92,15 @@ class ExistingRecords:
             retry_state.ambiguous = False
             self._run.queue.put(replace(task, purpose="send"))
 
+    def removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """A look-up found our name on removed records alone: the create may have been carried out, and undone there."""
+        if task.retry_state.conflict is not None:
+            self.absent(task, outcome, decisions)
+            return
+        doubt = Outcome("in_doubt", "the target has a removed record of this name, which may be this one")
+        decisions.note(replace(task, purpose="send"), doubt, at=self._run.clock.now())
+        decisions.settle("in_doubt", task.intent, doubt)
+
     def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
         """The conflicting record cannot be looked up, so the *conflict* itself decides."""
         if conflict.pointer == self._target.name_pointer(task.intent.resource):

@@ -150,6 +150,8 @@ class Policy:
                 self._existing.found(task, outcome, decisions)
             case "absent":
                 self._existing.absent(task, outcome, decisions)
+            case "removed":
+                self._existing.removed(task, outcome, decisions)
             case "changed":
                 self._run.queue.put(replace(task, purpose="look_up"))
             case _:

@@ -71,7 +71,7 @@ class LookUps:
         except RemoteError as error:
             raise type(error)(error.message, where=error.where, hint=_NO_LOOK_UP) from error
         outcome = self._target.found(intent.resource, answer, ExpectedRecord(target_id=target_id))
-        if outcome.kind == "absent":
+        if outcome.kind == "absent" and outcome.held is None:
             raise ConfigError(f"{self._target.title} has no {_noun(intent)} of this id", where=target_id)
         if outcome.held is None:
             raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path, hint=_NO_LOOK_UP)
@@ -111,7 +111,7 @@ class LookUps:
             name = target.name_of(resource, intent.scope.namespace, intent.identity.key)
             answer = self._send(resource, target.look_up(resource, name, None))
             found = target.found(resource, answer, ExpectedRecord(name=name))
-            if found.kind not in {"found", "absent"}:
+            if found.kind not in {"found", "absent", "removed"}:
                 raise UnavailableError(found.message or f"HTTP {answer.status}", where=target.address)
             return [] if found.held is None else [self._candidate(intent, found)], True
         if not isinstance(target, PlatformTarget):

@@ -25,6 +25,7 @@ Class = Literal[
     "expired",  # not sent, because it might have been too late
     "changed",  # the target holds another version than we know (412)
     "found", "absent",  # answers to a look-up
+    "removed",  # the same, by name: only records that were removed there have it
     "answered",  # a ping
 ]  # fmt: skip
 
@@ -38,7 +39,7 @@ class Outcome:
         target_id: Of a delivered record, where the answer names it.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         reason: Why it was rejected.
-        held: What a look-up found, all its members.
+        held: What a look-up found, all its members; also of a removed record that the target still shows.
     """
 
     kind: Class

@@ -180,7 +180,10 @@ class Target(ABC):
 
     @abstractmethod
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """What the answer to a look-up means: ``found`` with the members that the target holds, or ``absent``."""
+        """What the answer to a look-up means: ``found`` with the members that the target holds, or ``absent``.
+
+        By name it may also be ``removed``: the target shows only records of this name that were removed there.
+        """
 
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
         """What to check after a refusal that concerns every record."""

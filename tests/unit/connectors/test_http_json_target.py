@@ -232,7 +232,7 @@ def test_answers(status: int, body: Any, kind: str, reason: str | None, message:
 
 
 def test_look_ups() -> None:
-    """A deleted record is absent, by its id and in a list, and so is one of which a failed answer says so."""
+    """A deleted record is absent by its id and removed by its name; one of which a failed answer says so is absent."""
     made = target(FAILED, deleted={"field": "state", "equals": "void"})
     void, live = ({"id": number, "reference": "wms:1", "state": state} for number, state in ((1, "void"), (2, "new")))
 
@@ -244,6 +244,10 @@ def test_look_ups() -> None:
     assert kind(void, target_id="1") == "absent"
     assert kind({"Success": False, "Errors": ["no such order"]}, target_id="1") == "absent"
     assert kind({"data": {"orders": [void, live]}}) == "found"
-    assert kind({"data": {"orders": [void]}}) == "absent"
+    assert kind({"data": {"orders": [void]}}) == "removed"
+    assert kind({"data": {"orders": [void, {**void, "id": 3}]}}) == "removed"
+    assert kind({"data": {"orders": [{**void, "reference": "wms:2"}]}}) == "unavailable"
+    assert kind({"data": {"orders": []}}) == "absent"
+    assert kind({"state": "void"}, target_id="1") == "absent"
     assert kind({"data": {"orders": [live, live]}}) == "unavailable"
     assert kind({"data": {}}) == "unavailable"

@@ -141,7 +141,7 @@ class FakeShop:
         )  # fmt: skip
 
     def _variations(self, number: str) -> Resource:
-        """The variations of the product with this id."""
+        """The variations of the product with this id. They can be trashed, other than the documentation says."""
         products = self._products_resource()
         parent = self.catalog.products.get(int(number)) if number.isdecimal() else None
         if parent is None:
@@ -155,7 +155,6 @@ class FakeShop:
             find=own.get,
             rows=lambda query: listed_products(self.catalog, query, parent),
             create=lambda sent: self.catalog.create({"name": parent.members["name"], **sent}, parent),
-            trash=None,
         )
 
     def _customers_resource(self) -> Resource:

@@ -149,7 +149,7 @@ class Catalog:
 def product_view(product: Product, catalog: Catalog, shelf: Shelf) -> dict[str, Any]:
     """A product or variation as the API shows it; ``manage_stock`` of a variation may be the text "parent"."""
     keeper, own = product.keeper, dict(product.members)
-    variations = catalog.variations(product)
+    variations = [each for each in catalog.variations(product) if each.members["status"] != "trash"]
     prices = sorted((Decimal(each.price), each.price) for each in variations if each.price)
     view = {
         "id": product.id,

@@ -24,7 +24,12 @@ RATE_ID = 1
 
 @dataclass(slots=True)
 class Line:
-    """A line with its amounts before and after discounts; *product* and *quantity* only for line items."""
+    """A line with its amounts before and after discounts; *product* and *quantity* only for line items.
+
+    Attributes:
+        taken: Units that the stock gave for it.
+        restocked: Units that came back to the stock with refunds.
+    """
 
     id: int
     kind: LineKind
@@ -34,6 +39,8 @@ class Line:
     quantity: int = 1
     product: Product | None = None
     method_id: str = ""
+    taken: int = 0
+    restocked: int = 0
     meta: list[dict[str, Any]] = field(default_factory=list)
 
 

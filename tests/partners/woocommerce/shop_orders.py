@@ -6,7 +6,7 @@ github.com/woocommerce/woocommerce. Every save changes ``date_modified``, one th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -14,16 +14,8 @@ from typing import Any
 from tests.partners.woocommerce.shop_catalog import Catalog, Product
 from tests.partners.woocommerce.shop_customers import Customers
 from tests.partners.woocommerce.shop_errors import RefusedError, invalid_parameter
-from tests.partners.woocommerce.shop_order_lines import (
-    KEPT_DECIMALS,
-    LINE_KINDS,
-    Coupon,
-    Line,
-    LineKind,
-    Refund,
-    net_price,
-    totals,
-)
+from tests.partners.woocommerce.shop_order_editing import LineEditor, id_member, line_of, sent_line
+from tests.partners.woocommerce.shop_order_lines import LINE_KINDS, Coupon, Line, Refund, totals
 from tests.partners.woocommerce.shop_records import BILLING, SHIPPING, Record, Shelf, address, decimal
 
 _TEXTS = ("customer_note", "payment_method", "payment_method_title", "transaction_id")
@@ -53,11 +45,12 @@ class Orders:
 
     def __init__(self, shelf: Shelf, catalog: Catalog, customers: Customers) -> None:
         self._shelf, self._catalog, self._customers = shelf, catalog, customers
+        self._editor = LineEditor(shelf, catalog)
         self.orders: dict[int, Order] = {}
 
     def place(self, *items: tuple[Product, int], status: str = "processing", **sent: Any) -> Order:
         """A shopper's order of some products; other members as requests send them, such as ``customer_id``."""
-        lines = [{_id_member(product): product.id, "quantity": quantity} for product, quantity in items]
+        lines = [{id_member(product): product.id, "quantity": quantity} for product, quantity in items]
         order = self.create({"line_items": lines, "status": status, **sent})
         order.members["created_via"] = "checkout"
         return order
@@ -112,7 +105,7 @@ class Orders:
     def duplicate(self, order: Order) -> Order:
         """A copy with a new id, as extensions make it: the same content, not paid."""
         lines: dict[str, Any] = {
-            kind: [self._sent(line) for line in order.lines if line.kind == kind] for kind in LINE_KINDS
+            kind: [sent_line(line) for line in order.lines if line.kind == kind] for kind in LINE_KINDS
         }
         kept = ("customer_id", "currency", "billing", "shipping", *_TEXTS)
         return self.create({**{name: order.members[name] for name in kept}, **lines})
@@ -122,25 +115,28 @@ class Orders:
     ) -> Refund:
         """Return money, and *units* to the stock by the id of their line. The order's own amounts stay."""
         items = [{"id": line_id, "quantity": quantity} for line_id, quantity in (units or {}).items()]
-        return self.create_refund(order, {"amount": amount, "reason": reason, "line_items": items, **sent})
+        body = {"amount": amount, "reason": reason, "line_items": items, "api_refund": False, **sent}
+        return self.create_refund(order, body)
 
     def create_refund(self, order: Order, sent: dict[str, Any]) -> Refund:
-        """Source: ``wc_create_refund``. An order that is refunded as a whole passes to ``refunded``."""
-        amount = decimal("amount", sent.get("amount", ""))
-        remaining = totals(order.lines, self._shelf.settings)["total"] - sum(each.amount for each in order.refunds)
+        """Source: ``wc_create_refund``. An order that is refunded as a whole passes to ``refunded``.
+
+        By default the payment is returned as well, which needs a payment method.
+        """
+        amount, remaining = decimal("amount", sent.get("amount", "")), self._remaining(order)
         if not 0 <= amount <= remaining:
-            raise RefusedError(500, "woocommerce_rest_cannot_create_order_refund", "Invalid refund amount.")
+            raise _no_refund("Invalid refund amount.")
+        if sent.get("api_refund", True) and not order.members["payment_method"]:
+            raise _no_refund("The payment gateway for this order does not exist.")
         lines = []
         for item in sent.get("line_items", ()):
-            line, quantity = _line(order.lines, item["id"]), int(item.get("quantity", 0))
+            line, quantity = line_of(order.lines, item["id"]), int(item.get("quantity", 0))
             lines.append((line, quantity, decimal("refund_total", item.get("refund_total", 0))))
         for line, quantity, _ in lines:
-            if line.product and sent.get("api_restock", True):
-                self._catalog.move_stock(line.product, quantity)
-        reason = str(sent.get("reason") or "")
-        refund = Refund(next(self._shelf.post_ids), self._shelf.now(), amount, reason, tuple(lines))
-        order.refunds.insert(0, refund)
-        order.modified = self._shelf.now()
+            if line.taken and sent.get("api_restock", True):
+                line.restocked += quantity
+        self._settle_stock(order)
+        refund = self._add_refund(order, amount, str(sent.get("reason") or ""), tuple(lines))
         if amount == remaining:
             self._pass_to(order, "refunded")
         return refund
@@ -172,116 +168,56 @@ class Orders:
         if customer_id and customer_id not in self._customers.customers:
             raise RefusedError(400, "woocommerce_rest_invalid_customer_id", "Customer ID is invalid.")
         codes = [str(one.get("code", "")) for one in sent.get("coupon_lines") or ()]
-        self._check_coupons(codes)
-        lines, members = [replace(line, meta=list(line.meta)) for line in order.lines], order.members
-        for kind in LINE_KINDS:
-            for item in sent.get(kind) or ():
-                self._change_line(lines, kind, item)
-        order.lines = lines
+        self._editor.check_coupons(codes)
+        order.lines, removed = self._editor.changed(order.lines, sent)
+        for line in removed:
+            if line.product:
+                self._catalog.move_stock(line.product, line.taken)
+        members = order.members
         for name in ("customer_id", "currency", "parent_id", *_TEXTS):
             members[name] = sent.get(name, members[name])
         members["billing"] = address(BILLING, sent.get("billing"), members["billing"])
         members["shipping"] = address(SHIPPING, sent.get("shipping"), members["shipping"])
         if "coupon_lines" in sent:
-            self._apply_coupons(order, codes)
+            order.coupons = self._editor.apply_coupons(order.lines, codes)
         self._shelf.add_meta(order.meta, sent.get("meta_data"))
         order.modified = self._shelf.now()
 
-    def _change_line(self, lines: list[Line], kind: LineKind, item: dict[str, Any]) -> None:
-        """An item without id is new, one with the quantity 0 or null for its main member is removed. A new quantity
-        alone does not change the amounts."""
-        if item.get("id"):
-            line = _line(lines, item["id"])
-            main = {"line_items": "product_id", "shipping_lines": "method_id", "fee_lines": "name"}[kind]
-            if item.get("quantity") == 0 or (main in item and item[main] is None):
-                lines.remove(line)
-                return
-        else:
-            line = self._new_line(kind, item)
-            lines.append(line)
-        line.quantity = item.get("quantity", line.quantity)
-        line.name = str(item.get("name", item.get("method_title", line.name)))
-        for name in ("subtotal", "total"):
-            if name in item:
-                setattr(line, name, self._kept(decimal(name, item[name])))
-        if kind != "line_items":
-            line.subtotal = line.total
-        self._shelf.add_meta(line.meta, item.get("meta_data"))
-
-    def _new_line(self, kind: LineKind, item: dict[str, Any]) -> Line:
-        if kind != "line_items":
-            if kind == "shipping_lines" and not item.get("method_id"):
-                message = "Shipping method ID is required."
-                raise RefusedError(400, "woocommerce_rest_invalid_shipping_item", message)
-            return Line(
-                self._shelf.item_id(), kind, "", Decimal(0), Decimal(0), method_id=str(item.get("method_id", ""))
-            )
-        product = self._product(item)
-        amount = self._kept(net_price(product, self._shelf.settings) * item.get("quantity", 1))
-        return Line(self._shelf.item_id(), kind, product.members["name"], amount, amount, product=product)
-
-    def _product(self, item: dict[str, Any]) -> Product:
-        wanted: Any = item.get("variation_id") or item.get("product_id")
-        if not item.get("sku") and not wanted:
-            message = "Product ID or SKU is required."
-            raise RefusedError(400, "woocommerce_rest_required_product_reference", message)
-        product = self._catalog.by_sku(item["sku"]) if item.get("sku") else self._catalog.products.get(wanted)
-        if product is None:
-            raise RefusedError(400, "order_item_product_invalid_product_id", "Invalid product ID")
-        return product
-
-    def _check_coupons(self, codes: list[str]) -> None:
-        for code in codes:
-            if code not in self._shelf.settings.coupons:
-                message = f'Coupon "{code}" cannot be applied because it does not exist.'
-                raise RefusedError(400, "woocommerce_rest_invalid_coupon", message)
-
-    def _apply_coupons(self, order: Order, codes: list[str]) -> None:
-        """Take percentages off the line items, one coupon after the other; earlier coupons are removed first."""
-        known, settings = self._shelf.settings.coupons, self._shelf.settings
-        items = [line for line in order.lines if line.kind == "line_items"]
-        for line in items:
-            line.total = line.subtotal
-        order.coupons = []
-        for code in codes:
-            before = totals(order.lines, settings)
-            for line in items:
-                line.total = self._kept(line.total * (100 - known[code]) / 100)
-            after = totals(order.lines, settings)
-            taken = [after[name] - before[name] for name in ("discount_total", "discount_tax")]
-            order.coupons.append(Coupon(self._shelf.item_id(), code, known[code], *taken))
-
     def _pass_to(self, order: Order, status: str) -> None:
-        now = self._shelf.now()
+        """Pass to a status. ``refunded`` returns what remains, without units (source: ``wc_order_fully_refunded``)."""
+        now, before = self._shelf.now(), order.status
         order.status = status
         if status in _PAID:
             order.paid = order.paid or now
         if status == "completed":
             order.completed = now
-        if order.holds_stock != (status in _HOLDING_STOCK) and status in (*_HOLDING_STOCK, *_RELEASING_STOCK):
-            order.holds_stock = not order.holds_stock
-            for line in order.lines:
-                if line.product:
-                    self._catalog.move_stock(line.product, -line.quantity if order.holds_stock else line.quantity)
+        if status in (*_HOLDING_STOCK, *_RELEASING_STOCK):
+            order.holds_stock = status in _HOLDING_STOCK
+        self._settle_stock(order)
+        remaining = self._remaining(order)
+        if status == "refunded" != before and remaining > 0:
+            self._add_refund(order, remaining, "Order fully refunded.", ())
 
-    def _kept(self, amount: Decimal) -> Decimal:
-        return self._shelf.settings.rounded(amount, KEPT_DECIMALS)
+    def _settle_stock(self, order: Order) -> None:
+        """Take from the stock what the lines lack, or give back what they have too much; each unit once."""
+        for line in order.lines:
+            wanted = line.quantity - line.restocked if order.holds_stock else 0
+            if line.product and wanted != line.taken:
+                self._catalog.move_stock(line.product, line.taken - wanted)
+                line.taken = wanted
 
-    @staticmethod
-    def _sent(line: Line) -> dict[str, Any]:
-        sent = {"name": line.name, "quantity": line.quantity, "subtotal": line.subtotal, "total": line.total}
-        if line.product:
-            return {**sent, _id_member(line.product): line.product.id}
-        return {**sent, "method_id": line.method_id, "method_title": line.name}
+    def _remaining(self, order: Order) -> Decimal:
+        """What was not refunded yet."""
+        return totals(order.lines, self._shelf.settings)["total"] - sum(each.amount for each in order.refunds)
+
+    def _add_refund(
+        self, order: Order, amount: Decimal, reason: str, lines: tuple[tuple[Line, int, Decimal], ...]
+    ) -> Refund:
+        refund = Refund(next(self._shelf.post_ids), self._shelf.now(), amount, reason, lines)
+        order.refunds.insert(0, refund)
+        order.modified = self._shelf.now()
+        return refund
 
 
-def _line(lines: list[Line], line_id: Any) -> Line:
-    for line in lines:
-        if line.id == line_id:
-            return line
-    message = "Order item ID provided is not associated with order."
-    raise RefusedError(400, "woocommerce_rest_invalid_item_id", message)
-
-
-def _id_member(product: Product) -> str:
-    return "variation_id" if product.parent else "product_id"
+def _no_refund(message: str) -> RefusedError:
+    return RefusedError(500, "woocommerce_rest_cannot_create_order_refund", message)

@@ -84,6 +84,13 @@ def test_the_shop_says_how_many_decimals_amounts_have(decimals: int, total: str)
     assert client.get(f"orders/{order.id}")["total"] == total
 
 
+def test_half_a_cent_is_rounded_away_from_zero() -> None:
+    """As PHP rounds: 19 % of 1.50 are 0.285, shown as 0.29."""
+    shop, client, _ = a_shop()
+    order = shop.orders.place((shop.catalog.add("Tea", "1.50"), 1))
+    assert client.get(f"orders/{order.id}")["total_tax"] == "0.29"
+
+
 PRICES = st.decimals("0.01", "999.99", places=2)
 
 

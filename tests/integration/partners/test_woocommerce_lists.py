@@ -220,7 +220,8 @@ def test_lists_have_the_members_that_were_asked_for() -> None:
 
 
 def test_records_are_chosen_by_id_and_status() -> None:
-    """With ``include``, ``exclude`` and several statuses, in each of the ways to write a list."""
+    """With ``include``, ``exclude`` and several statuses, in each of the ways to write a list. Of a repeated parameter
+    the last one counts, as PHP has it."""
     shop, clock = a_shop()
     first, second, third = orders_of(shop, clock, 0, 1, 1)
     shop.orders.edit(shop.orders.orders[second], {"status": "completed"})
@@ -228,6 +229,7 @@ def test_records_are_chosen_by_id_and_status() -> None:
     client = ShopClient(shop)
     assert client.ids("orders", include=f"{first},{third}") == [third, first]
     assert client.ids("orders", exclude=second) == [third, first]
+    assert client.ids("orders", status=["failed", "pending"]) == [first]
     two = {"status[]": ["completed", "pending"]}
     assert client.ids("orders", **two) == client.ids("orders", status="completed,pending") == [second, first]
     assert client.ids("orders", **{"status[0]": "completed", "status[1]": "pending"}) == [second, first]

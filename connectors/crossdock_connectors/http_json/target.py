@@ -55,17 +55,18 @@ class HttpJsonTarget(ApiTarget):
         assert config.create is not None  # else no stream creates records
         method, path = config.create.split()
         in_path = config.members_in_path
-        if not in_path:
+        if not in_path and config.body is None:
             return Request(method, path, exact_json.dumps(payload), holds_payload=True)
         path = IN_PATH.sub(lambda found: quote(str(payload[found[1]]), safe=""), path)
-        return Request.json(method, path, {name: value for name, value in payload.items() if name not in in_path})
+        sent = {name: value for name, value in payload.items() if name not in in_path}
+        return Request.json(method, path, _in_body(config, sent))
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
         method, path = _of_one(config.update, target_id)
         sent = update.changes if method == "PATCH" else update.after
         compared = {other: update.before.get(member) for member, other in config.compare.items() if member in sent}
-        return Request.json(method, path, sent | compared)
+        return Request.json(method, path, _in_body(config, sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
         return Request(*_of_one(self._config.resources[resource].delete, target_id))
@@ -169,6 +170,10 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
     )
+
+
+def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, Any]:
+    return record if config.body is None else {config.body: record}
 
 
 def _of_one(request: str | None, target_id: str) -> tuple[str, str]:

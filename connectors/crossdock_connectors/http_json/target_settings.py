@@ -82,6 +82,8 @@ class TargetResourceConfig(ConfigModel):
     that of an adjustment, and answers show something else."""
     record: Place = ""
     """Where an answer about one record has it; an empty text if the answer is the record."""
+    body: MemberName | None = None
+    """The member of a request's body that has the record, such as ``order``; none if the body is the record."""
     create: Annotated[str, _request("POST", rf"([^\s?#{{}}]|{IN_PATH.pattern})*", "POST /orders")] | None = None
     """Method and path of the request that creates a record, such as ``POST /orders``. A member in braces is sent in the
     path in place of the body: ``POST /stock/{stock_id}/adjustments``. Without it, records can only be completed, by

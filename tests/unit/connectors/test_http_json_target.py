@@ -171,6 +171,9 @@ def test_requests(tmp_path: Path) -> None:
     assert made.look_up("orders", None, "7").path == "/orders/7"
     moved = target(create="POST /owners/{owner}/orders").create("orders", {"owner": "a/b", "due": "2026-01-01"})
     assert (moved.path, moved.body) == ("/owners/a%2Fb/orders", b'{"due":"2026-01-01"}')
+    wrapped = target(body="order")
+    assert wrapped.create("orders", whole).body == b'{"order":{"owner":"acme"}}'
+    assert wrapped.update("orders", "7", update).body == b'{"order":{"due":null}}'
 
 
 @pytest.mark.parametrize("update", ["PATCH /orders/{id}", "PUT /orders/{id}"])

@@ -1,9 +1,12 @@
-"""Fixtures for every kind of test: the state on both databases."""
+"""Fixtures for every kind of test: the state on both databases, and compiled modules for the processes of tests."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +18,12 @@ from crossdock.testing.postgres_server import PostgresServer
 # Making text strategies costs a second the first time; that is no fault of a test.
 settings.register_profile("crossdock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("crossdock")
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and not sys.pycache_prefix:
+    # The variable keeps the source tree clean, but makes each process of a test compile all of crossdock. So they share
+    # a folder of compiled modules. The workers of pytest-xdist inherit it.
+    _compiled = TemporaryDirectory(prefix="crossdock-compiled-")
+    os.environ["PYTHONPYCACHEPREFIX"] = _compiled.name
 
 PIN = Pin("http://127.0.0.1:9", "acme")
 

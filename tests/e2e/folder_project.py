@@ -1,14 +1,12 @@
-"""A project over a folder of CSV files and a sandbox, run by real commands."""
+"""A project over a folder of CSV files and a sandbox, run by commands."""
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.e2e.project_folder import Done, balance, finish
+from tests.e2e.project_folder import Done, balance, in_process
 
 from crossdock.sandbox import SandboxServer
 
@@ -37,9 +35,8 @@ class FolderProject:
         path.write_text(text, encoding="utf-8")
 
     def run(self, *arguments: str) -> Done:
-        """Run a command to its end."""
-        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
-        return finish(command, {**os.environ, "CROSSDOCK_API_KEY": self.platform.api_key})
+        """Run a command to its end, in this process."""
+        return in_process(self.config, *arguments, environment={"CROSSDOCK_API_KEY": self.platform.api_key})
 
     def sync(self, exit_code: int = 0) -> dict[str, Any]:
         """A sync that ends with *exit_code*; its report, after its accounts were added up once more."""

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import pytest
 import yaml
-from tests.e2e.project_folder import Done, balance
+from tests.e2e.project_folder import Done, balance, in_process
 from tests.partners.partner_server import Fault, PartnerRequest, PartnerServer, serving
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 from tests.plan_and_sync import differences
-
-from crossdock.cli.main import main
 
 CONFIG = """
 platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
@@ -157,13 +152,9 @@ class Depot:
 
     def run(self, *arguments: str) -> Done:
         """Run a command in this process."""
-        out, err = io.StringIO(), io.StringIO()
-        environment, ends = mock.patch.dict(os.environ, self.environment), pytest.raises(SystemExit)
-        with environment, redirect_stdout(out), redirect_stderr(err), ends as ended:
-            main(["-C", str(self.folder / "c.yaml"), *arguments])
-        assert isinstance(ended.value.code, int)
-        assert "Traceback" not in err.getvalue(), err.getvalue()
-        return Done(ended.value.code, out.getvalue(), err.getvalue())
+        done = in_process(self.folder / "c.yaml", *arguments, environment=self.environment)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
 
     def init(self) -> None:
         done = self.run("init")

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
+from unittest import mock
 
 import httpx
+import pytest
 import yaml
 from tests.e2e.retail_truth import Holdings, canonical
 from tests.waiting import WITHIN_S, eventually
 
+from crossdock.cli.main import main
 from crossdock.testing.openssh_server import OpenSshServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -230,6 +234,16 @@ GIVEN = ("id", "createdAt", "updatedAt", "status", "total")  # by the platform
 def own(body: dict[str, Any]) -> str:
     """The canonical text of what we sent of *body*."""
     return canonical({name: value for name, value in body.items() if name not in GIVEN})
+
+
+def in_process(config: Path, *arguments: str, environment: Mapping[str, str]) -> Done:
+    """Run a command of crossdock in this process, with *environment* besides the variables of this process."""
+    out, err = io.StringIO(), io.StringIO()
+    patched, ends = mock.patch.dict(os.environ, environment), pytest.raises(SystemExit)
+    with patched, redirect_stdout(out), redirect_stderr(err), ends as ended:
+        main(["-C", str(config), *arguments])
+    assert isinstance(ended.value.code, int)
+    return Done(ended.value.code, out.getvalue(), err.getvalue())
 
 
 def finish(command: Sequence[str], environment: dict[str, str]) -> Done:

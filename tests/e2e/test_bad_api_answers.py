@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
+import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,10 @@ import yaml
 from tests import installed_connector
 from tests.e2e.bad_answers_vendor import CASES, SEARCH, SECRETS, Case, Vendor
 from tests.e2e.canaries import Outputs
-from tests.e2e.project_folder import Done, balance, finish
+from tests.e2e.project_folder import Done, balance, finish, in_process
 from tests.e2e.warehouse import ask
 from tests.servers import served
 
-from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import retried_requests
 from crossdock.state import parse_url
@@ -36,7 +34,7 @@ PRODUCTS = 6  # of a shop whose answers are good
 
 @dataclass
 class Shops:
-    """A config with one connection for each case, and a good one at the end."""
+    """A config with one connection for each case; if there are several, also a shop that refuses and a good one."""
 
     folder: Path
     vendor: Vendor
@@ -47,11 +45,11 @@ class Shops:
     def config(self) -> Path:
         return self.folder / "crossdock.yaml"
 
-    def configure(self, cases: list[Case]) -> None:
+    def configure(self, cases: Sequence[Case]) -> None:
         settings = {name: f"env:{ENVIRONMENT[name]}" for name in ("token", "header", "parameter", "body")}
         connections: dict[str, dict[str, Any]] = {
             name: {"kind": "bad_answers_shop", "base_url": f"{self.vendor.url}/{name}", **settings}
-            for name in [*(case.name for case in cases), *([SEARCH] if len(cases) > 1 else []), GOOD]
+            for name in [*(case.name for case in cases), *([SEARCH, GOOD] if len(cases) > 1 else [])]
         }
         for case in cases:
             connections[case.name] |= {"auth": case.auth, "most_bytes": case.most_bytes}
@@ -69,11 +67,7 @@ class Shops:
 
     def run(self, *arguments: str) -> Done:
         """Run a command in this process."""
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
-            main(["-C", str(self.config), *arguments])
-        assert isinstance(ended.value.code, int)
-        return self._watched(" ".join(arguments), Done(ended.value.code, out.getvalue(), err.getvalue()))
+        return self._watched(" ".join(arguments), in_process(self.config, *arguments, environment={}))
 
     def _watched(self, name: str, done: Done) -> Done:
         shown = done.stdout + done.stderr
@@ -118,20 +112,43 @@ def shops(tmp_path: Path, installed: None, monkeypatch: pytest.MonkeyPatch) -> I
         yield Shops(tmp_path, vendor, platform)
 
 
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, installed: None) -> Iterator[Shops]:
+    """An empty state and its servers, for tests that take a copy."""
+    folder = tmp_path_factory.mktemp("prepared")
+    with (
+        SandboxServer(folder / "platform") as platform,
+        served(Vendor()) as vendor,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("CROSSDOCK_API_KEY", platform.sandbox.new_key("acme"))
+        made = Shops(folder, vendor, platform)
+        made.configure(CASES[:1])
+        assert made.run("init").exit_code == 0
+        yield made
+
+
+@pytest.fixture
+def shop(prepared: Shops, tmp_path: Path) -> Shops:
+    """One shop, with an empty state."""
+    shutil.copy2(prepared.folder / "state.db", tmp_path)
+    return Shops(tmp_path, prepared.vendor, prepared.platform)
+
+
 def stream_of(case: Case) -> str:
     return f"{case.name}.products"
 
 
-def test_bad_answers_end_their_stream_alone(shops: Shops) -> None:
-    """One check, plan and sync of all cases: an error names each one, and everything else is delivered."""
-    shops.configure(AT_ONCE)
-    assert shops.process("init").exit_code == 0
-    checked = shops.process("check", "--json")
-    planned = shops.process("plan", "--json")
+def end_their_stream_alone(shops: Shops, cases: Sequence[Case]) -> None:
+    """One check, plan and sync of all *cases*: an error names each one, and everything else is delivered."""
+    shops.configure(cases)
+    assert shops.run("init").exit_code == 0
+    checked = shops.run("check", "--json")
+    planned = shops.run("plan", "--json")
     synced = shops.process("sync", "--json")
     assert (checked.exit_code, planned.exit_code, synced.exit_code) == (3, 3, 3)
     balance(synced.document)
-    refused = {stream_of(case): case for case in AT_ONCE if case.code > 1}
+    refused = {stream_of(case): case for case in cases if case.code > 1}
     for errors in (planned.document["errors"], synced.document["errors"]):
         assert errors.pop(f"{SEARCH}.customers").startswith(
             f"{shops.vendor.url}/{SEARCH}/search: responded with HTTP 400"
@@ -139,38 +156,42 @@ def test_bad_answers_end_their_stream_alone(shops: Shops) -> None:
         assert errors.keys() == refused.keys()
         assert {name: said for name, said in errors.items() if refused[name].says not in said} == {}
     probed = {item["subject"]: item["ok"] for item in checked.document["findings"]}
-    of_one_page = [case for case in AT_ONCE if "page" not in case.name and "next" not in case.name]
+    of_one_page = [case for case in cases if "page" not in case.name and "next" not in case.name]
     assert [case.name for case in of_one_page if probed[case.name] == (case.code > 1)] == []
 
     created = shops.created()
-    customers = {f"{name}:{name}-1" for name in [*(case.name for case in AT_ONCE), GOOD]}
+    customers = {f"{name}:{name}-1" for name in [*(case.name for case in cases), GOOD]}
     assert customers <= created.keys()
     assert sum(name.startswith(f"{GOOD}:") for name in created) == PRODUCTS + 1
     shops.outputs.keep_words("the state", parse_url("sqlite:///state.db", shops.folder))
     assert shops.outputs.leaks() == []
     shops.vendor.mended = True
-    balance(shops.process("sync", "--json").document)
+    balance(shops.run("sync", "--json").document)
     created = shops.created()
     assert set(created.values()) == {1}
     for name in [*refused, f"{SEARCH}.products", f"{GOOD}.products"]:
         assert sum(each.startswith(f"{name.partition('.')[0]}:") for each in created) == PRODUCTS + 1
 
 
+def test_bad_answers_end_their_stream_alone(shops: Shops) -> None:
+    """A fourth of the cases, of every kind; `tests.long.test_bad_api_answers` takes all."""
+    end_their_stream_alone(shops, AT_ONCE[::4])
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_bad_answer(shops: Shops, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_answer(shop: Shops, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that reads it ends with its exit code; one that helps no retry is requested once."""
     monkeypatch.setattr(retried_requests, "BASE_PAUSE_S", 0.001)
-    shops.configure([case])
-    shops.run("init")
-    tried = shops.run("try", stream_of(case), "-n", "50")
-    requests = shops.vendor.read[case.name]
+    shop.configure([case])
+    tried = shop.run("try", stream_of(case), "-n", "50")
+    requests = shop.vendor.read[case.name]
     assert requests == (retried_requests.ATTEMPTS if case.retried else 2 if case.auth == "login" else 1)
     assert tried.exit_code == case.code, tried
-    synced = shops.run("sync", "--json")
+    synced = shop.run("sync", "--json", stream_of(case))
     assert synced.exit_code == case.code, synced
     balance(synced.document)
     if case.code > 1:
         assert case.says in synced.document["errors"][stream_of(case)]
     else:
-        listed = json.loads(shops.run("records", "list", "--json").stdout)
+        listed = json.loads(shop.run("records", "list", "--json").stdout)
         assert {each["why"].partition(":")[0] for each in listed} == ({case.says} if case.says else set())

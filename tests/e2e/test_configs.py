@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,9 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import httpx
 import pytest
+from tests.e2e.project_folder import in_process
 
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.sftp_server import SftpServer
@@ -35,12 +34,12 @@ class Examples:
     platform: SandboxServer
 
     def crossdock(self, config: str, *arguments: str, **secrets: str) -> Any:
-        """Run a command that must succeed; its JSON document."""
-        command = [sys.executable, "-m", "crossdock", "-C", str(self.folder / config), *arguments, "--json"]
+        """Run a command that must succeed, with no other variables; its JSON document."""
         environment = {"CROSSDOCK_API_KEY": self.platform.api_key, **secrets}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        with mock.patch.dict(os.environ, clear=True):
+            done = in_process(self.folder / config, *arguments, "--json", environment=environment)
+        assert done.exit_code == 0, done.stderr
+        return done.document
 
     def created(self) -> Counter[str]:
         """What the sandbox created, by resource."""

@@ -70,9 +70,9 @@ def job(zone: str = "Europe/Berlin", **facts: Any) -> JobConfig:
     return JobConfig.model_validate({"schedule": schedule, **facts})
 
 
-def job_of_each_zone(*catch_ups: str) -> dict[str, JobConfig]:
+def job_of_each_zone(*catch_ups: str, zones: Sequence[str] = ZONES) -> dict[str, JobConfig]:
     """A job for each zone, with these values of `catch_up` in turn."""
-    ways = zip(ZONES, cycle(catch_ups))
+    ways = zip(zones, cycle(catch_ups))
     return {zone.rpartition("/")[2].lower(): job(zone, schedule={"catch_up": catch_up}) for zone, catch_up in ways}
 
 

@@ -21,7 +21,8 @@ TOKEN = "token-of-the-shop"
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python in *folder*, whose package counts as installed."""
-    environment = os.environ | {"PYTHONPATH": str(folder), "ACME_SHOP_TOKEN": TOKEN, "COLUMNS": "80"}
+    ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "true"}  # authors have none of those of our tests
+    environment = os.environ | {"PYTHONPATH": str(folder), "ACME_SHOP_TOKEN": TOKEN, "COLUMNS": "80"} | ours
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -71,9 +72,16 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
     return CommandLine(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["http", "files", "declarative", "declarative-files"])
-def test_a_new_project_works_as_it_is(line: CommandLine, kind: str) -> None:
-    """Its tests pass, and ``crossdock try`` reads its first product."""
+@pytest.mark.parametrize(
+    ("kind", "deselected"),
+    [("http", ""), ("files", "TestAcceptance"), ("declarative", "TestAcceptance"), ("declarative-files", "")],
+)
+def test_a_new_project_works_as_it_is(line: CommandLine, kind: str, deselected: str) -> None:
+    """Its tests pass, and ``crossdock try`` reads its first product.
+
+    The slow acceptance is run in Python and by config, with an API and with files. `tests.long.test_new_project` runs
+    the others.
+    """
     made = line.run("new", "acme-shop", "--kind", kind, "--json")
     assert made.code == 0, made.err
     folder = line.folder / "acme-shop"
@@ -81,8 +89,10 @@ def test_a_new_project_works_as_it_is(line: CommandLine, kind: str) -> None:
     assert sorted(written) == made.json["files"]
     assert len((folder / "README.md").read_text(encoding="utf-8").splitlines()) <= 32
     register(folder) if not kind.startswith("declarative") else None
-    tests = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    chosen = ("-k", f"not {deselected}") if deselected else ()
+    tests = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen)
     assert tests.returncode == 0, tests.stdout
+    assert bool(deselected) == ("deselected" in tests.stdout)
     config = folder / "crossdock.yaml"
     with shop() as base_url:
         text = config.read_text(encoding="utf-8").replace("https://api.example.com", base_url)

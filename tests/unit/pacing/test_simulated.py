@@ -1,6 +1,7 @@
 """A hidden bucket can be learned, and other guarantees of the allowance, on simulated time.
 
-Each figure is the same in every run; the same cases against a real server are in `tests/benchmarks`.
+Each figure is the same in every run; the same cases against a real server are in `tests/benchmarks`. The suite takes
+each value of each parameter once, `tests.long.test_simulated` all combinations.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 from tests.allowances import configured
@@ -25,6 +27,9 @@ CONFIGURED = configured(RATE, BURST)
 DOCUMENTED = LimitEstimate(RATE, "documented")
 NOTHING = LimitEstimate()
 LATENCIES = (0.001, 0.05, 0.2)
+EXTREMES = (0.001, 0.2)
+BURSTS = (3, 10)
+LYING = (0.1, 1.0)
 DIALECTS: Sequence[Dialect] = ("draft10", "draft07", "triple", "x-ratelimit")
 
 Headers = Callable[[Server, bool, float], Mapping[str, str]]
@@ -61,6 +66,11 @@ def reporting(dialect: Dialect, lying: float = 0.0) -> Headers:
     return headers
 
 
+def each_once(*values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Combinations in which each value of each parameter is at least once."""
+    return [tuple(each[number % len(each)] for each in values) for number in range(max(map(len, values)))]
+
+
 def simulated(
     before: LimitEstimate,
     *,
@@ -80,8 +90,7 @@ def simulated(
     return result, pacers[0].allowance.estimate
 
 
-@pytest.mark.parametrize("latency_s", LATENCIES)
-@pytest.mark.parametrize("bursts", [3, 10])
+@pytest.mark.parametrize(("bursts", "latency_s"), each_once(BURSTS, LATENCIES))
 def test_a_configured_bucket_is_fully_used(bursts: int, latency_s: float) -> None:
     """Rate and burst configured: within 2 % of the optimum at any latency, and no 429."""
     result, _ = simulated(CONFIGURED, bursts=bursts, latency_s=latency_s)
@@ -98,9 +107,9 @@ def test_a_burst_is_sent_at_once(latency_s: float) -> None:
     assert unpaced.seconds >= 0.9 * paced.seconds
 
 
-@pytest.mark.parametrize("latency_s", LATENCIES)
-@pytest.mark.parametrize("bursts", [3, 10])
-@pytest.mark.parametrize("before", [NOTHING, DOCUMENTED], ids=["nothing", "rate"])
+@pytest.mark.parametrize(
+    ("before", "bursts", "latency_s"), [(NOTHING, 3, 0.05), (NOTHING, 10, 0.2), (DOCUMENTED, 10, 0.001)]
+)
 def test_a_hidden_bucket_is_learned(before: LimitEstimate, bursts: int, latency_s: float) -> None:
     """Nothing reported: within 8 % and 2 % refused; the second run, with the estimate, within 3 % and 0.2 %."""
     first, learned = simulated(before, bursts=bursts, latency_s=latency_s)
@@ -129,8 +138,7 @@ def in_the_last(result: Result, seconds: float) -> float:
     return result.rate_between(end - seconds, end)
 
 
-@pytest.mark.parametrize("latency_s", [0.001, 0.2])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("dialect", "latency_s"), each_once(DIALECTS, EXTREMES))
 def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     """In any dialect nothing is refused, and the whole rate is used within a minute."""
     server = Server(RATE, BURST, headers=reporting(dialect))
@@ -141,9 +149,7 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
-@pytest.mark.parametrize("latency_s", [0.001, 0.2])
-@pytest.mark.parametrize("lying", [0.1, 1.0])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("dialect", "lying", "latency_s"), each_once(DIALECTS, LYING, EXTREMES[::-1]))
 def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, latency_s: float) -> None:
     """Headers that report a full or an empty bucket at random are detected: the whole rate, and few refusals."""
     server = Server(RATE, BURST, headers=reporting(dialect, lying))
@@ -153,8 +159,7 @@ def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, l
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
-@pytest.mark.parametrize("latency_s", LATENCIES)
-@pytest.mark.parametrize("dialect", [None, *DIALECTS])
+@pytest.mark.parametrize(("dialect", "latency_s"), each_once([None, *DIALECTS], LATENCIES))
 def test_a_rival_gets_its_half(dialect: Dialect | None, latency_s: float) -> None:
     """Another client takes half of the rate: we take the other half, with headers and without."""
     server = Server(RATE, BURST, rival_per_s=RATE / 2)
@@ -175,8 +180,7 @@ def test_random_refusals_slow_nothing_down(share: float) -> None:
 CHANGES = ((60.0, RATE / 2), (120.0, RATE))
 
 
-@pytest.mark.parametrize("latency_s", LATENCIES)
-@pytest.mark.parametrize("before", [NOTHING, DOCUMENTED], ids=["nothing", "rate"])
+@pytest.mark.parametrize(("before", "latency_s"), each_once([NOTHING, DOCUMENTED], EXTREMES))
 def test_a_change_of_the_limit_is_detected(before: LimitEstimate, latency_s: float) -> None:
     """Without headers: halved within 10 s, doubled within 60 s, and at most 2 % refused in all."""
     server = Server(RATE, BURST, changes=CHANGES)
@@ -187,8 +191,7 @@ def test_a_change_of_the_limit_is_detected(before: LimitEstimate, latency_s: flo
     assert result.refused_share() <= 0.02
 
 
-@pytest.mark.parametrize("latency_s", LATENCIES)
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("dialect", "latency_s"), each_once(DIALECTS, LATENCIES))
 def test_a_reported_change_of_the_limit_is_followed(dialect: Dialect, latency_s: float) -> None:
     """With headers: both within 10 s."""
     server = Server(RATE, BURST, changes=CHANGES, headers=reporting(dialect))

@@ -233,15 +233,21 @@ def test_without_counts_what_it_leaves_out(keys: set[int], others: set[int]) -> 
     assert terms["ignored"] == len(keys & others)
 
 
+RUNS = st.lists(RUN, min_size=2, max_size=7)
+ON_GONE: st.SearchStrategy[OnGone] = st.sampled_from(["archive", "delete"])
 FULL = ScheduledRun(dict.fromkeys(KEYS, "x"), True, False, frozenset(), False, None)
 HALF = ScheduledRun(dict.fromkeys(KEYS[:3], "x"), True, False, frozenset(), True, 1)
 
 
 @example([FULL, HALF, FULL, HALF], "delete")
-@settings(max_examples=20, deadline=None)
-@given(st.lists(RUN, min_size=2, max_size=7), st.sampled_from(["archive", "delete"]))
+@settings(max_examples=8, deadline=None)  # `tests.long.test_properties` has more
+@given(RUNS, ON_GONE)
 def test_runs_remove_what_plain_sets_would(scheduled_runs: list[ScheduledRun], on_gone: OnGone) -> None:
     """Records come, go and come back, runs are killed: exactly the permitted records are removed."""
+    removes_what_plain_sets_would(scheduled_runs, on_gone)
+
+
+def removes_what_plain_sets_would(scheduled_runs: list[ScheduledRun], on_gone: OnGone) -> None:
     model = Model()
     with TemporaryDirectory() as work:
         folder = Path(work)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report_page import dead_letter, sqlite_state, waiting
 from tests.unit.state.samples import AT, binding, intent, start
@@ -96,10 +97,18 @@ def test_records_of_streams_that_are_not_configured_any_more_are_found(state: St
     assert found(state, "8", {}) == [(("old.products",), "8")]
 
 
-@given(key=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40))
+KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40)
+
+
+@settings(max_examples=30)  # each has a state of its own; `tests.long.test_properties` has more
+@given(key=KEYS)
 def test_any_key_is_found_by_each_of_its_texts(key: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """As in the source, in text form, and as an external id."""
-    with sqlite_state(tmp_path_factory.mktemp("state")) as state:
+    is_found_by_each_of_its_texts(key, tmp_path_factory.mktemp("state"))
+
+
+def is_found_by_each_of_its_texts(key: str, folder: Path) -> None:
+    with sqlite_state(folder) as state:
         deliver(state, "wms.products", PRODUCTS, key_text([key]))
         for name in (key, quote(key, safe=""), f"wms:{quote(key, safe='')}", f"wms:{key}"):
             assert (("wms.products",), key_text([key])) in found(state, name)

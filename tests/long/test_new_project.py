@@ -1,0 +1,16 @@
+"""New projects with all of their tests: ``pytest tests/long/test_new_project.py -n 2``, a minute."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.cli import test_new_project as short
+from tests.unit.cli.conftest import CommandLine
+from tests.unit.cli.test_new_project import line
+
+__all__ = ["line"]  # a fixture
+
+
+@pytest.mark.parametrize("kind", ["files", "declarative"])
+def test_a_new_project_is_accepted(line: CommandLine, kind: str) -> None:
+    """The kinds whose acceptance the suite leaves out."""
+    short.test_a_new_project_works_as_it_is(line, kind, "")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from crossdock import registry
@@ -23,6 +23,8 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
 from crossdock.stream_facts import PLATFORM, Destinations
 from crossdock.targets import ApiTarget, Target
+
+_Load = Callable[[str], Connector[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Connection:
             return None
         made = connector.target(self.settings)
         if made is not None:
-            made.connect(self.name, account, partial(connector.api, self.settings), clock)
+            made.connect(self.name, account, functools.partial(connector.api, self.settings), clock)
         return made
 
 
@@ -131,8 +133,9 @@ def load_connections(
     Raises:
         ConfigError: If a connector, its settings or its streams are invalid, or two streams write the same records.
     """
-    targets = _targets(document, sections)
-    connections = tuple(_connection(document, name, data, targets, platform) for name, data in sections.items())
+    load = functools.cache(registry.load)  # finding one searches all installed packages
+    targets = _targets(document, sections, load)
+    connections = tuple(_connection(document, name, data, targets, platform, load) for name, data in sections.items())
     writers: dict[Scope, str] = {}
     contributors: dict[Scope, dict[str, str]] = {}
     for connection in connections:
@@ -187,7 +190,7 @@ def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | Non
     return None
 
 
-def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> Destinations:
+def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load) -> Destinations:
     """The resources of the connections that are targets.
 
     Raises:
@@ -198,7 +201,7 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> D
         kind = data.get("kind")
         connector: Connector[Any] | None = None
         with suppress(ConfigError):  # reported with the connection
-            connector = registry.load(kind) if isinstance(kind, str) else None
+            connector = load(kind) if isinstance(kind, str) else None
         if connector is not None and connector.target is not None:
             settings = document.check(configurable(connector.settings), data, ("connections", name))
             if (made := connector.target(settings)) is not None:
@@ -207,7 +210,7 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]]) -> D
 
 
 def _connection(
-    document: Document, name: str, data: Mapping[str, Any], targets: Destinations, platform: Profile
+    document: Document, name: str, data: Mapping[str, Any], targets: Destinations, platform: Profile, load: _Load
 ) -> Connection:
     section, kind = ("connections", name), ("connections", name, "kind")
     if "kind" not in data:
@@ -217,7 +220,7 @@ def _connection(
     if not isinstance(data["kind"], str):
         raise ConfigError(f"connections.{name}.kind: must be text", where=document.where(kind))
     try:
-        connector = registry.load(data["kind"])
+        connector = load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint) from error
     settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)

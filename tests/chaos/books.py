@@ -14,7 +14,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from sqlalchemy import Engine, create_engine, delete, event, select
+from sqlalchemy import Engine, create_engine, delete, select
 from tests.chaos.scripted import Asked, Said
 
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream, registry
@@ -27,9 +27,8 @@ from crossdock.project import project
 from crossdock.resources import ResourceName
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
-from crossdock.state import DeadLetterFilter, Intent, State, StateUrl, Transaction, store
+from crossdock.state import DeadLetterFilter, Intent, State, StateUrl, Transaction
 from crossdock.state.db import schema
-from crossdock.state.db.engine import open_engine
 from crossdock.testing.manual_clock import ManualClock
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
@@ -344,22 +343,6 @@ class World:
                 operator_actions.drop(tx, *found, at=self.clock.now())
 
         self.mend(drop)
-
-
-@contextmanager
-def quick_states() -> Iterator[None]:
-    """Let all states share their compiled statements, and not wait for the disk: no power is cut here."""
-    compiled: dict[Any, Any] = {}
-
-    def opened(url: StateUrl, pin: Any, *, read_only: bool) -> Engine:
-        made = open_engine(url, pin, read_only=read_only).execution_options(compiled_cache=compiled)
-        if url.drivername == "sqlite":
-            event.listen(made, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
-        return made
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "open_engine", opened)
-        yield
 
 
 def empty(url: StateUrl) -> None:

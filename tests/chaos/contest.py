@@ -5,49 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import count
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
+from tests.chaos import processes
 from tests.waiting import WITHIN_S, eventually
 
-# All that costs time is imported once. Each sync is a process of its own all the same, forked before anything has run.
-_STARTER = """
-import json, os, sys
-import crossdock.cli.main, crossdock.cli.sync, crossdock.runs.runner, crossdock.state, polars, psycopg
-import crossdock_connectors.sftp_warehouse
-from crossdock.delivery import turn_writer
-turn_writer.LEAVE_AT_MOST_S = turn_writer.LEAVE_WITHIN_S  # so that a test knows how long is long enough
-for line in sys.stdin:
-    asked = json.loads(line)
-    if "wait" in asked:
-        print(os.waitstatus_to_exitcode(os.waitpid(asked["wait"], 0)[1]), flush=True)
-        continue
-    children = []
-    for out in asked["start"]:
-        child = os.fork()
-        if child == 0:
-            for number, ending in ((1, ".out"), (2, ".err")):
-                os.dup2(os.open(out + ending, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-            os.environ.update(asked["env"])
-            try:
-                crossdock.cli.main.main(asked["arguments"])
-            except SystemExit as ended:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(ended.code)
-            os._exit(99)
-        children.append(child)
-    print(json.dumps(children), flush=True)
-"""
+_PROGRAM = ("-P", str(Path(__file__).with_name("soon_leaving.py")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,68 +40,64 @@ class Ended:
 class Runner:
     """One ``crossdock sync --json`` in a process of its own."""
 
-    starter: Starter
-    pid: int
-    out: str
+    process: ForkServerProcess
+    out: Path
+    err: Path
 
     def ended(self) -> Ended:
         """Wait for its end."""
-        code = int(self.starter.ask({"wait": self.pid}))
-        self.starter.running.discard(self.pid)
-        return Ended(code, Path(f"{self.out}.out").read_text(), Path(f"{self.out}.err").read_text())
+        self.process.join(WITHIN_S)
+        assert self.process.exitcode is not None, "it did not end"
+        return Ended(self.process.exitcode, self.out.read_text(), self.err.read_text())
 
     @property
     def at_work(self) -> bool:
-        return self._status() not in {"Z", "X"}
+        return self.process.is_alive()
 
     def freeze(self) -> None:
         """Stop it where it is, as a suspended machine would."""
-        os.kill(self.pid, signal.SIGSTOP)
-        eventually(lambda: self._status() == "T")
+        self._signal(signal.SIGSTOP)
+        eventually(self._is_frozen)
 
     def thaw(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
+        self.process.kill()
         assert self.ended().code == -signal.SIGKILL, "it had ended before it was killed"
 
-    def _status(self) -> str:
-        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    def _signal(self, number: signal.Signals) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def _is_frozen(self) -> bool:
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 class Starter:
     """Starts syncs that begin together; a context manager that leaves none of them behind."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._numbers = folder, count()
-        self.running: set[int] = set()
+        self._folder = folder
+        self._started: list[Runner] = []
 
     def __enter__(self) -> Self:
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-        self._process = subprocess.Popen([sys.executable, "-c", _STARTER], **pipes, text=True)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pid in self.running:
-            os.kill(pid, signal.SIGKILL)
-        self._process.communicate(timeout=WITHIN_S)
+        for runner in self._started:
+            runner.process.kill()
+            runner.process.join()
 
     def start(self, config: Path, number: int) -> list[Runner]:
         """Let *number* syncs of *config* begin at once."""
-        outs = [str(self._folder / f"sync{next(self._numbers)}") for _ in range(number)]
-        arguments = ["-C", str(config), "sync", "--json"]
-        pids = json.loads(self.ask({"start": outs, "arguments": arguments, "env": dict(os.environ)}))
-        self.running.update(pids)
-        return [Runner(self, pid, out) for pid, out in zip(pids, outs, strict=True)]
+        return [self._start((*_PROGRAM, "-C", str(config), "sync", "--json")) for _ in range(number)]
 
-    def ask(self, question: dict[str, Any]) -> str:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        answer: str = self._process.stdout.readline()
-        return answer
+    def _start(self, command: Sequence[str]) -> Runner:
+        out, err = (self._folder / f"sync{len(self._started)}.{ending}" for ending in ("out", "err"))
+        runner = Runner(processes.start(command, os.environ, out, err), out, err)
+        self._started.append(runner)
+        return runner
 
 
 @contextmanager

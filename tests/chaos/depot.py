@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,8 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
+from tests.chaos import processes
 from tests.chaos.exports import NAMESPACE, ScheduledRun
 from tests.chaos.failing import NOTE_VARIABLE, Side
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.project_folder import UNPACED, Done, SandboxProcess
 from tests.e2e.warehouse import CONFIG, ask
 
@@ -26,7 +26,6 @@ from crossdock.testing.sftp_server import SftpServer
 
 HERE = Path(__file__).parent
 SQLITE = "sqlite:///state.db"
-CROSSDOCK = ("-m", "crossdock")
 REORDERED = ("-P", str(HERE / "reordered.py"))
 WITHIN_S = 600.0
 
@@ -70,7 +69,7 @@ class Depot:
     # ---- commands
 
     def command(self, *arguments: str, program: tuple[str, ...] = CROSSDOCK) -> list[str]:
-        return [sys.executable, *program, "-C", str(self._config), *arguments]
+        return [*program, "-C", str(self._config), *arguments]
 
     def environment(self) -> dict[str, str]:
         secrets = {"CROSSDOCK_API_KEY": self.sandbox.api_key, "WMS_PASSWORD": self._sftp.password}
@@ -78,11 +77,7 @@ class Depot:
 
     def run(self, *arguments: str, program: tuple[str, ...] = CROSSDOCK) -> Done:
         """Run a command to its end."""
-        command = self.command(*arguments, program=program)
-        ended = subprocess.run(
-            command, env=self.environment(), capture_output=True, text=True, check=False, timeout=WITHIN_S
-        )
-        return Done(ended.returncode, ended.stdout, ended.stderr)
+        return processes.finish(self.command(*arguments, program=program), self.environment(), WITHIN_S)
 
     def sync(self, *, expect: int = 0, program: tuple[str, ...] = CROSSDOCK) -> Done:
         """A sync that nothing kills, and that ends with this code."""
@@ -108,14 +103,11 @@ class Depot:
 
     def killed(self, due: Callable[[], bool]) -> bool:
         """Start a sync and kill it once *due* says so; False if it ended before."""
-        command, quiet = self.command("sync"), subprocess.DEVNULL
-        with subprocess.Popen(command, env=self.environment(), stdout=quiet, stderr=quiet) as process:
-            try:
-                while process.poll() is None and not due():
-                    time.sleep(0.001)
-            finally:
-                process.kill()
-        return process.returncode == -signal.SIGKILL
+        with processes.running(self.command("sync"), self.environment()) as process:
+            while process.is_alive() and not due():
+                time.sleep(0.001)
+            process.kill()
+        return process.exitcode == -signal.SIGKILL
 
     # ---- the platform
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -18,8 +15,10 @@ from typing import Any, Self
 
 import httpx
 import yaml
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.project_folder import UNPACED, balance
-from tests.waiting import WITHIN_S, eventually
+from tests.waiting import eventually
 
 from crossdock.client import Client, Product
 from crossdock.project import project
@@ -72,7 +71,8 @@ class Copier:
         (self.folder / "c.yaml").write_text(yaml.safe_dump(document))
         for number in range(records):
             self._create(f"K{number:05}")
-        subprocess.run(self._command("init"), check=True, capture_output=True, timeout=WITHIN_S)
+        created = processes.finish(self._command("init"), os.environ)
+        assert created.exit_code == 0, created.stderr
 
     def _create(self, key: str) -> None:
         made = self.client.products.create(Product(external_id=key, sku=key, name=f"Part {key}"))
@@ -88,28 +88,21 @@ class Copier:
             self.client.products.update(key, {"name": self.names[key]})
 
     def _command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "crossdock", "-C", str(self.folder / "c.yaml"), *arguments]
+        return [*CROSSDOCK, "-C", str(self.folder / "c.yaml"), *arguments]
 
     def sync(self) -> None:
         """A sync that must deliver everything, and balance."""
-        command = self._command("sync", "--json")
-        ended = subprocess.run(command, env=os.environ, capture_output=True, timeout=WITHIN_S, check=False)
-        assert ended.returncode == 0, ended.stderr
-        balance(json.loads(ended.stdout))
+        done = processes.finish(self._command("sync", "--json"), os.environ)
+        assert done.exit_code == 0, done.stderr
+        balance(done.document)
 
     def killed_at_page(self, number: int) -> bool:
         """Kill a sync once it has requested so many pages; False if it ended before."""
         before = self._log(limit=1)["total"]
-        with (
-            self._changing(),
-            subprocess.Popen(self._command("sync"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process,
-        ):
-            eventually(
-                lambda: self._log(after=before, limit=number)["data"][number - 1 :] or process.poll() is not None
-            )
+        with self._changing(), processes.running(self._command("sync"), os.environ) as process:
+            eventually(lambda: self._log(after=before, limit=number)["data"][number - 1 :] or not process.is_alive())
             process.kill()
-            process.wait(WITHIN_S)
-        return process.returncode == -signal.SIGKILL
+        return process.exitcode == -signal.SIGKILL
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

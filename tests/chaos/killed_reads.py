@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from bisect import bisect_right
 from collections import Counter
@@ -16,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
+from multiprocessing.context import ForkServerProcess
 from operator import itemgetter
 from pathlib import Path
 from random import Random
@@ -23,6 +22,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import yaml
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.project_folder import UNPACED, SandboxProcess, balance
 from tests.installed_connector import installed
 from tests.servers import served
@@ -122,18 +123,17 @@ class Load:
         }
         document = {"platform": platform, "state": "sqlite:///state.db", "connections": {"shop": shop}}
         (self.folder / "c.yaml").write_text(yaml.safe_dump(document))
-        subprocess.run(self.command("init"), env=self.environment, check=True, capture_output=True, timeout=WITHIN_S)
+        created = processes.finish(self.command("init"), self.environment)
+        assert created.exit_code == 0, created.stderr
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "crossdock", "-C", str(self.folder / "c.yaml"), *arguments]
+        return [*CROSSDOCK, "-C", str(self.folder / "c.yaml"), *arguments]
 
     def sync(self, within_s: float) -> None:
         """A sync that must deliver everything, and balance."""
-        ended = subprocess.run(
-            self.command("sync", "--json"), env=self.environment, capture_output=True, timeout=within_s, check=False
-        )
-        assert ended.returncode == 0, ended.stderr
-        balance(json.loads(ended.stdout))
+        done = processes.finish(self.command("sync", "--json"), self.environment, within_s)
+        assert done.exit_code == 0, done.stderr
+        balance(done.document)
 
     def killed_at_page(self, number: int) -> None:
         """Kill a sync when it requests this page; the test fails if it ends before."""
@@ -156,20 +156,16 @@ class Load:
     def killed_at_effect(self, number: int) -> bool:
         """Kill a sync once the platform has seen so many effects; False if it ended before."""
         with self._syncing(fails=False) as process:
-            eventually(lambda: self.sandbox.has_effects(number) or process.poll() is not None)
+            eventually(lambda: self.sandbox.has_effects(number) or not process.is_alive())
             process.kill()
-        return process.returncode == -signal.SIGKILL
+        return process.exitcode == -signal.SIGKILL
 
     @contextmanager
-    def _syncing(self, *, fails: bool = True) -> Iterator[subprocess.Popen[bytes]]:
+    def _syncing(self, *, fails: bool = True) -> Iterator[ForkServerProcess]:
         log = self.folder / "killed.log"
-        with (
-            log.open("w") as out,
-            subprocess.Popen(self.command("sync"), env=self.environment, stdout=out, stderr=out) as process,
-        ):
+        with processes.running(self.command("sync"), self.environment, log, log) as process:
             yield process
-            process.wait(WITHIN_S)
-        assert not fails or process.returncode == -signal.SIGKILL, log.read_text()
+        assert not fails or process.exitcode == -signal.SIGKILL, log.read_text()
 
     def created(self) -> Counter[str]:
         return Counter(
@@ -204,7 +200,7 @@ def first_load(
         return load.vendor.pages, least
 
 
-def killed_anywhere(folder: Path, *, seed: int, kills: int) -> Counter[str]:
+def killed_anywhere(folder: Path, *, seed: int, records: int, kills: int) -> Counter[str]:
     """Records change while they are read and delivered, and syncs are killed: nothing is lost, stale or doubled.
 
     Returns:
@@ -217,14 +213,14 @@ def killed_anywhere(folder: Path, *, seed: int, kills: int) -> Counter[str]:
         def change(_: int) -> None:
             for _ in range(random.choice((0, 0, 1, 20))):
                 at = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=skew)
-                key = f"K{random.randrange(2_600):06}"
+                key = f"K{random.randrange(records + 100):06}"
                 if random.random() < 0.1:
                     vendor.records.pop(key, None)
                 else:
                     vendor.records[key] = at, f"Part {random.randrange(10**6)}"
 
         skew = random.randrange(-300, 300)
-        for number in range(2_500):
+        for number in range(records):
             vendor.records[f"K{number:06}"] = BEGAN + timedelta(minutes=number // 7), f"Part {number}"
         vendor.on_page = change
         for _ in range(kills):
@@ -233,7 +229,7 @@ def killed_anywhere(folder: Path, *, seed: int, kills: int) -> Counter[str]:
                 happened["reading"] += 1
             else:
                 seen = len(load.sandbox.effects())
-                killed = load.killed_at_effect(seen + random.randrange(1, 900))
+                killed = load.killed_at_effect(seen + random.randrange(1, records // 3))
                 happened["delivering" if killed else "ended"] += 1
         load.sandbox.settle()
         vendor.on_page = lambda _: None

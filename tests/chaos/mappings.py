@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, example, given, seed, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, select
 from tests.chaos import raisers
-from tests.chaos.books import Platform, empty, quick_states
+from tests.chaos.books import Platform, empty
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Scripted
 
@@ -147,7 +147,7 @@ class Bench:
 
 @contextmanager
 def open_bench(folder: Path, url: StateUrl) -> Iterator[Bench]:
-    with Scripted(lambda _asked: None) as server, quick_states(), pytest.MonkeyPatch.context() as patch:
+    with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
         create(url, Pin(server.base_url, "acme"))
         yield Bench(folder, url, server, patch)

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,11 +18,13 @@ from typing import Any
 
 import httpx
 import yaml
+from tests.chaos import processes
 from tests.chaos.failing import NOTE_VARIABLE
+from tests.chaos.processes import CROSSDOCK
 from tests.chaos.round_trip_config import config
 from tests.chaos.round_trip_judge import faults
 from tests.e2e.order_depot import HEADERS, REPEATED
-from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance, finish
+from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance
 from tests.partners.partner_server import Fault, PartnerServer, serving
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
@@ -91,10 +92,10 @@ class RoundTrip:
 
     # ---- commands
 
-    def command(self, *arguments: str, program: tuple[str, ...] = ("-m", "crossdock")) -> Done:
-        command = [sys.executable, *program, "-C", str(self.folder / "c.yaml"), *arguments]
+    def command(self, *arguments: str, program: tuple[str, ...] = CROSSDOCK) -> Done:
+        command = [*program, "-C", str(self.folder / "c.yaml"), *arguments]
         keys = {"CROSSDOCK_API_KEY": self.sandbox.api_key, "DEPOT_KEY": API_KEY}
-        return finish(command, {**os.environ, **keys, NOTE_VARIABLE: str(self.folder / "note")})
+        return processes.finish(command, {**os.environ, **keys, NOTE_VARIABLE: str(self.folder / "note")})
 
     def run(self, *arguments: str) -> Done:
         """Run a command that must succeed."""

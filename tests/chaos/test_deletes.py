@@ -12,9 +12,17 @@ from crossdock.state import parse_url
 from crossdock.stream_facts import OnGone
 
 
-@pytest.mark.parametrize("seed", range(1, 5))
-@pytest.mark.parametrize("on_gone", ["delete", "archive"])
-@pytest.mark.parametrize("way", ["marked", "named", "listed"])
+@pytest.mark.parametrize(
+    ("way", "on_gone", "seed"),
+    [  # the first seed reads in parts, the second one does not
+        ("marked", "delete", 1),
+        ("marked", "archive", 2),
+        ("named", "delete", 2),
+        ("named", "archive", 1),
+        ("listed", "delete", 1),
+        ("listed", "archive", 2),
+    ],
+)
 def test_nothing_deleted_stays(tmp_path: Path, way: Way, on_gone: OnGone, seed: int) -> None:
     """Records are deleted and created again between runs and within pages, and pages fail."""
     url = parse_url("sqlite:///state.db", tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,13 +64,16 @@ def failing(night: int) -> Callable[[Seen], Fate]:
     return fate
 
 
-@pytest.mark.parametrize("seed", range(chaos_seed(), chaos_seed() + 4))
-def test_every_order_has_its_newest_header_and_lines(
-    tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    """Whatever arrives first, after interrupted runs and changed mappings too; what is incomplete is rejected."""
-    random, day, sent = Random(seed), 0, dict[int, Sent]()
-    with open_site(tmp_path, platform, monkeypatch) as site, Front(platform.base_url) as front:
+def newest_header_and_lines(
+    folder: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch, *, seed: int
+) -> Counter[str]:
+    """Orders whose header and lines come, change and are interrupted at random stand as they were sent last.
+
+    Returns:
+        What happened.
+    """
+    random, day, sent, happened = Random(seed), 0, dict[int, Sent](), Counter[str]()
+    with open_site(folder, platform, monkeypatch) as site, Front(platform.base_url) as front:
         site.base_url = front.base_url
         begin(site)
         site.edit("platform:\n", PLATFORM)
@@ -85,9 +89,11 @@ def test_every_order_has_its_newest_header_and_lines(
                 front.fate = failing(night)
                 site.sync()
                 front.fate = lambda _: FORWARD
+                happened["run among failures"] += 1
             if random.random() < 0.2:
                 site.edit(*currency)
                 currency.reverse()
+                happened["changed mapping"] += 1
             result = site.sync()
             assert result.code in {0, 1} or any(reason in result.err for reason in REFUSED), result.err
             assert site.sync().json["requests"] == 0
@@ -96,9 +102,25 @@ def test_every_order_has_its_newest_header_and_lines(
             if not (order.heads and order.lines):
                 assert rejected[str(number)] == "unmatched"
                 assert f"wms:{number}" not in held
+                happened["incomplete order"] += 1
             elif order.is_within:
                 store, _, lines = held[f"wms:{number}"]
                 assert (store, sorted((sku, int(quantity)) for sku, quantity, _ in lines)) == order.newest
                 assert str(number) not in rejected
+                happened["whole order"] += 1
         created = site.names("order")
         assert len(created) == len(set(created))
+    return happened
+
+
+def test_every_order_has_its_newest_header_and_lines(
+    tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever arrives first, after interrupted runs and changed mappings too; what is incomplete is rejected."""
+    happened = Counter[str]()
+    for seed in range(chaos_seed(), chaos_seed() + 2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        happened += newest_header_and_lines(folder, platform, monkeypatch, seed=seed)
+    print(f"\njoined nights: seed {chaos_seed()}, {happened}")
+    assert set(happened) == {"run among failures", "changed mapping", "incomplete order", "whole order"}

@@ -28,7 +28,7 @@ def test_nothing_is_lost_in_a_crash(tmp_path: Path, system: System, share: int) 
 @SYSTEMS
 def test_each_record_has_one_effect(tmp_path: Path, system: System, share: int) -> None:
     """Lost, cut and false answers lose nothing and do nothing twice."""
-    promises.one_effect_each(tmp_path, invoices=600 // share, in_flight=8, system=system)
+    promises.one_effect_each(tmp_path, invoices=400 // share, in_flight=8, system=system)
 
 
 @SYSTEMS
@@ -39,7 +39,7 @@ def test_a_key_stands_for_the_same_bytes(tmp_path: Path, system: System, share: 
 
 def test_a_rerun_is_harmless(tmp_path: Path) -> None:
     """The same night again has no effect."""
-    promises.rerun_is_harmless(tmp_path, records=200, in_flight=8)
+    promises.rerun_is_harmless(tmp_path, records=100, in_flight=8)
 
 
 def test_another_order_of_members_is_no_change(tmp_path: Path) -> None:
@@ -49,10 +49,10 @@ def test_another_order_of_members_is_no_change(tmp_path: Path) -> None:
 
 def test_not_a_cent_drifts(tmp_path: Path) -> None:
     """Every amount comes back as it stood in the file."""
-    promises.not_a_cent_drifts(tmp_path, amounts=250, in_flight=8)
+    promises.not_a_cent_drifts(tmp_path, amounts=150, in_flight=8)
 
 
 @pytest.mark.postgres
 def test_not_a_cent_drifts_on_postgresql(tmp_path: Path, postgres: PostgresServer) -> None:
     """The same through a state on PostgreSQL."""
-    promises.not_a_cent_drifts(tmp_path, amounts=250, in_flight=8, state=postgres.create_database())
+    promises.not_a_cent_drifts(tmp_path, amounts=150, in_flight=8, state=postgres.create_database())

@@ -15,7 +15,7 @@ import pytest
 from tests.chaos import contest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.contest import Runner, Starter
-from tests.chaos.test_one_winner import INVOICES_HEAD, quiet, slow_down, starter
+from tests.chaos.test_one_winner import INVOICES_HEAD, begun, quiet, slow_down, starter
 from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, expected, open_site, pass_time
 from tests.waiting import eventually
 
@@ -30,15 +30,17 @@ AGES_S = (25 * 3_600, 60, 48 * 3_600, 3_600)  # of the platform's clock, after a
 
 
 @contextmanager
-def warehouse(folder: Path, monkeypatch: pytest.MonkeyPatch, url: StateUrl, profile: Profile) -> Iterator[Site]:
+def warehouse(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, url: StateUrl, profile: Profile, *, in_flight: int
+) -> Iterator[Site]:
     """Customers and products, delivered in peace to a platform with or without idempotency keys."""
     settings = SandboxSettings(rate_per_min=600_000, burst=100_000, profile=profile)
     with SandboxServer(folder / "platform", settings) as platform, open_site(folder, platform, monkeypatch) as site:
         if url.drivername != "sqlite":
             site.edit("sqlite:///state.db", url.render_as_string(hide_password=False))
-        site.edit("in_flight: 4", "in_flight: 24\n  rate: {per_minute: 600000, burst: 100000}")
+        site.edit("in_flight: 4", f"in_flight: {in_flight}\n  rate: {{per_minute: 600000, burst: 100000}}")
         if profile == "no-idempotency":
-            site.edit("in_flight: 24", "in_flight: 24\n  idempotency: {enabled: false}")
+            site.edit("  rate:", "  idempotency: {enabled: false}\n  rate:")
         site.init()
         site.export("CUST_1.csv", CUSTOMERS)
         site.export("PROD_1.csv", PRODUCTS)
@@ -93,8 +95,7 @@ def _export(site: Site, turn: int, number: int) -> list[str]:
 def _suspend(site: Site, starter: Starter, url: StateUrl, after: int, invoices: int) -> Runner:
     """A run that is suspended in the middle of its load, outside of transactions, and whose lease is over."""
     already = len(site.effects("invoice"))
-    (runner,) = starter.start(site.config, 1)
-    eventually(lambda: len(site.effects("invoice")) >= already + after or not runner.at_work)
+    runner = begun(site, starter, after)
     while True:
         assert runner.at_work, runner.ended()
         runner.freeze()
@@ -120,12 +121,16 @@ def _resolve(site: Site, *, delivered: bool) -> None:
             assert site.run("records", "resolve", item["stream"], item["key"], *word).code == 0
 
 
-@pytest.mark.parametrize("profile", ["full", "no-idempotency"])
+@pytest.mark.parametrize(
+    ("profile", "state_url"),
+    [("full", "sqlite"), pytest.param("no-idempotency", "postgresql", marks=pytest.mark.postgres)],
+    indirect=["state_url"],
+)
 def test_a_suspended_run_sends_nothing_when_it_wakes_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starter: Starter, state_url: StateUrl, profile: Profile
 ) -> None:
     """Whatever waited in its threads is given back, whether or not the platform still knows the idempotency keys."""
-    with warehouse(tmp_path, monkeypatch, state_url, profile) as site:
-        waited = suspended(site, starter, state_url, profile, tries=2, invoices=60)
+    with warehouse(tmp_path, monkeypatch, state_url, profile, in_flight=12) as site:
+        waited = suspended(site, starter, state_url, profile, tries=2, invoices=40)
         names = Counter(each["id"] for each in site.effects("invoice"))
     print(f"\nsuspended, {profile} on {state_url.drivername}: {waited} waited, {names.total()} invoices, none twice")

@@ -30,7 +30,6 @@ from tests.chaos.books import (
     World,
     empty,
     failpoints,
-    quick_states,
     version_of,
 )
 from tests.chaos.chance import chaos_seed
@@ -253,7 +252,7 @@ class Machine(RuleBasedStateMachine):
 
 def balances(folder: Path, url: StateUrl, monkeypatch: pytest.MonkeyPatch, *, examples: int, steps: int) -> Figures:
     """Play *examples* of at most *steps* steps each on a state."""
-    with Scripted(lambda _asked: None) as server, failpoints() as points, quick_states():
+    with Scripted(lambda _asked: None) as server, failpoints() as points:
         create(url, Pin(server.base_url, "acme"))
         stage = Stage(folder, url, server, Eye(url), points, monkeypatch)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chaos import processes
 from tests.chaos.failing import NOTE_VARIABLE
-from tests.e2e.order_depot import HEADERS, LOOK_UP, REPEATED, depot, expected, killed, some_orders
+from tests.e2e.order_depot import HEADERS, LOOK_UP, REPEATED, depot, expected, some_orders
 from tests.partners.plain_3pl_habits import Habits
 
 FAILING = str(Path(__file__).with_name("failing.py"))
@@ -32,8 +33,9 @@ def test_a_killed_sync_loses_and_doubles_nothing(tmp_path: Path, habits: Habits,
     with depot(tmp_path, habits, resource, target={"in_flight": 2, "settle_s": 1}) as plain:
         plain.export(orders)
         for strike in STRIKES:
-            ended = killed(plain, "-P", FAILING, strike, "sync", environment={NOTE_VARIABLE: str(note)})
-            assert ended.returncode == -9, ended.stderr
+            command = ("-P", FAILING, strike, "-C", str(tmp_path / "c.yaml"), "sync")
+            ended = processes.finish(command, {**plain.environment, NOTE_VARIABLE: str(note)})
+            assert ended.exit_code == -9, ended.stderr
         assert note.read_text().splitlines() == list(STRIKES)
         done = plain.run("sync", "--json")
         doubtful = done.document["open"]["in_doubt"]

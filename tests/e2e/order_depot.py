@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -249,15 +247,3 @@ def depot(
 
 def _writes(request: PartnerRequest) -> bool:
     return request.method != "GET"
-
-
-def killed(depot: Depot, *arguments: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a script that kills itself; its arguments, then those of crossdock."""
-    return subprocess.run(
-        [sys.executable, *arguments, "-C", str(depot.folder / "c.yaml")],
-        env={**depot.environment, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )

@@ -11,6 +11,7 @@ from tests.chaos.contest import Starter
 from tests.chaos.doubt_systems import Opener
 from tests.chaos.test_converges import converges
 from tests.chaos.test_doubt import SYSTEMS, parked, verified
+from tests.chaos.test_joined_nights import newest_header_and_lines
 from tests.chaos.test_one_winner import ON_POSTGRES, hung_up, kills, race, site, starter, told, zombies
 from tests.chaos.test_outage import outage
 from tests.chaos.test_tally import balances
@@ -70,3 +71,11 @@ def test_much_doubt_is_looked_up(tmp_path: Path, system: Opener, share: int) -> 
 def test_a_long_queue_behind_an_outage(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the short form, with ten times the records."""
     print(f"\noutage: {outage(state, monkeypatch, records=20_000)}")
+
+
+@pytest.mark.parametrize("seed", range(chaos_seed(), chaos_seed() + 10))
+def test_many_joined_nights(
+    tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """As in the short form, with more seeds."""
+    print(f"\njoined nights: seed {seed}, {newest_header_and_lines(tmp_path, platform, monkeypatch, seed=seed)}")

@@ -21,7 +21,7 @@ def test_many_suspended_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, starter: Starter, state_url: StateUrl, profile: Profile
 ) -> None:
     """As in the short form: fifty tries in all, over both databases, with and without idempotency keys."""
-    with warehouse(tmp_path, monkeypatch, state_url, profile) as site:
+    with warehouse(tmp_path, monkeypatch, state_url, profile, in_flight=24) as site:
         waited = suspended(site, starter, state_url, profile, tries=13, invoices=120)
     print(
         f"\nsuspended, {profile} on {state_url.drivername}: seed {chaos_seed()}, 13 tries, {waited} waited, none twice"

@@ -8,10 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.chaos import killed_platform_reads, killed_reads, vendors
+from tests.chaos import deletes, killed_platform_reads, killed_reads, vendors
 from tests.chaos.chance import chaos_seed
+from tests.chaos.deletes import STREAMS, Way
 
 from crossdock.state import parse_url
+from crossdock.stream_facts import OnGone
 
 
 def test_a_first_load_of_100_000_killed_ten_times(tmp_path: Path) -> None:
@@ -25,7 +27,7 @@ def test_a_first_load_of_100_000_killed_ten_times(tmp_path: Path) -> None:
 def test_many_kills_while_records_change(tmp_path: Path, number: int) -> None:
     """As in the short form, more often."""
     seed = chaos_seed() + number
-    print(f"\nkills, seed {seed}: {killed_reads.killed_anywhere(tmp_path, seed=seed, kills=8)}")
+    print(f"\nkills, seed {seed}: {killed_reads.killed_anywhere(tmp_path, seed=seed, records=2_500, kills=8)}")
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -44,3 +46,21 @@ def test_many_vendors(tmp_path: Path, first: int) -> None:
         folder.mkdir()
         happened = vendors.nothing_is_lost_or_stale(folder, parse_url("sqlite:///state.db", folder), seed=seed, runs=12)
         print(f"\nvendor, seed {seed}: {happened}")
+
+
+def test_a_load_that_is_stopped_ten_times(tmp_path: Path) -> None:
+    """As in the short form, with more pages."""
+    read, least = vendors.stopped_load(tmp_path, parse_url("sqlite:///state.db", tmp_path), pages=300, stops=10)
+    assert least < read <= least * 1.1
+
+
+@pytest.mark.parametrize("on_gone", ["delete", "archive"])
+@pytest.mark.parametrize("way", STREAMS)
+def test_many_deletions(tmp_path: Path, way: Way, on_gone: OnGone) -> None:
+    """As in the short form, with more seeds."""
+    for seed in range(chaos_seed(), chaos_seed() + 8):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        url = parse_url("sqlite:///state.db", folder)
+        happened = deletes.nothing_deleted_stays(folder, url, way=way, on_gone=on_gone, seed=seed)
+        print(f"\ndeletions, seed {seed}: {happened}")

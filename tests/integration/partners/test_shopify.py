@@ -72,7 +72,14 @@ def test_a_shop_can_be_out_of_reach(site: Site, kind: Interruption, status: int,
 
 
 @pytest.mark.parametrize(
-    ("content", "status"), [(b"{", 400), (b"[]", 400), (b'{"query": 1}', 400), (b'{"query": "{ shop { name } }"}', 200)]
+    ("content", "status"),
+    [
+        (b"{", 400),
+        (b"[]", 400),
+        (b'{"query": 1}', 400),
+        (b'{"query": "{ shop { name } }", "variables": [1]}', 400),
+        (b'{"query": "{ shop { name } }"}', 200),
+    ],
 )
 def test_a_body_without_a_query_is_refused(site: Site, content: bytes, status: int) -> None:
     """A body that is no JSON object with a query is an error of HTTP."""

@@ -36,8 +36,8 @@ PRODUCTS = (
         ),
         pytest.param("{ a: shop { name } b: shop { name } }", 2, id="aliases count each"),
         pytest.param(
-            '{ node(id: "gid://shopify/Order/1") { ... on Order { customer { id } } ... on Product { id } } }',
-            2,
+            '{ node(id: "1") { ... on Order { customer { id } } ... on Product { variants(first: 1) { nodes { id }}}}}',
+            1 + 3,
             id="the dearest of the kinds",
         ),
         pytest.param("{ ...F } fragment F on QueryRoot { shop { name } }", 1, id="fragments"),

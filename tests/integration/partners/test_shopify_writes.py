@@ -65,6 +65,8 @@ def test_an_order_is_fulfilled_in_parts(site: Site) -> None:
     assert state["fulfillmentOrders"]["nodes"] == [
         {"status": "IN_PROGRESS", "lineItems": {"nodes": [{"remainingQuantity": 1}]}}
     ]
+    changed = "{ fulfillmentOrders(first: 5, query: \"updated_at:>'2026-01-01T00:00:00Z'\") { nodes { status } } }"
+    assert site.data(changed)["fulfillmentOrders"]["nodes"] == [{"status": "IN_PROGRESS"}]
     fulfil(site, order, numbers=["1", "2"])
     state = site.data(STATUS, id=order.id)["order"]
     assert (state["displayFulfillmentStatus"], state["fulfillmentOrders"]["nodes"][0]["status"]) == (

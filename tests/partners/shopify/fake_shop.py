@@ -170,7 +170,9 @@ def _sent(request: PartnerRequest) -> dict[str, Any] | None:
         body = json.loads(request.body)
     except ValueError:
         return None
-    return body if isinstance(body, dict) and isinstance(body.get("query"), str) else None
+    if not isinstance(body, dict) or not isinstance(body.get("query"), str):
+        return None
+    return body if isinstance(body.get("variables") or {}, dict) else None
 
 
 def _answered(result: Result) -> PartnerAnswer:

@@ -8,20 +8,12 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
+from tests.partners.shopify.cart import add_discount, add_lines, add_shipping
 from tests.partners.shopify.catalog import InventoryLevel, Location, ProductVariant
 from tests.partners.shopify.customers import Customer
 from tests.partners.shopify.fulfillments import OPEN, FulfillmentOrder, FulfillmentOrderLineItem
-from tests.partners.shopify.money import Currencies, MoneyBag, MoneyV2
-from tests.partners.shopify.order_lines import (
-    Discount,
-    DiscountAllocation,
-    DiscountApplication,
-    Line,
-    LineItem,
-    PricingPercentageValue,
-    ShippingLine,
-    Tax,
-)
+from tests.partners.shopify.money import Currencies, MoneyBag
+from tests.partners.shopify.order_lines import Discount, Line, LineItem, Tax
 from tests.partners.shopify.orders import NO_TAX, Order
 from tests.partners.shopify.payments import (
     OrderAdjustment,
@@ -74,10 +66,10 @@ class OrderDesk:
             email=customer.email if customer else None,
             **fields,
         )
-        self._add_lines(order, lines)
-        self._add_shipping(order, shipping)
+        add_lines(self._records, order, lines)
+        add_shipping(self._records, order, shipping)
         if discount:
-            self._discount(order, discount)
+            add_discount(order, discount)
         order.original_total_price_set = order.total_price_set
         self._pay(order, gift_card, paid=paid)
         self._assign(order, order.line_items)
@@ -104,7 +96,7 @@ class OrderDesk:
 
     def edit(self, order: Order, *added: Line, removed: Mapping[str, int] = {}) -> None:
         """Add lines, and remove units by SKU that have not shipped."""
-        new = self._add_lines(order, added)
+        new = add_lines(self._records, order, added)
         self._assign(order, new)
         for sku, units in removed.items():
             self._cancel(order.line(sku), units, order)
@@ -183,45 +175,6 @@ class OrderDesk:
 
     # Inside
 
-    def _add_lines(self, order: Order, lines: Sequence[Line]) -> list[LineItem]:
-        added = []
-        for line in lines:
-            item = self._records.add(_line_item(order, line))
-            if line.discount:
-                whole = order.currencies.bag(line.discount)
-                application = self._apply(order, Discount("manual", "Damaged box", amount=line.discount), "line")
-                item.discount_allocations.append(DiscountAllocation(whole, application))
-            added.append(item)
-        order.line_items += added
-        return added
-
-    def _add_shipping(self, order: Order, price: Decimal) -> None:
-        bag, none = order.currencies.bag(price), order.currencies.bag(0)
-        line = ShippingLine(
-            currencies=order.currencies, tax=order.tax, title="Standard", original_price_set=bag, refunded=none
-        )
-        order.shipping_lines.append(self._records.add(line))
-
-    def _discount(self, order: Order, discount: Discount) -> None:
-        prices = [line.price for line in order.line_items]
-        subtotal = order.currencies.total(prices)
-        fixed = order.currencies.bag(discount.amount or 0)
-        whole = subtotal.times(discount.percentage / 100) if discount.percentage else fixed
-        application = self._apply(order, discount, "order")
-        for line, share in zip(order.line_items, whole.shares(prices), strict=True):
-            line.discount_allocations.append(DiscountAllocation(share, application))
-
-    def _apply(self, order: Order, discount: Discount, level: Any) -> DiscountApplication:
-        value = (
-            PricingPercentageValue(discount.percentage)
-            if discount.percentage
-            else MoneyV2(discount.amount or _NOTHING, self._currency)
-        )
-        index = len(order.discount_applications)
-        application = DiscountApplication(kind=discount.kind, name=discount.name, index=index, value=value, level=level)
-        order.discount_applications.append(application)
-        return application
-
     def _pay(self, order: Order, gift_card: Decimal, *, paid: bool) -> None:
         rest = order.total_price_set
         if gift_card:
@@ -291,27 +244,3 @@ class OrderDesk:
         if level:
             level.move(self._records.now(), **deltas)
             self._records.touch(level)
-
-
-def _line_item(order: Order, line: Line) -> LineItem:
-    variant = line.variant
-    price = line.price if line.price is not None else variant.price if variant else _NOTHING
-    common: dict[str, Any] = {
-        "currencies": order.currencies,
-        "tax": order.tax,
-        "quantity": line.quantity,
-        "original_unit_price_set": order.currencies.bag(price),
-    }
-    if variant is None:
-        return LineItem(title=line.title, **common)
-    return LineItem(
-        title=variant.product.title,
-        variant_title=None if variant.title == "Default Title" else variant.title,
-        sku=variant.sku,
-        vendor=variant.product.vendor,
-        product=variant.product,
-        variant=variant,
-        is_gift_card=variant.product.is_gift_card,
-        requires_shipping=variant.inventory_item.requires_shipping,
-        **common,
-    )

@@ -72,4 +72,5 @@ class Site:
             yield found["nodes"]
             if not found["pageInfo"]["hasNextPage"]:
                 return
+            assert found["pageInfo"]["endCursor"] != after, "the same page again"
             after = found["pageInfo"]["endCursor"]

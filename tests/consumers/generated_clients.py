@@ -91,8 +91,13 @@ def _generate_with_java(language: str, server: SandboxServer, folder: Path, made
 def _install_npm_packages(source: Path, folder: Path) -> None:
     """Copy *source* to *folder* and install what its lock file pins; nothing of the packages is executed."""
     shutil.copytree(source, folder, dirs_exist_ok=True)
+    npm(folder, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+
+
+def npm(folder: Path, *arguments: str) -> None:
+    """Run npm in *folder*, with the proxies of this machine; AssertionError if it fails."""
     proxies = {name: value for name, value in os.environ.items() if name.lower().endswith("_proxy")}
-    run([*_NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder, proxies)
+    run([*_NPM, *arguments], folder, proxies)
 
 
 def _document(server: SandboxServer, folder: Path) -> Path:

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from graphql import GraphQLSchema, build_schema, parse, print_schema, validate
+from tests.consumers.generated_clients import npm_registry_answers
+from tests.partners.shopify import access
+from tests.partners.shopify.fake_shop import FakeShopify
+from tests.partners.shopify.lists import LISTS
+from tests.partners.shopify.published_schema import differences, fetched, introspection, kept_in, published_schema
+from tests.partners.shopify.roots import root
+from tests.partners.shopify.schema import admin_schema
+from tests.partners.shopify.site import ORDERS_BY_CHANGE
+from tests.servers import require
+
+from crossdock.testing.manual_clock import ManualClock
+
+
+@pytest.fixture(name="file", scope="module")
+def _file(request: pytest.FixtureRequest) -> Path:
+    """The published schema, from an earlier run of the tests or by npm."""
+    cache = request.config.cache
+    assert cache is not None
+    folder = cache.mkdir("shopify-admin-schema")
+    if not kept_in(folder).exists():
+        require(npm_registry_answers(), "access to the npm registry", optional_by="CROSSDOCK_NPM_OPTIONAL")
+    return fetched(folder)
+
+
+def test_our_schema_is_a_part_of_the_published_one(file: Path) -> None:
+    """Each of our types, fields, arguments and values is published just so, and so is what a query of ours means."""
+    assert differences(admin_schema(), published_schema(file)) == []
+
+
+def test_a_query_of_ours_is_valid_by_the_published_schema(file: Path) -> None:
+    """What the fake accepts, Shopify accepts."""
+    assert validate(published_schema(file), parse(ORDERS_BY_CHANGE)) == []
+
+
+def test_each_filter_is_in_the_published_description(file: Path) -> None:
+    """The fields that lists can be searched for are those that Shopify describes."""
+    types = {one["name"]: one for one in introspection(file)["__schema"]["types"]}
+    fields = {one["name"]: one for name in ("Location", "QueryRoot") for one in types[name]["fields"]}
+    for name, listed in LISTS.items():
+        [query] = [one["description"] for one in fields[name]["args"] if one["name"] == "query"]
+        assert listed.filters.keys() <= set(re.findall(r"^\| (\w+) \|", query, re.MULTILINE)), name
+
+
+def test_the_scopes_are_the_published_ones(file: Path) -> None:
+    """A scope opens what Shopify says that it opens."""
+    types = {one["name"]: one for one in introspection(file)["__schema"]["types"]}
+    for name, scopes in access.TYPES.items():
+        assert all(f"`{scope}`" in types[name]["requiredAccess"] for scope in scopes), name
+    mutations = {one["name"]: one for one in types["Mutation"]["fields"]}
+    for name, scopes in access.MUTATIONS.items():
+        assert all(f"`{scope}`" in mutations[name]["requiredAccess"] for scope in scopes), name
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "difference"),
+    [
+        ("orderNumber: Int!", "orderNumber: Int", "Thing.orderNumber: Int, and not Int!"),
+        ("orders(first: Int): Int", "orders(last: Int): Int", "Thing.orders: other arguments"),
+        ("orders(first: Int = 5): Int", "orders(first: Int = 6): Int", "Thing.orders: other arguments"),
+        ("orders(id: ID!): Int", "orders: Int", "Thing.orders: other arguments"),
+        ("id: ID", "id: ID name: String", "Thing.name: unknown field"),
+        ('id: ID @deprecated(reason: "x")', "id: ID", "Thing.id: deprecated in one of them"),
+    ],
+)
+def test_a_difference_is_found(published: str, ours: str, difference: str) -> None:
+    """The comparison sees each way in which a schema can be no part of another."""
+    theirs, own = (build_schema(f"type Query {{ thing: Thing }} type Thing {{ {one} }}") for one in (published, ours))
+    assert differences(own, theirs) == [difference]
+
+
+def test_a_difference_of_other_types_is_found() -> None:
+    """Values, members, input fields, kinds and directives are compared too."""
+    base = """type Query { a(i: I): U } enum E { X } input I { x: Int } union U = A | B
+    type A { e: E } type B { e: E } directive @once(key: String!) on FIELD"""
+    theirs = build_schema(base)
+    changed = base.replace("E { X }", "E { X Y }").replace("x: Int", "x: Int!").replace("String!) on", "String) on")
+    found = {"I: other input fields", "E.Y: unknown value", "@once: not as published"}
+    assert set(differences(build_schema(changed), theirs)) == found
+    assert differences(build_schema(base.replace("union U = A | B", "scalar U")), theirs) == ["U: another kind of type"]
+    assert differences(build_schema(base + " type C { x: Int }"), theirs) == ["C: unknown type"]
+
+
+def test_every_field_of_the_roots_is_answered() -> None:
+    """The fake has a resolver for each query and mutation in its schema."""
+    schema: GraphQLSchema = admin_schema()
+    fake = FakeShopify(ManualClock().now)
+    assert schema.query_type is not None
+    assert schema.mutation_type is not None
+    assert schema.query_type.fields.keys() <= root({}).keys()
+    assert schema.mutation_type.fields.keys() <= fake._root.keys()
+    assert "subscription" not in print_schema(schema)

@@ -19,11 +19,10 @@ from crossdock.testing.manual_clock import ManualClock
 
 
 @pytest.fixture(name="file", scope="module")
-def _file(request: pytest.FixtureRequest) -> Path:
+def _file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The published schema, from an earlier run of the tests or by npm."""
-    cache = request.config.cache
-    assert cache is not None
-    folder = cache.mkdir("shopify-admin-schema")
+    cache: pytest.Cache | None = getattr(request.config, "cache", None)  # None with -p no:cacheprovider
+    folder = tmp_path_factory.mktemp("schema") if cache is None else cache.mkdir("shopify-admin-schema")
     if not kept_in(folder).exists():
         require(npm_registry_answers(), "access to the npm registry", optional_by="CROSSDOCK_NPM_OPTIONAL")
     return fetched(folder)

@@ -17,11 +17,14 @@ from crossdock.delivery.answer_masking import Masks
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.resource_types import external_id
 from crossdock.state import Intent
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.target import Client, Request, Target
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
+
+_UNKNOWN = "crossdock"  # the namespace of names that do not exist
 
 
 @dataclass(slots=True)
@@ -134,8 +137,9 @@ class Senders:
 
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist; None if the target answers that there is no such record."""
-        key, target = uuid4().hex, self._target
-        name = target.name_of(resource, "crossdock", key)
+        target = self._target
+        most = max(1, target.name_limit(resource) - len(external_id(_UNKNOWN, "")))
+        name = target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
         answer = target.send(client, resource, target.look_up(resource, name, None))
         outcome = target.found(resource, answer, ExpectedRecord(name=name))
         if outcome.kind == "absent":

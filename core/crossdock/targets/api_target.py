@@ -136,13 +136,16 @@ class ApiTarget(Target):
         """
         resource = next(iter(self.resources))
         with closing(self.client()) as client:
-            answer = self.send(client, resource, self.ping(resource))
+            ping = self.ping(resource)
+            answer = self.send(client, resource, ping)
         if answer.status in {401, 403} and not self.throttled(answer):
             hint = self.advice(resource, answer.status)
             raise UnauthorizedError(f"rejected the credential (HTTP {answer.status})", where=self.address, hint=hint)
         if answer.status >= 500:
             raise UnavailableError(f"responded with HTTP {answer.status}", where=self.address)
-        return f"{self.address} answers; can be written: {', '.join(self.resources)}"
+        unknown = f" HTTP 404 to {ping.method} {ping.path}" if answer.status == 404 else ""
+        hint = f"; check {self.place}.base_url unless the API has no such list" if unknown else ""
+        return f"{self.address} answers{unknown}; can be written: {', '.join(self.resources)}{hint}"
 
     def client(self) -> Client:
         return _Sender(HttpExchange(self.api, self._clock, None))

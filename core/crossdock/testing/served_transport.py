@@ -30,6 +30,7 @@ _PERMITTED = {"retry-after": "0.1", "ratelimit-policy": '"api";q=1000;w=1', "rat
 class ServedTransport:
     """Serves *transport* on a free port of the loopback interface for each origin, while the context is open.
 
+    What *transport* raises besides `httpx.TransportError` is answered by 400, and raised at the end of the context.
     An origin is replaced by the address that serves it in the texts of `local`, and in headers and bodies of answers.
 
     Args:
@@ -47,6 +48,7 @@ class ServedTransport:
         self.requests = 0
         self._held, self._is_answered, self._released = 0, False, threading.Event()
         self.is_holding = False
+        self._error: Exception | None = None
         self._opened = ExitStack()
         self._addresses: dict[str, str] = {}
         self._origins = list(dict.fromkeys(origins))
@@ -65,6 +67,8 @@ class ServedTransport:
 
     def __exit__(self, *_: object) -> None:
         self._opened.close()
+        if self._error is not None:
+            raise self._error
 
     def local(self, text: str) -> str:
         """*text* with the addresses that serve the origins."""
@@ -117,6 +121,9 @@ class ServedTransport:
             return self._localized(self._transport.handle_request(request))
         except httpx.TransportError:
             return RESET
+        except Exception as error:  # noqa: BLE001  raised at the end of the context
+            self._error = self._error or error
+            return httpx.Response(400, text="the transport failed")
 
     def _localized(self, response: httpx.Response) -> httpx.Response:
         content = response.read()

@@ -50,6 +50,20 @@ def test_faults_come_first_and_each_once(served: ServedTransport) -> None:
     assert served.requests == 4
 
 
+def test_an_error_of_the_transport_is_raised_at_the_end() -> None:
+    """A fake that fails is seen, and what asks it does not wait."""
+
+    def broken(_: httpx.Request) -> httpx.Response:
+        raise KeyError("delivery")
+
+    with (
+        pytest.raises(KeyError, match="delivery"),
+        ServedTransport(httpx.MockTransport(broken), [ORIGIN]) as served,
+        httpx.Client(trust_env=False) as client,
+    ):
+        assert client.get(served.local(ORIGIN)).status_code == 400
+
+
 def test_a_held_request_is_not_answered(served: ServedTransport) -> None:
     """It is reset when it is no longer held, and the next one is answered."""
     here, failed = served.local(ORIGIN), threading.Event()

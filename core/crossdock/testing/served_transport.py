@@ -154,6 +154,9 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("content-length") or 0)
         headers = [(name, value) for name, value in self.headers.items() if name.lower() not in _HOPS]
         content = self.rfile.read(length)
+        if len(content) < length:  # the client was killed while it sent the request
+            self._reset()
+            return
         url = f"{self.server.origin}{self.path}"
         response = self.server.served.answer(httpx.Request(self.command, url, headers=headers, content=content))
         if isinstance(response, str):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -62,6 +65,25 @@ def test_an_error_of_the_transport_is_raised_at_the_end() -> None:
         httpx.Client(trust_env=False) as client,
     ):
         assert client.get(served.local(ORIGIN)).status_code == 400
+
+
+def test_a_request_that_is_cut_off_is_none() -> None:
+    """A client that is killed while it sends its body has asked nothing."""
+    asked: list[bytes] = []
+
+    def noted(request: httpx.Request) -> httpx.Response:
+        asked.append(request.content)
+        return httpx.Response(200)
+
+    with ServedTransport(httpx.MockTransport(noted), [ORIGIN]) as served:
+        place = urlsplit(served.local(ORIGIN))
+        with socket.create_connection((place.hostname, place.port)) as client:
+            client.sendall(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\nhalf")
+            client.shutdown(socket.SHUT_WR)
+            with suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+        assert served.requests == 0
+    assert asked == []
 
 
 def test_a_held_request_is_not_answered(served: ServedTransport) -> None:

@@ -12,15 +12,15 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 from tests.chaos import processes
 from tests.chaos.exports import NAMESPACE, ScheduledRun
 from tests.chaos.failing import NOTE_VARIABLE, Side
 from tests.chaos.processes import CROSSDOCK
+from tests.e2e import platform_faults
 from tests.e2e.project_folder import UNPACED, Done, SandboxProcess
-from tests.e2e.warehouse import CONFIG, ask
+from tests.e2e.warehouse import CONFIG
 
 from crossdock.testing.sftp_server import SftpServer
 
@@ -114,19 +114,11 @@ class Depot:
     def set_faults(self, rates: Mapping[str, float], seed: int, **more: int) -> None:
         """From now on every write meets these faults."""
         faults = [{"name": name, "probability": rate, "route": "POST", **more} for name, rate in rates.items()]
-        self._door("POST", json.dumps({"faults": faults, "seed": seed}).encode())
+        platform_faults.set_faults(self.sandbox.base_url, faults, seed)
 
     def end_faults(self) -> Counter[str]:
         """No more faults; returns how often each struck."""
-        struck = Counter({fault["name"]: int(fault["struck"]) for fault in self._door("GET")["faults"]})
-        self._door("DELETE")
-        return struck
-
-    def _door(self, method: str, body: bytes = b"") -> dict[str, Any]:
-        answer = ask(urlsplit(self.sandbox.base_url).netloc, method, "/_sandbox/faults", body)
-        assert answer.status == 200, answer.body
-        told: dict[str, Any] = json.loads(answer.body)
-        return told
+        return platform_faults.end_faults(self.sandbox.base_url)
 
 
 def open_sandbox(folder: Path) -> SandboxProcess:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+from typing import Protocol
 
 import pytest
 from tests.chaos.chance import chaos_seed
-from tests.e2e import order_depot, warehouse
+from tests.e2e import order_depot, platform_faults, warehouse
 from tests.e2e.project_folder import Done
-from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, ask, open_site
+from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, open_site
 from tests.partners.partner_server import Fault
 from tests.partners.plain_3pl_habits import Habits
 
@@ -96,19 +94,10 @@ class DoubtfulPlatform:
     def begin_faults(self) -> None:
         route = f"POST {self._resource}"
         faults = [{"name": name, "probability": share, "route": route} for name, share in self.faults.items()]
-        told = self._door("POST", json.dumps({"faults": faults, "seed": chaos_seed()}).encode())
-        assert told["seed"] == chaos_seed()
+        platform_faults.set_faults(self._site.platform.base_url, faults, chaos_seed())
 
     def end_faults(self) -> Counter[str]:
-        struck = Counter({each["name"]: int(each["struck"]) for each in self._door("GET")["faults"]})
-        self._door("DELETE")
-        return struck
-
-    def _door(self, method: str, body: bytes = b"") -> dict[str, Any]:
-        answer = ask(urlsplit(self._site.platform.base_url).netloc, method, "/_sandbox/faults", body)
-        assert answer.status == 200, answer.body
-        told: dict[str, Any] = json.loads(answer.body)
-        return told
+        return platform_faults.end_faults(self._site.platform.base_url)
 
     def run(self, *arguments: str) -> Done:
         result = self._site.run(*arguments)

@@ -16,13 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import httpx
 import yaml
 from tests.chaos import processes
 from tests.chaos.failing import NOTE_VARIABLE
 from tests.chaos.processes import CROSSDOCK
 from tests.chaos.round_trip_config import config
 from tests.chaos.round_trip_judge import faults
+from tests.e2e import platform_faults
 from tests.e2e.order_depot import HEADERS, REPEATED
 from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance
 from tests.partners.partner_server import Fault, PartnerServer, serving
@@ -208,20 +208,15 @@ class RoundTrip:
             for name, share in PLATFORM_FAULTS.items()
             for route in routes
         ]
-        body = {"faults": listed, "seed": self.random.randrange(10**6)}
-        self._faults("POST", body)
+        platform_faults.set_faults(self.sandbox.base_url, listed, self.random.randrange(10**6))
         self.server.faults = PARTNER_FAULTS
         self.server.chosen = lambda request: reads or request.method != "GET"
         try:
             yield
         finally:
             self.server.faults = {}
-            for each in self._faults("GET")["faults"]:
-                self.happened[f"platform: {each['name']}"] += each["struck"]
-            self._faults("DELETE")
-
-    def _faults(self, method: str, body: Any = None) -> Any:
-        return httpx.request(method, f"{self.sandbox.base_url}/_sandbox/faults", json=body, trust_env=False).json()
+            for name, struck in platform_faults.end_faults(self.sandbox.base_url).items():
+                self.happened[f"platform: {name}"] += struck
 
     # ---- the judge
 

@@ -15,6 +15,7 @@ import pytest
 from tests.chaos import contest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.contest import Runner, Starter
+from tests.e2e.platform_faults import set_faults
 from tests.e2e.warehouse import CUSTOMERS, PERSON, PRODUCTS, Site, ask, expected, open_site
 from tests.waiting import eventually
 
@@ -63,8 +64,7 @@ def site(
 def slow_down(site: Site, ms: int) -> None:
     """Let the platform do at once what it is asked for, and tell of it *ms* later."""
     faults = [{"name": "slow", "probability": 1.0, "ms": ms, "route": "POST"}] if ms else []
-    body = json.dumps({"faults": faults, "seed": chaos_seed()}).encode()
-    assert ask(urlsplit(site.platform.base_url).netloc, "POST", "/_sandbox/faults", body).status == 200
+    set_faults(site.platform.base_url, faults, chaos_seed())
 
 
 def load(site: Site, name: str, number: int) -> list[str]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
-from tests.e2e.warehouse import ask
+from tests.e2e.platform_faults import end_faults, set_faults
 from tests.partners import threepl_vendors as vendors
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.shipbob import ShipBob
@@ -93,14 +91,6 @@ def test_shipments_in_parts_come_back_to_the_order(stage: Stage, fake: ShipBob, 
     assert stage.sync().counters.requests == 0
 
 
-def injected(sandbox: SandboxServer, method: str, faults: Mapping[str, float] = {}) -> Counter[str]:
-    """Let changes of orders meet *faults*, or ask; returns how often each struck, by the platform's own account."""
-    listed = [{"name": name, "probability": share, "route": "PATCH order"} for name, share in faults.items()]
-    body = json.dumps({"faults": listed, "seed": 5}).encode() if faults else b""
-    answer = ask(urlsplit(sandbox.base_url).netloc, method, "/_sandbox/faults", body)
-    return Counter({each["name"]: int(each["struck"]) for each in json.loads(answer.body)["faults"]})
-
-
 def test_each_shipment_changes_the_order_once_whatever_the_platform_does(
     stage: Stage, fake: ShipBob, clock: ManualClock, sandbox: SandboxServer
 ) -> None:
@@ -109,7 +99,8 @@ def test_each_shipment_changes_the_order_once_whatever_the_platform_does(
     stage.export_orders("1", {f"SO-{number}": {"LAMP": 2} for number in range(18)})
     assert stage.sync().exit_code == 0
     names = {number: order.body["reference_id"] for number, order in fake.warehouse.orders.items()}
-    injected(sandbox, "POST", PLATFORM_FAULTS)
+    faults = [{"name": name, "probability": share, "route": "PATCH order"} for name, share in PLATFORM_FAULTS.items()]
+    set_faults(sandbox.base_url, faults, seed=5)
     for part in ("A", "B"):
         clock.advance(3600)
         for number, name in names.items():
@@ -117,7 +108,7 @@ def test_each_shipment_changes_the_order_once_whatever_the_platform_does(
         clock.advance(3600)
         report = stage.sync()
         assert (report.exit_code, report.balanced) == (0, True), (report.errors, stage.dead_letters())
-    struck = injected(sandbox, "GET")
+    struck = end_faults(sandbox.base_url)
     changes: dict[str, list[Any]] = {name: [] for name in names.values()}
     for effect in stage.effects("order"):
         if effect["operation"] == "update":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -169,10 +170,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(server: PartnerServer) -> Iterator[PartnerServer]:
-    """*server* at work on a free port of the loopback interface, with its address in ``url``."""
+def serving(server: PartnerServer, tls: ssl.SSLContext | None = None) -> Iterator[PartnerServer]:
+    """*server* at work on a free port of the loopback interface, with its address in ``url``; over HTTPS with *tls*."""
     http = _Http(("127.0.0.1", 0), _Handler)
     http.partner = server
-    server.url = f"http://127.0.0.1:{http.server_port}"
+    if tls is not None:
+        http.socket = tls.wrap_socket(http.socket, server_side=True)
+    server.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{http.server_port}"
     with served(http):
         yield server

@@ -54,12 +54,10 @@ class HttpJsonTarget(ApiTarget):
         config = self._config.resources[resource]
         assert config.create is not None  # else no stream creates records
         method, path = config.create.split()
-        in_path = config.members_in_path
-        if not in_path and config.body is None:
-            return Request(method, path, exact_json.dumps(payload), holds_payload=True)
         path = IN_PATH.sub(lambda found: quote(str(payload[found[1]]), safe=""), path)
-        sent = {name: value for name, value in payload.items() if name not in in_path}
-        return Request.json(method, path, _in_body(config, sent))
+        sent = {name: value for name, value in payload.items() if name not in config.members_in_path}
+        body = _in_body(config, sent)
+        return Request(method, path, exact_json.dumps(body), holds_payload=body == payload)
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
@@ -124,8 +122,7 @@ class HttpJsonTarget(ApiTarget):
 
     def _with_status(self, answer: Answer) -> Answer:
         """*answer* with the status and the message of a refusal, if its body says that it is one."""
-        body = _body(answer)
-        if self._failed is None or not 200 <= answer.status < 300 or not self._failed(body):
+        if self._failed is None or not 200 <= answer.status < 300 or not self._failed(body := _body(answer)):
             return answer
         assert self._config.failed is not None
         text = exact_json.dumps(body).decode().casefold()

@@ -115,7 +115,7 @@ class TargetResourceConfig(ConfigModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         changed = self.update is not None or self.delete is not None
-        named = self.name is not None
+        named, is_refused = self.name is not None, isinstance(self.repeated, RepeatedAnswer)
         missing = [name for name in self.members_in_path if name not in self.members or not self.members[name].required]
         for key, is_set, problem in (
             ("create", self.create is None and self.update is None, "is missing: without it, update is needed"),
@@ -123,7 +123,7 @@ class TargetResourceConfig(ConfigModel):
             ("read", changed and self.read is None, "is missing: an update or delete in doubt is looked up by its id"),
             ("look_up", bool(self.look_up) and not named, "needs name: the member that is asked for"),
             ("repeated", self.repeated == "ignored" and not named, "needs name: what the API knows a record by"),
-            ("repeated", self.refuses_repeated and not self.look_up, "needs look_up, which finds the id"),
+            ("repeated", is_refused and not self.look_up, "needs look_up, which finds the id"),
             ("id", self.id == NAME and not named, "needs name: the member that is the id"),
             ("compare", bool(self.compare) and self.update is None, "needs update"),
             ("compare", not self.members.keys() >= self.compare.keys(), "has a key that is not one of members"),
@@ -141,10 +141,6 @@ class TargetResourceConfig(ConfigModel):
     def members_in_path(self) -> list[str]:
         """The members that a create has in its path."""
         return IN_PATH.findall(self.create or "")
-
-    @property
-    def refuses_repeated(self) -> bool:
-        return isinstance(self.repeated, RepeatedAnswer)
 
 
 class TargetConfig(ConfigModel):

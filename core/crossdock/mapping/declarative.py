@@ -189,15 +189,12 @@ def _members(forms: Mapping[str, Any]) -> Callable[[Row], dict[str, Any]]:
     return build
 
 
-def _columns(forms: Mapping[str, Any], *, of_lists: bool = False) -> Iterator[str]:
-    """The columns of the record's own rows that *forms* use; with *of_lists*, also lists and joins."""
+def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
     for form in forms.values():
         if isinstance(form, str):
             yield form
-        elif isinstance(form, Each) and form.of is None:
-            yield from _columns(form.each)
         elif isinstance(form, Each):
-            yield from (form.of,) if of_lists and form.of else ()
+            yield from _columns(form.each) if form.of is None else ()
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
 
@@ -253,7 +250,9 @@ class RecordMap:
         self._single, self._agreeing = _members(single), tuple(_columns(single))
         self._each = [(name, form.of, _members(form.each)) for name, form in forms.items() if isinstance(form, Each)]
         self.columns = tuple(dict.fromkeys(_columns(forms)))
-        self.columns_by_member = {name: tuple(_columns({name: form}, of_lists=True)) for name, form in forms.items()}
+        self.columns_by_member = {
+            name: (*_columns({name: form}), *_joined_columns({name: form})) for name, form in forms.items()
+        }
         self.joined_columns = _joined_columns(forms)
 
     def __call__(self, record: Record) -> dict[str, Any]:

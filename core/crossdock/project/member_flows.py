@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,12 @@ def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
     Streams that create whole records in both directions are no such pair: each record has one side that created it. A
     member that flows both ways would bring back an older value, because neither side tells who has changed it last.
     """
-    known = list(flows)
-    for number, flow in enumerate(known):
-        for other in known[number + 1 :]:
-            is_pair = (flow.read, flow.written) == (other.written, other.read)
-            if is_pair and (flow.contributes or other.contributes):
-                for there, here in _pairs(flow, other):
-                    written = f"{there} of {flow.written}, and {here} of {flow.read}"
-                    return f"{flow.stream} and {other.stream} write {written}, from each other"
+    for flow, other in combinations(flows, 2):
+        is_pair = (flow.read, flow.written) == (other.written, other.read)
+        if is_pair and (flow.contributes or other.contributes):
+            for there, here in _pairs(flow, other):
+                written = f"{there} of {flow.written}, and {here} of {flow.read}"
+                return f"{flow.stream} and {other.stream} write {written}, from each other"
     return None
 
 

@@ -85,8 +85,7 @@ def _by_name(expected: ExpectedRecord) -> ExpectedRecord:
 
 
 def _path(name: str) -> str:
-    """The path of an order. A longer name is only used to see that there is no order of it."""
-    return f"{ORDERS}/{quote(name[:MAX_NAME], safe='')}"
+    return f"{ORDERS}/{quote(name, safe='')}"
 
 
 def refusal(body: Any) -> Refusal | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -23,6 +22,7 @@ from crossdock.targets import (
     Request,
     TargetResource,
     Update,
+    body_of,
     outcomes,
 )
 from crossdock_connectors.http_json.draft_models import draft_model
@@ -94,9 +94,9 @@ class HttpJsonTarget(ApiTarget):
         if made.kind != "rejected":
             return made
         if expected.target_id is not None:
-            is_outdated = config.outdated is not None and config.outdated.matches(answer.status, _body(answer))
+            is_outdated = config.outdated is not None and config.outdated.matches(answer.status, body_of(answer))
             return replace(made, kind="changed") if is_outdated else made
-        if isinstance(config.repeated, RepeatedAnswer) and config.repeated.matches(answer.status, _body(answer)):
+        if isinstance(config.repeated, RepeatedAnswer) and config.repeated.matches(answer.status, body_of(answer)):
             return replace(made, reason="conflict", pointer=self.name_pointer(resource))
         return made
 
@@ -106,7 +106,7 @@ class HttpJsonTarget(ApiTarget):
         answer, is_deleted = self._with_status(answer), self._deleted.get(resource)
         if is_deleted is None or answer.status != 200:
             return super().found(resource, answer, expected)
-        shape, body = self.shape(resource), _body(answer)
+        shape, body = self.shape(resource), body_of(answer)
         if expected.target_id is not None:
             made = super().found(resource, answer, expected)
             if is_deleted(found_at(body, shape.record)):
@@ -122,7 +122,7 @@ class HttpJsonTarget(ApiTarget):
 
     def _with_status(self, answer: Answer) -> Answer:
         """*answer* with the status and the message of a refusal, if its body says that it is one."""
-        if self._failed is None or not 200 <= answer.status < 300 or not self._failed(body := _body(answer)):
+        if self._failed is None or not 200 <= answer.status < 300 or not self._failed(body := body_of(answer)):
             return answer
         assert self._config.failed is not None
         text = exact_json.dumps(body).decode().casefold()
@@ -189,10 +189,3 @@ def _condition(rule: Filter) -> Callable[[Any], bool]:
     """Whether a JSON value meets *rule*, whose fields are dotted paths."""
     meets, columns = rule.predicate(), tuple(rule.columns())
     return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})
-
-
-def _body(answer: Answer) -> Any:
-    """The JSON of an answer; None if it is none."""
-    with suppress(ValueError):
-        return exact_json.loads(answer.body)
-    return None

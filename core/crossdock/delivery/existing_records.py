@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any, cast
 
 from crossdock.delivery import in_doubt_rules
 from crossdock.delivery.delivery_context import DeliveryContext
-from crossdock.delivery.operations import changed_by_others, decided_again
+from crossdock.delivery.operations import changed_by_others, created_from, decided_again
 from crossdock.delivery.senders import SendTask
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.delivery.undecided_requests import Retries
+from crossdock.errors import RecordError
+from crossdock.records import Reason
+from crossdock.state import Intent
 from crossdock.targets.outcomes import Outcome
 
 
@@ -68,6 +72,10 @@ class ExistingRecords:
             refused = Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
             decisions.settle("rejected", intent, refused)
             return
+        self._replace(intent, successor, decisions)
+
+    def _replace(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
+        """Send *successor*, unless this record was decided on too often."""
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
         if self._rounds[place] > self._target.retry.attempts:
@@ -88,9 +96,21 @@ class ExistingRecords:
             decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
         elif retry_state.conflict is not None:
             decisions.settle("rejected", intent, retry_state.conflict)
+        elif self._target.looks_up_first(intent.resource, intent.operation):
+            self._create(intent, outcome.held or {}, decisions)
         else:
             retry_state.ambiguous = False
             self._run.queue.put(replace(task, purpose="send"))
+
+    def _create(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
+        """Create a record with a request that is made of what the look-up has found in its place."""
+        try:
+            successor = created_from(intent, self._target, held)
+        except RecordError as error:
+            refused = Outcome("rejected", error.message, reason=cast("Reason", error.code), pointer=error.pointer)
+            decisions.settle("rejected", intent, refused)
+        else:
+            self._replace(intent, successor, decisions)
 
     def removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """A look-up found our name on removed records alone: the create may have been carried out, and undone there."""

@@ -44,8 +44,9 @@ def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int
 
 def mint(operation: Operation, target: Target, counter: int) -> Intent:
     """The intent of *operation*, with the exact bytes that every attempt will send."""
-    request = _request(operation, target)
     scope, identity, binding = operation.scope, operation.identity, operation.binding
+    key = idempotency_key(target.account, scope, identity.key, operation.kind, counter)
+    request = target.with_key(scope.resource, _request(operation, target), key)
     before = binding.payload if binding else None
     return Intent(
         identity=identity,
@@ -53,7 +54,7 @@ def mint(operation: Operation, target: Target, counter: int) -> Intent:
         operation=operation.kind,
         step=operation.step,
         counter=counter,
-        idempotency_key=idempotency_key(target.account, scope, identity.key, operation.kind, counter),
+        idempotency_key=key,
         method=request.method,
         path=request.path,
         body=request.body,
@@ -113,7 +114,7 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
         None if nothing differs. Else an intent with a new key, because its bytes or its ``If-Match`` are new.
     """
     assert intent.target_id is not None
-    after, counter = payload_after(intent), intent.counter + 1
+    after = payload_after(intent)
     wanted = after if intent.before is None else difference(intent.before, after)
     before = as_wanted(held, wanted)
     changes = difference(before, patched(before, wanted))
@@ -125,18 +126,30 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
         request = target.update(intent.resource, intent.target_id, Update(held, changes, after))
     else:
         return None
+    return replace(_renewed(intent, target, kind, request), before=intent.before or {}, if_match=etag)
+
+
+def created_from(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
+    """The create *intent* with a request that is made of what a look-up found in place of the record."""
+    request = target.create_from(intent.resource, payload_after(intent), held)
+    return _renewed(intent, target, "create", request)
+
+
+def _renewed(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
+    """An intent to be sent in place of *intent*, with a key of its own."""
+    counter = intent.counter + 1
+    key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter)
+    request = target.with_key(intent.resource, request, key)
     return replace(
         intent,
         id=0,
         operation=kind,
         counter=counter,
-        idempotency_key=idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter),
+        idempotency_key=key,
         method=request.method,
         path=request.path,
         body=request.body,
-        before=intent.before or {},
-        after=after,
-        if_match=etag,
+        after=payload_after(intent),
         status="pending",
         attempts=0,
         first_sent_at=None,

@@ -43,13 +43,16 @@ class Policy:
             decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
         elif restored and intent.operation == "create":
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than ours
-        elif not looked_up and self._replaces_unknown(intent):
-            self._run.queue.put(SendTask(intent, "look_up"))  # what it replaces is unknown
+        elif not looked_up and self._needs_look_up(intent):
+            self._run.queue.put(SendTask(intent, "look_up"))
         else:
             self._run.queue.put(SendTask(intent))
 
-    def _replaces_unknown(self, intent: Intent) -> bool:
-        return intent.operation == "update" and not intent.before and self._target.compares(intent.resource)
+    def _needs_look_up(self, intent: Intent) -> bool:
+        """Whether the request is made of what the target holds now, or replaces something that is unknown."""
+        replaces_unknown = intent.operation == "update" and not intent.before
+        asks_always = self._target.looks_up_first(intent.resource, intent.operation)
+        return asks_always or (replaces_unknown and self._target.compares(intent.resource))
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent that an earlier run left, by its operation and the age of its key."""

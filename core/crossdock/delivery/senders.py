@@ -14,7 +14,6 @@ from typing import Literal, Self
 from uuid import uuid4
 
 from crossdock.delivery.answer_masking import Masks
-from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.resource_types import external_id
@@ -118,8 +117,8 @@ class Senders:
     def _run(self, client: Client, task: SendTask) -> SendResult:
         try:
             answer, outcome = self._exchange(client, task)
-            headers = rate_headers.read(answer.headers)
-            return SendResult(task, self._masks.applied(task.intent, outcome), answered=True, headers=headers)
+            masked, limit = self._masks.applied(task.intent, outcome), self._target.limit(answer)
+            return SendResult(task, masked, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(task, outcomes.of_failure(error, harmless=task.purpose != "send"))
         except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it

@@ -10,6 +10,7 @@ from datetime import datetime
 from crossdock.delivery.operations import bytes_after, payload_after
 from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.targets.outcomes import Outcome
+from crossdock.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,18 @@ def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: da
         tx.dead_letters.clear(stream, key_hashes)
     for stream, key_hashes in (*through.items(), *_by_stream(dead_letters).items()):
         tx.waiting_records.clear(stream, key_hashes)
+
+
+def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
+    """Forget what the target held of records that the writes of others have changed there."""
+    changed = {
+        also
+        for item in settled
+        if item.intent.status == "delivered"
+        for also in target.also_changes(item.intent.resource, payload_after(item.intent))
+    }
+    for resource, beginning in sorted(changed):
+        tx.bindings.doubt(target.name, resource, beginning)
 
 
 def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: datetime) -> None:

@@ -90,6 +90,7 @@ class TurnWriter:
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=self._run_id, fence=self._state.fence, at=now)
             settlement.write(tx, decisions.settled, run_id=self._run_id, at=now)
+            settlement.doubt_changed(tx, decisions.settled, self._target)
             tx.intents.move(decisions.moved, at=now)
             tx.intents.note(decisions.attempts)
             if chunk:

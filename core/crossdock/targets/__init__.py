@@ -1,7 +1,8 @@
 """Targets: what operations are sent to. The platform is one; a connector may declare another for its connections."""
 
+from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.targets.api_target import ApiTarget
-from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
+from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
 from crossdock.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource, Update
 from crossdock.transport.http_answers import Answer
 
@@ -12,10 +13,12 @@ __all__ = [
     "EndpointProfile",
     "ExpectedRecord",
     "Outcome",
+    "RateHeaders",
     "RecordShape",
     "Request",
     "Rule",
     "Target",
     "TargetResource",
     "Update",
+    "body_of",
 ]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
-from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.delivery_settings import Retry
 from crossdock.errors import UnauthorizedError, UnavailableError
@@ -80,6 +79,9 @@ class ApiTarget(Target):
     def compares(self, resource: str) -> bool:
         return self.resources[resource].endpoint.compares
 
+    def looks_up_first(self, resource: str, operation: str) -> bool:
+        return operation in self.resources[resource].endpoint.looks_up_first
+
     def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
         endpoint, headers = self.resources[resource].endpoint, {}
         if endpoint.header is not None and idempotency_key is not None:
@@ -103,10 +105,7 @@ class ApiTarget(Target):
 
     def throttled(self, answer: Answer) -> Outcome | None:
         """The outcome of an answer by which the API limits the rate other than by 429; None for any other."""
-        body = None
-        with suppress(ValueError):
-            body = exact_json.loads(answer.body)
-        if not self.api.throttled(ApiAnswer(self.address, body, answer.status, answer.headers)):
+        if not self.api.throttled(ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)):
             return None
         return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
 

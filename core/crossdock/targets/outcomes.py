@@ -39,7 +39,8 @@ class Outcome:
         target_id: Of a delivered record, where the answer names it.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
         reason: Why it was rejected.
-        held: What a look-up found, all its members; also of a removed record that the target still shows.
+        held: What a look-up found, all its members; also of a removed record that the target still shows, and what
+            `Target.create_from` needs of an absent one.
     """
 
     kind: Class
@@ -51,6 +52,14 @@ class Outcome:
     reason: Reason | None = None
     pointer: str | None = None
     held: dict[str, Any] | None = None
+
+
+def body_of(answer: Answer) -> Any:
+    """The JSON of an answer, with exact numbers; None if it is none."""
+    try:
+        return exact_json.loads(answer.body)
+    except ValueError:
+        return None
 
 
 def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:

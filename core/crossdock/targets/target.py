@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from crossdock import exact_json
 from crossdock.delivery_settings import Retry
 from crossdock.errors import RecordError
+from crossdock.pacing import rate_headers
+from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.resource_types import ResourceType, external_id
 from crossdock.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
@@ -153,6 +155,17 @@ class Target(ABC):
     @abstractmethod
     def create(self, resource: str, payload: dict[str, Any]) -> Request: ...
 
+    def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
+        """Create a record of which `looks_up_first` is true.
+
+        Args:
+            held: What a look-up has found in place of the record, such as the order that a shipment belongs to.
+
+        Raises:
+            RecordError: If it cannot be created there.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         """Change a record."""
@@ -172,6 +185,24 @@ class Target(ABC):
         """Whether updates have values that they replace, so that what the target holds must be known before."""
         return False
 
+    def looks_up_first(self, resource: str, operation: str) -> bool:  # noqa: ARG002  for subclasses
+        """Whether the record is looked up before each request of this kind, which is made of what is found."""
+        return False
+
+    def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:  # noqa: ARG002
+        """*request* with its idempotency key, for a target that takes it in the body; see `headers` for others."""
+        return request
+
+    def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
+        """What else a delivered write of *payload* changes at the target, such as the stock that a parcel leaves.
+
+        Of these records it is no longer known what the target holds; the next run looks them up.
+
+        Returns:
+            Resources, each with the beginning of the keys of records that are changed.
+        """
+        return ()
+
     # ---- answers
 
     @abstractmethod
@@ -182,8 +213,13 @@ class Target(ABC):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         """What the answer to a look-up means: ``found`` with the members that the target holds, or ``absent``.
 
-        By name it may also be ``removed``: the target shows only records of this name that were removed there.
+        By name it may also be ``removed``: the target shows only records of this name that were removed there. Where
+        `looks_up_first` is true of a create, ``absent`` has what `create_from` is given in `Outcome.held`.
         """
+
+    def limit(self, answer: Answer) -> RateHeaders | None:
+        """The rate limit, in requests, that an answer reports; None if it reports none."""
+        return rate_headers.read(answer.headers)
 
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
         """What to check after a refusal that concerns every record."""
@@ -257,6 +293,7 @@ class EndpointProfile:
         look_up: A record can be looked up by our name for it.
         conditional: Updates honour ``If-Match`` (RFC 9110 section 13.1.1).
         compares: Updates have values that they replace, from `Update.before`; a record is looked up before the first.
+        looks_up_first: The operations before which a record is looked up each time.
         header: The header that carries the idempotency key; None for a target that goes by our name.
     """
 
@@ -264,6 +301,7 @@ class EndpointProfile:
     look_up: bool = False
     conditional: bool = False
     compares: bool = False
+    looks_up_first: frozenset[Literal["create", "update"]] = frozenset()
     header: str | None = None
 
 

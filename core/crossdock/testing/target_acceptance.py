@@ -17,9 +17,10 @@ from unittest import mock
 
 from crossdock import exact_json
 from crossdock.connector import Connector
+from crossdock.records import key_text
 from crossdock.testing.crossdock_process import Commands, Ended, entry_points, home_of
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
-from crossdock.testing.example_source import SOURCE, hurried, reference_value
+from crossdock.testing.example_source import SOURCE, example_record, hurried, reference_value
 from crossdock.testing.sandbox_contents import differences
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
@@ -33,6 +34,8 @@ _FAULTS: tuple[Fault, ...] = (429, 503, RESET, "lost", "cut")
 _ROUNDS = 2
 _TARGET = "target"
 _MODULE = "hurried_connector"
+_EXAMPLES = "examples"
+_SYNC = ("sync", _EXAMPLES)  # and not the streams that the connector itself may have
 
 Held = Callable[[], Iterable[Any]]
 """Lists what a partner holds: a JSON value for each record, without ids and times that it assigned."""
@@ -112,10 +115,11 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             if "update" not in self.operations(resource):
                 self.ends_well("a sync of a changed record", delivery.sync(), delivery.state_folder, exit_code=1)
                 assert delivery.held() == before, f"{resource}: a record that is written once was changed"
-                choice = ("--stream", f"examples.{resource}", "--reason", "changed_after_delivery")
+                choice = ("--stream", f"{_EXAMPLES}.{resource}", "--reason", "changed_after_delivery")
                 listed = json.loads(delivery.run("records", "list", "--json", *choice).output)
                 keys = [each["key"] for each in listed]
-                assert keys == [f"{self.records - 1:04}"], f"{resource}: a changed record is no dead letter"
+                changed = key_text(self.key(resource, self.records - 1))
+                assert keys == [changed], f"{resource}: a changed record is no dead letter"
                 delivery.write({})
                 continue
             self._finish(delivery, ["lost"])
@@ -169,11 +173,11 @@ class _Delivery:
             "state": f"sqlite:///{self.state_folder / 'state.db'}",
             "connections": {
                 _TARGET: dict(section),
-                "examples": {
+                _EXAMPLES: {
                     "kind": SOURCE.name,
                     "path": self._examples.name,
                     "target": _TARGET,
-                    "resources": self.resources,
+                    "resources": {name: len(case.key(name, 0)) for name in self.resources},
                 },
             },
         }
@@ -185,14 +189,15 @@ class _Delivery:
     def write(self, changed: Mapping[str, Mapping[int, int]]) -> None:
         """Write the example; some records have the members of another number."""
         target = self._case.new_target()
-        examples: dict[str, dict[str, Any]] = {}
+        examples: dict[str, list[dict[str, Any]]] = {}
         for resource in self.resources:
             draft, other = target.resources[resource].draft, changed.get(resource, {})
-            examples[resource] = {}
+            examples[resource] = []
             for number in range(self._case.records):
                 members = self._case.members(resource, other.get(number, number))
                 payload = draft.model_validate(dict(members)).payload()
-                examples[resource][f"{number:04}"] = json_value(payload, reference_value)
+                key = self._case.key(resource, number)
+                examples[resource].append(example_record(key, json_value(payload, reference_value)))
         self._examples.write_bytes(exact_json.dumps(examples))
 
     def held(self) -> Counter[str]:
@@ -203,11 +208,11 @@ class _Delivery:
         return self._commands.run(*arguments)
 
     def sync(self) -> Ended:
-        return self.run("sync")
+        return self.run(*_SYNC)
 
     def kill(self, is_time: Callable[[], bool]) -> Ended:
         """Run a sync and send it SIGKILL as soon as *is_time*."""
-        return self._commands.kill(is_time, "sync")
+        return self._commands.kill(is_time, *_SYNC)
 
 
 def _install(connector: Connector[Any], packages: Path, author: str) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote
 
 from crossdock import exact_json
 from crossdock.project.connector_instances import Connection
+from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.targets import Answer, ApiTarget, ExpectedRecord, Request, Update
 from crossdock.targets.merge_patch import difference
@@ -39,6 +40,13 @@ class TargetUnderTest(ConnectorUnderTest):
         A reference is a `Reference` whose key is the number of the other record, as four digits.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method members")
+
+    def key(self, resource: str, number: int) -> tuple[str, ...]:  # noqa: ARG002  a subclass uses it
+        """The parts of the record key of *number*; by default its four digits.
+
+        A target that looks records up by the parts of their keys, such as an order and a tracking number, defines it.
+        """
+        return (f"{number:04}",)
 
     def operations(self, resource: str) -> Sequence[str]:
         """What streams may do to records of *resource*: by default only ``create`` if they are written once."""
@@ -77,7 +85,7 @@ class TargetUnderTest(ConnectorUnderTest):
         """A record with the members of *number*, under a key of its own unless another one is given."""
         draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
         members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
-        return Example.of(target, resource, f"{number:04}" if key is None else key, members)
+        return Example.of(target, resource, key_text(self.key(resource, number)) if key is None else key, members)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,18 +56,26 @@ class BasicAuth(httpx.Auth):
         yield request
 
 
-class TokenAuth(httpx.Auth):
+class TimedAuth(httpx.Auth):
+    """Credentials that depend on the time.
+
+    Attributes:
+        clock: Replaced by that of the run.
+    """
+
+    clock: Clock = SystemClock()
+
+
+class TokenAuth(TimedAuth):
     """A bearer token that the API grants. It is renewed before it expires, and once after a 401.
 
     Threads may share it: one renews the token for all.
 
     Attributes:
-        clock: Replaced by that of the run.
         header: That carries the token, after *scheme*.
         expired_statuses: Of answers that a new token may help against.
     """
 
-    clock: Clock = SystemClock()
     header, scheme = "authorization", "Bearer "
     expired_statuses: frozenset[int] = frozenset({401})
     requires_response_body = True

@@ -1,12 +1,20 @@
-"""Idempotency keys: what makes two operations different, and what does not."""
+"""Intents: idempotency keys, and creates that are made of what a look-up has found."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
-from crossdock.delivery.operations import idempotency_key
+import pytest
+from tests.unit.state.samples import AT, intent
+
+from crossdock import RecordError, exact_json
+from crossdock.delivery.operations import created_from, idempotency_key, payload_after
+from crossdock.resources import ResourceModel
 from crossdock.state import Scope
+from crossdock.targets import ApiTarget, Request, TargetResource
 
 
 def test_no_two_operations_share_a_key() -> None:
@@ -26,3 +34,49 @@ def test_a_key_stays_what_it_was() -> None:
     text = b'["acme","platform","invoice","wms","17","create",1]'
     minted = idempotency_key("acme", Scope("platform", "invoice", "wms"), "17", "create", 1)
     assert minted == hashlib.sha256(text).hexdigest()[:40] == "25e01b7a403da3a617b11e2e005ec72921b5256c"
+
+
+class Parcels(ApiTarget):
+    """A target that takes its key in the body, and creates parcels of what a look-up has found."""
+
+    resources = {"parcels": TargetResource("parcels", ResourceModel, write_once=True)}
+    account = "acme"
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        raise NotImplementedError
+
+    delete = look_up = ping = create  # type: ignore[assignment]  # not called here
+
+    def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
+        if not held["left"]:
+            raise RecordError("conflict", "nothing is left", pointer="/items")
+        return Request.json("POST", "/parcels", {**payload, "of": held["left"]})
+
+    def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:
+        return replace(
+            request, body=exact_json.dumps({**exact_json.loads(request.body or b""), "key": idempotency_key})
+        )
+
+
+def test_a_create_is_made_of_what_was_found() -> None:
+    """It has the found facts and a key of its own, which no earlier attempt had; its payload stays the record's."""
+    first = intent(1, scope=Scope("shop", "parcels", "depot"), after={"number": "N1"}, attempts=2, first_sent_at=AT)
+    made = created_from(first, Parcels(), {"left": ["L1"]})
+    assert exact_json.loads(made.body or b"") == {"number": "N1", "of": ["L1"], "key": made.idempotency_key}
+    assert made.idempotency_key == idempotency_key("acme", first.scope, "K1", "create", 2) != first.idempotency_key
+    assert (made.operation, made.counter, made.status, made.attempts, made.first_sent_at) == (
+        "create",
+        2,
+        "pending",
+        0,
+        None,
+    )
+    assert payload_after(made) == payload_after(first) == {"number": "N1"}
+    again = created_from(made, Parcels(), {"left": ["L2"]})
+    assert (again.counter, payload_after(again)) == (3, {"number": "N1"})
+
+
+def test_a_create_that_nothing_can_be_made_of_is_refused() -> None:
+    """The target says why."""
+    with pytest.raises(RecordError, match="nothing is left"):
+        created_from(intent(1, after={}), Parcels(), {"left": []})

@@ -7,6 +7,7 @@ import json
 import time
 import traceback
 import zlib
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -107,6 +108,13 @@ def test_every_exception_of_the_library_is_classified(kind: type[Exception]) -> 
 def test_every_answer_has_one_meaning(status: int, body: bytes, headers: dict[str, str], kind: str) -> None:
     """Only an answer that says "not done" counts as not done."""
     assert answer(status, body, **headers).kind == kind
+
+
+def test_the_body_of_an_answer_is_read_exactly() -> None:
+    """What is no JSON is none, such as the page of a server in front of the target."""
+    assert outcomes.body_of(Answer(200, {}, b'{"total": 0.10}')) == {"total": Decimal("0.10")}
+    assert outcomes.body_of(Answer(502, {}, b"<html>")) is None
+    assert outcomes.body_of(Answer(204, {}, b"")) is None
 
 
 def test_a_problem_document_names_the_place() -> None:

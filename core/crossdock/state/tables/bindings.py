@@ -26,7 +26,8 @@ class Binding:
         fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``.
         position: Value of the stream's ``order_by`` columns, None without.
         step: Of the operation that the target accepted last.
-        payload: The last accepted payload, wire names, references resolved; empty if *step* is ``import``.
+        payload: The last accepted payload, wire names, references resolved; empty if *step* is
+            ``import``, or if something else has changed the record since.
         counter: Number of operations created for it; part of idempotency keys.
     """
 
@@ -91,6 +92,11 @@ _BURY = sql_statements.Bulk(
     .where(_HERE, table.c.key_hash == bindparam("gone"))
     .values(deleted_at=bindparam("at"), payload={}, etag=None)
 )
+_DOUBT = sql_statements.Bulk(
+    update(table)
+    .where(_HERE, table.c.key_hash == bindparam("doubted"))
+    .values(record_fp=None, step="import", payload={}, etag=None)
+)
 _FIXED = ("run_id", "updated_at", "deleted_at")
 _PUT = sql_statements.upserting(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
 
@@ -138,6 +144,19 @@ class Bindings:
         if key_hashes:
             self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
+
+    def doubt(self, target: str, resource: str, beginning: str) -> None:
+        """Forget what the target accepted of records whose keys begin so: something else has changed them there."""
+        names = tuple(table.c[name] for name in Scope.__slots__)
+        begins = table.c.key.startswith(beginning, autoescape=True)
+        query = select(*names, table.c.key_hash).where(begins, table.c.step != "import", _IS_LIVE)
+        query = query.where(table.c.target == target, table.c.resource == resource)
+        found: dict[Scope, list[int]] = defaultdict(list)
+        for *columns, key_hash in self._connection.execute(query):
+            found[Scope(*columns)].append(key_hash)
+        for scope, key_hashes in found.items():
+            self._stamps.changed(scope, [Change(key_hash, None, None) for key_hash in key_hashes])
+            _DOUBT.run(self._connection, {"doubted": key_hashes}, scope.columns)
 
     def contributed(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Target id and last payload of each contribution to the target's records *target_ids*, in any order."""

@@ -80,3 +80,24 @@ def test_what_was_buried_is_bound_again(state: State) -> None:
         assert tx.bindings.count() == {"product": 1}
         tx.bindings.put(SCOPE, [binding(1, counter=6)], run_id=run, at=AT)
         assert tx.bindings.get(SCOPE, [1, 2]) == {1: binding(1, counter=6), 2: binding(2)}
+
+
+def test_what_something_else_has_changed_is_in_doubt(state: State) -> None:
+    """Nothing is known any more of live records of the resource whose keys begin so, and of no others."""
+    run, stock = start(state), Scope("shop", "stock", "depot")
+    others = [Scope("shop", "stock", "wms"), Scope("shop", "parcels", "depot"), Scope("other", "stock", "depot")]
+    keys = {1: "A%7C|1", 2: "A%7C|2", 3: "AB|1", 4: "A", 5: "B|A%7C|"}
+    with state.begin() as tx:
+        for scope in (stock, *others):
+            tx.bindings.put(scope, [binding(number, key=key) for number, key in keys.items()], run_id=run, at=AT)
+        tx.bindings.bury(stock, [2], at=AT)
+    with state.begin() as tx:
+        tx.bindings.doubt("shop", "stock", "A%7C|")
+        tx.bindings.doubt("shop", "stock", "A%7C|")
+    with state.begin() as tx:
+        found = {scope: tx.bindings.get(scope, list(keys)) for scope in (stock, *others)}
+    doubted = {(scope, number) for scope, each in found.items() for number, one in each.items() if not one.payload}
+    assert doubted == {(stock, 1), (others[0], 1), (others[0], 2)}
+    assert (found[stock][1].fingerprint, found[stock][1].step, found[stock][1].target_id) == (None, "import", "prd_1")
+    known = {row[0]: row[1] for row in state.known(stock).rows()}
+    assert (known[1], known[3]) == (None, 13)

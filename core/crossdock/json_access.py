@@ -131,6 +131,18 @@ class JsonAccess(ABC):
         elements = self.at(pointer, list, default=default)
         return [JsonElement(element, f"{self._shown(pointer)}/{index}") for index, element in enumerate(elements)]
 
+    def place(self, pointer: str) -> str:
+        """*pointer* as it is in the object that was read, for a `RecordError`."""
+        return self._shown(pointer)
+
+    def part(self, pointer: str) -> JsonElement:
+        """The object at *pointer*, with the same methods.
+
+        Raises:
+            RecordError: If there is no object.
+        """
+        return JsonElement(self.at(pointer, dict), self._shown(pointer))
+
     def parse(self, model: type[M]) -> M:
         """The whole as a pydantic *model*.
 
@@ -146,10 +158,10 @@ class JsonAccess(ABC):
 
 
 class JsonElement(JsonAccess):
-    """An element of a list.
+    """A part of something that was read as JSON, such as an element of a list.
 
     Attributes:
-        value: The element itself.
+        value: The part itself.
     """
 
     __slots__ = ("_pointer", "value")

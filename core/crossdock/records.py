@@ -47,6 +47,11 @@ def key_text(parts: Sequence[str]) -> str:
     return "|".join(quote(part, safe="") for part in parts)
 
 
+def key_parts_of(key: str) -> tuple[str, ...]:
+    """The parts of a record key in its text form."""
+    return tuple(unquote(part) for part in key.split("|"))
+
+
 @dataclass(frozen=True, slots=True)
 class Proof:
     """What a source knows about the completeness of a snapshot.
@@ -187,7 +192,7 @@ class Record(JsonAccess):
     @property
     def key_parts(self) -> tuple[str, ...]:
         """The texts of the key columns, as a `crossdock.Reference` takes them."""
-        return tuple(unquote(part) for part in self.key.split("|"))
+        return key_parts_of(self.key)
 
     @property
     def row(self) -> dict[str, str | None]:

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.expected_files import Expect, Expectation
     from crossdock.sources.file_source import FileSource, StreamId
+    from crossdock.sources.graphql_errors import GraphQLError
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
     from crossdock.sources.joined_rows import Rule
     from crossdock.sources.late_files import Wait
     from crossdock.sources.manifests import Manifest
     from crossdock.sources.markers import Markers, MarkerTemplate
+    from crossdock.sources.overlapping_pages import OverlappingPages
     from crossdock.sources.pagination import (
         AfterId,
         CursorInBody,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         HeaderAuth,
         LoginAuth,
         RefreshTokenAuth,
+        TimedAuth,
     )
     from crossdock.transport.http_connection import HttpConnection
     from crossdock.transport.sftp_store import SftpLogin, connect
@@ -67,9 +70,11 @@ _NAMES = {
     "sources.api": "Api",
     "sources.api_client": "ApiClient",
     "sources.api_request": "ApiAnswer ApiRequest",
+    "sources.graphql_errors": "GraphQLError",
+    "sources.overlapping_pages": "OverlappingPages",
     "sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset PageNumber"
     " Paginator",
-    "transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth RefreshTokenAuth",
+    "transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth RefreshTokenAuth TimedAuth",
     "transport.http_connection": "HttpConnection",
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
@@ -90,10 +95,11 @@ __all__ = [
     "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
     "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
     "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection",
-    "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles", "LinkHeader",
-    "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset", "PageNumber",
-    "Paginator", "Part", "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId",
-    "UnavailableError", "Wait", "Window", "connect", "split_pattern", "windows",
+    "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles",
+    "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset",
+    "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof", "RateLimit", "RefreshTokenAuth", "Rule",
+    "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError", "Wait", "Window", "connect",
+    "split_pattern", "windows",
 ]  # fmt: skip
 
 

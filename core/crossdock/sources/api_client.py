@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
-from crossdock.errors import RefusedError, RemoteError
-from crossdock.sources import api_errors
+from crossdock.errors import RefusedError
+from crossdock.sources import graphql_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.sources.http_exchange import HttpExchange
@@ -72,7 +72,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         Raises:
             UnauthorizedError: If the credentials are refused.
             UnavailableError: If the request failed five times, or was throttled for half an hour.
-            RemoteError: If the API refused it for another reason; GraphQL errors are one.
+            RemoteError: If the API refused it for another reason; a `GraphQLError` if a GraphQL query has errors.
             RefusedError: If the answer is not JSON.
         """
         request = ApiRequest(method, path, params or {}, {}, json, form, graphql, variables or {}, headers or {})
@@ -122,7 +122,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 following = following.following(_joined(page, address, following.path))
                 self._refuse_other_host(following.path, page.address)
             place = hash(following.position)
-            if place in seen or (paginator.counted and page.body == last):
+            if (place in seen and not paginator.repeats) or (paginator.counted and page.body == last):
                 raise RefusedError("the next page was read before: pagination loop", where=page.address, hint=_LOOP)
             seen.add(place)
             request, last = following, page.body if paginator.counted else None
@@ -163,10 +163,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         request, answer = self._retried.answer(
             request, shown, lambda wanted: self._http.send(address, wanted), paginator.smaller
         )
-        errors = answer.at("/errors") if request.graphql is not None else None
-        if errors:
-            reason = api_errors.message_of(errors, self._http.redacted)
-            raise RemoteError(f"answered with GraphQL errors: {reason or 'without a message'}", where=shown)
+        graphql_errors.check(request, answer, shown, self._http.redacted)
         return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
 
     def _distinct(self, shown: str) -> str:

@@ -18,7 +18,7 @@ from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiRequest, pairs
 from crossdock.transport.connector_http_client import delivery_errors, httpx_client, unavailable_errors
 from crossdock.transport.http_answers import Answer, redacted_answer
-from crossdock.transport.http_auth import TokenAuth
+from crossdock.transport.http_auth import TimedAuth
 from crossdock.transport.httpcore_client import UNQUOTED
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class HttpExchange:
         self._credentials = _words(api.headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
         self._sent = set[str]()  # by the author, in the last request that had any; those of following pages are links
-        if isinstance(api.auth, TokenAuth):
+        if isinstance(api.auth, TimedAuth):
             api.auth.clock = clock
         self._client = self._opened(api.total_timeout_s, api.max_answer_bytes, authorized=True)
 

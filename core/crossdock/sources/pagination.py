@@ -15,9 +15,11 @@ class Paginator:
 
     Attributes:
         counted: Whether the client counts pages or records itself, so that a server may ignore the number.
+        repeats: Whether a page may be requested again; the paginator finds loops itself.
     """
 
     counted: ClassVar[bool] = False
+    repeats: ClassVar[bool] = False
 
     def first(self, request: ApiRequest) -> ApiRequest:
         """The request for the first page."""

@@ -11,7 +11,7 @@ from crossdock.clock import Clock
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
-from crossdock.sources import answer_bodies, api_errors
+from crossdock.sources import answer_bodies, api_errors, graphql_errors
 from crossdock.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.sources.source_allowance import SourceAllowance
 from crossdock.transport.http_answers import Answer, TimedOutError, TooLargeError, UnreadableError
@@ -99,10 +99,12 @@ class RetriedRequests:
             answer = send(request)
             body, unreadable = answer_bodies.read(answer)
             read = ApiAnswer(shown, body, answer.status, answer.headers)
-            throttled = answer.status == 429 or is_throttled_query(request, read) or self.throttled(read)
+            throttled = answer.status == 429 or graphql_errors.is_throttled(request, read) or self.throttled(read)
             self.allowance.answered(token, answer, throttled=throttled, query=request.graphql, body=read.body)
             if not throttled:
                 self._check(answer, shown, unreadable)
+                if graphql_errors.is_failed(request, read):
+                    raise UnavailableError("a GraphQL query failed with an internal error")
                 return read
             refusals += 1
             if self.clock.monotonic() >= until:
@@ -137,14 +139,6 @@ class RetriedRequests:
 
     def _pause_s(self, failures: int) -> float:
         return pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)
-
-
-def is_throttled_query(request: ApiRequest, answer: ApiAnswer) -> bool:
-    """Whether the answer to a GraphQL query says that its cost is too high for the moment."""
-    errors = answer.at("/errors") if request.graphql is not None else None
-    found = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
-    codes = (item.get("extensions") for item in found)
-    return any(isinstance(code, dict) and code.get("code") == "THROTTLED" for code in codes)
 
 
 def _target(answer: Answer) -> str:

@@ -1,6 +1,7 @@
 """A source uses what the rate limit of an API permits, and is hardly ever refused.
 
-The vendors are simulated. Shares are of what the vendor and the latency allow, for 400 requests unless stated.
+The vendors are simulated. Shares are of what the vendor and the latency allow, for 400 requests unless stated. More
+examples are in `tests.long.test_properties`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from datetime import timedelta
 from random import Random
 from statistics import median
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -171,35 +173,44 @@ def test_waits_are_told() -> None:
     assert allowance.usage.waited_s == pytest.approx(2.0)
 
 
-@settings(max_examples=60, deadline=None)
-@given(
+of_any_bucket = given(
     rate=st.floats(0.5, 100),
     burst=st.integers(1, 100),
     latency_s=st.floats(0.001, 0.3),
     jitter=st.floats(0, 0.3),
     headers=st.sampled_from([silent, retry_after, shopify, draft, amazon]),
 )
-def test_any_bucket_is_read_without_many_refusals(
-    rate: float, burst: int, latency_s: float, jitter: float, headers: Headers
-) -> None:
-    """At most one request in ten is refused, in each of three runs."""
-    reader = Reader(TokenBucket, rate, burst, headers, latency_s=latency_s, jitter=jitter)
-    runs = [reader.run() for _ in range(3)]
-    assert max(run.refused for run in runs) <= 40
-
-
-@settings(max_examples=30, deadline=None)
-@given(
+of_any_silent_bucket = given(
     rate=st.floats(0.5, 500),
     burst=st.integers(1, 100),
     share=st.floats(0.01, 0.8),
     jitter=st.sampled_from([0.0, 0.1, 0.3]),
     factor=st.sampled_from([1 / 3, 3.0]),
 )
-def test_any_bucket_that_is_not_reported_is_used(
-    rate: float, burst: int, share: float, jitter: float, factor: float
-) -> None:
-    """After 3,000 requests at least 80 %, in later runs too, and again after the limit has changed.
+
+
+@settings(max_examples=30)
+@of_any_bucket
+def test_any_bucket_is_read_without_many_refusals(**bucket: Any) -> None:
+    """At most one request in ten is refused, in each of three runs."""
+    is_read_without_many_refusals(**bucket)
+
+
+def is_read_without_many_refusals(rate: float, burst: int, latency_s: float, jitter: float, headers: Headers) -> None:
+    reader = Reader(TokenBucket, rate, burst, headers, latency_s=latency_s, jitter=jitter)
+    runs = [reader.run() for _ in range(3)]
+    assert max(run.refused for run in runs) <= 40
+
+
+@settings(max_examples=12)
+@of_any_silent_bucket
+def test_any_bucket_that_is_not_reported_is_used(**bucket: Any) -> None:
+    """After 3,000 requests at least 80 %, in later runs too, and again after the limit has changed."""
+    is_used_without_a_report(**bucket)
+
+
+def is_used_without_a_report(rate: float, burst: int, share: float, jitter: float, factor: float) -> None:
+    """As the test above says.
 
     *share* is the latency, of the time in which one token is added. A bucket of one token refuses a request that
     arrives early, so that what the latency varies cannot be used. A reader that is hardly faster than the limit meets

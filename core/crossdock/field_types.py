@@ -63,6 +63,13 @@ def _country(code: str) -> str:
     return code
 
 
+def whole(value: object) -> object:
+    """A decimal without a fraction as an integer; other values are left to pydantic."""
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        return int(value)
+    return value
+
+
 def is_target_id(text: str) -> bool:
     """Whether *text* has 1 to 64 printable characters and is not a dot segment (RFC 3986, 5.2.4)."""
     return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Annotated, Any
@@ -161,6 +162,20 @@ class Each(ConfigModel):
     each: Mapping[str, Simple]
     of: Annotated[str, Field(min_length=1)] | None = None
     """A join of the stream, or the dotted path of a list in JSON; default: the rows of the record itself."""
+    where: Filter | None = None
+    """The rows or elements that are meant; by default all."""
+
+    def columns(self) -> Iterator[str]:
+        """Of each row or element."""
+        yield from _columns(self.each)
+        yield from self.where.columns() if self.where is not None else ()
+
+    def wanted(self) -> Callable[[Row], bool]:
+        return _every if self.where is None else self.where.predicate()
+
+
+def _every(_: Row) -> bool:
+    return True
 
 
 Form = Annotated[
@@ -194,12 +209,22 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(form, str):
             yield form
         elif isinstance(form, Each):
-            yield from _columns(form.each) if form.of is None else ()
+            yield from form.columns() if form.of is None else ()
         elif form is not None and not isinstance(form, _CONSTANTS):
             yield from form.columns()
 
 
-def _elements(record: Record, path: str, columns: Sequence[str], build: Callable[[Row], dict[str, Any]]) -> Any:
+@dataclass(frozen=True, slots=True)
+class _CompiledEach:
+    """What is made of each row or element that is *wanted*."""
+
+    member: str
+    of: str | None
+    wanted: Callable[[Row], bool]
+    build: Callable[[Row], dict[str, Any]]
+
+
+def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> Any:
     """The members made of each element of the list at *path*; None without a list."""
     found = at_path(record.json(), path)
     if found is None or found is MISSING:
@@ -208,8 +233,9 @@ def _elements(record: Record, path: str, columns: Sequence[str], build: Callable
         raise RecordError("bad_value", "is not a list", pointer=path)
     members = []
     for number, element in enumerate(found):
+        row = {column: text_of(at_path(element, column)) for column in columns}
         try:
-            members.append(build({column: text_of(at_path(element, column)) for column in columns}))
+            members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
             raise RecordError(error.code, error.message, pointer=f"{path}.{number}.{error.pointer}") from None
     return members
@@ -220,15 +246,15 @@ def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     columns: dict[str, list[str]] = {}
     for form in forms.values():
         if isinstance(form, Each) and form.of is not None:
-            columns.setdefault(form.of, []).extend(_columns(form.each))
+            columns.setdefault(form.of, []).extend(form.columns())
     return {join: tuple(dict.fromkeys(names)) for join, names in columns.items()}
 
 
-def _of_join(record: Record, join: str, build: Callable[[Row], dict[str, Any]]) -> list[dict[str, Any]]:
-    members = []
+def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, Any]]:
+    members: list[dict[str, Any]] = []
     for number, row in enumerate(record.joined(join)):
         try:
-            members.append(build(row))
+            members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
             message = f"{error.message} ({joined_records.place(record, join, number)})"
             raise RecordError(error.code, message, pointer=f"{join}.{error.pointer}") from None
@@ -248,7 +274,11 @@ class RecordMap:
     def __init__(self, forms: Mapping[str, Any]) -> None:
         single = {name: form for name, form in forms.items() if not isinstance(form, Each)}
         self._single, self._agreeing = _members(single), tuple(_columns(single))
-        self._each = [(name, form.of, _members(form.each)) for name, form in forms.items() if isinstance(form, Each)]
+        self._each = [
+            _CompiledEach(name, form.of, form.wanted(), _members(form.each))
+            for name, form in forms.items()
+            if isinstance(form, Each)
+        ]
         self.columns = tuple(dict.fromkeys(_columns(forms)))
         self.columns_by_member = {
             name: (*_columns({name: form}), *_joined_columns({name: form})) for name, form in forms.items()
@@ -268,14 +298,15 @@ class RecordMap:
                 if row[column] != first:
                     error = RecordError("rows_disagree", "differs between the rows of one record", pointer=column)
                     raise error.at(record.lines[number])
-        for name, join, build in self._each:
-            if join is None:
-                members[name] = [self._located(record, number, build) for number in range(len(record.rows))]
+        for form in self._each:
+            if form.of is None:
+                wanted = [number for number, row in enumerate(record.rows) if form.wanted(row)]
+                members[form.member] = [self._located(record, number, form.build) for number in wanted]
             elif JSON in record.row:
-                elements = _elements(record, join, self.joined_columns[join], build)
-                members |= {} if elements is None else {name: elements}
+                elements = _elements(record, form.of, self.joined_columns[form.of], form)
+                members |= {} if elements is None else {form.member: elements}
             else:
-                members[name] = _of_join(record, join, build)
+                members[form.member] = _of_join(record, form.of, form)
         return members
 
     @staticmethod

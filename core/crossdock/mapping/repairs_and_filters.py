@@ -31,6 +31,8 @@ class Repair(ConfigModel):
     """Removed once where the text ends with it."""
     null: GivenText = None
     """A text that means empty, such as NULL; the cell becomes empty."""
+    table: Mapping[str, str] | None = None
+    """The text that takes the place of each of these texts; any other stays."""
 
     def expression(self, column: str) -> pl.Expr:
         text = pl.col(column)
@@ -43,6 +45,8 @@ class Repair(ConfigModel):
             text = text.str.strip_suffix(self.strip_suffix)
         if self.null is not None:
             text = pl.when(text == self.null).then(pl.lit("")).otherwise(text)
+        if self.table is not None:
+            text = text.replace(self.table)
         return text.alias(column)
 
 

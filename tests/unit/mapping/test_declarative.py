@@ -218,6 +218,8 @@ def test_an_unknown_form_is_refused(form: object) -> None:
         pytest.param({"strip": "both"}, "  a ", "a", id="white space"),
         pytest.param({"null": "NULL"}, "NULL", "", id="a word for nothing"),
         pytest.param({"strip": "right", "strip_suffix": "-"}, "5-  ", "5", id="in order"),
+        pytest.param({"strip": "both", "table": {"A-01": "1001"}}, " A-01 ", "1001", id="another system's code"),
+        pytest.param({"table": {"A-01": "1001"}}, "A-011", "A-011", id="a text that is not in the table"),
     ],
 )
 def test_repairs(repair: dict[str, Any], text: str, mended: str) -> None:
@@ -329,6 +331,16 @@ def test_each_element_of_a_json_list_is_an_item() -> None:
         {},
     ]
     assert items_of({"cart": {"lines": []}}) == []
+
+
+def test_elements_and_rows_that_are_not_meant_are_left_out() -> None:
+    """``where`` chooses by the element's own columns, also by those that nothing is made of."""
+    goods = {"not": {"field": "product.kind", "equals": "charge"}}
+    lines = {"items": {"of": "lines", "where": goods, "each": {"sku": "product.sku"}}}
+    item = {"lines": [{"product": {"sku": "A", "kind": "charge"}}, {"product": {"sku": "B"}}, {}]}
+    assert RecordMap(FORMS.validate_python(lines))(json_record(item)) == {"items": [{"sku": "B"}, {}]}
+    rows = {"items": {"where": {"field": "QTY", "equals": "0"}, "each": {"sku": "SKU"}}}
+    assert mapped(rows, {"SKU": "A", "QTY": "1"}, {"SKU": "B", "QTY": "0"}) == {"items": [{"sku": "B"}]}
 
 
 @pytest.mark.parametrize("item", [{}, {"cart": None}, {"cart": {"lines": None}}])

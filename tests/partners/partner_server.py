@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -129,6 +130,11 @@ class _Http(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     partner: PartnerServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Show what went wrong, unless a client went away, as killed ones do."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -6,23 +6,14 @@ The shop's customers, products and orders go to the platform, and its orders to 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from crossdock import exact_json
+from tests.partners.stage import Project
+
 from crossdock.clock import Clock
-from crossdock.progress import Silent
-from crossdock.project import project
-from crossdock.runs import runner
-from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
-from crossdock.state.tables.dead_letters import ALL
-from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file
 
 LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read
@@ -69,7 +60,7 @@ def shop(to: str, order: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Stage:
+class Stage(Project):
     """A config of the shop and of a 3PL, whose connection is called ``depot``.
 
     Args:
@@ -85,25 +76,11 @@ class Stage:
         secrets: Mapping[str, str],
         clock: Clock,
     ) -> None:
-        self.folder, self.clock, self._runs = folder, clock, 0
         self.exports = folder / "exports"
         self.exports.mkdir()
-        key = private_file(folder / "platform-key", sandbox.api_key)
         known = {name: private_file(folder / name, secret) for name, secret in secrets.items()}
-        document = {
-            "platform": {
-                "base_url": sandbox.base_url,
-                "tenant": "sandbox",
-                "auth": {"kind": "api_key", "token": key},
-                "rate": {"per_minute": 600_000, "burst": 100_000},
-            },
-            "state": "sqlite:///state.db",
-            "connections": {"shop": shop("depot.orders", order), "depot": {**depot, **known}},
-        }
-        self.config = folder / "crossdock.yaml"
-        self.config.write_bytes(exact_json.dumps(document))
-        self._project = project.load(self.config)
-        self._project.init()
+        connections = {"shop": shop("depot.orders", order), "depot": {**depot, **known}}
+        super().__init__(folder, sandbox, connections, clock)
 
     def export(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Write a file of the shop."""
@@ -124,45 +101,3 @@ class Stage:
             (order, "C1", sku, units, price, state) for order, lines in orders.items() for sku, units in lines.items()
         ]
         self.export(f"ORDERS_{name}.csv", ["ORDER", "CUSTOMER", "SKU", "UNITS", "PRICE", "STATE"], rows)
-
-    def sync(self, *streams: str) -> Report:
-        """The report of a sync in this process."""
-        return runner.sync(
-            self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=threading.Event()
-        )
-
-    def process(self, *streams: str) -> subprocess.Popen[str]:
-        """A process that syncs."""
-        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), "sync", *streams, "--json"]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def restore(self, backup: Path) -> None:
-        """Put a copy of the state back, and declare it."""
-        shutil.copy2(backup, self.folder / "state.db")
-        with self._project.alone(restored=True) as opened:
-            opened.apply(lambda tx: tx.runs.declare_restored(at=self.clock.now()))
-
-    def dead_letters(self) -> dict[str, str]:
-        """The reason of each dead letter, with its message, by stream and key."""
-        with self._project.look() as tx:
-            return {
-                f"{each.identity.stream} {each.identity.key}": f"{each.code} {each.pointer}: {each.message}"
-                for each in tx.dead_letters.chosen(ALL)
-            }
-
-    def stored(self, resource: str) -> dict[str, dict[str, Any]]:
-        """What the platform has, by external id."""
-        found: dict[str, dict[str, Any]] = {}
-        for effect in self.effects(resource):
-            if effect["operation"] in {"create", "update"}:
-                found[effect["body"]["externalId"]] = dict(effect["body"])
-        return found
-
-    def effects(self, resource: str) -> list[dict[str, Any]]:
-        """What happened to these resources at the platform, oldest first."""
-        effects = sandbox_contents.effects(self._project.platform)
-        return [dict(each) for each in effects if each["resource"] == resource]
-
-    def invoices(self) -> list[dict[str, Any]]:
-        """The invoices that the platform created; they have no external id."""
-        return [dict(each["body"]) for each in self.effects("invoice")]

@@ -59,9 +59,9 @@ class Asking:
             return everything(entries)
         return page(entries, asked, self.cursors, self.records.now())
 
-    def search(self, info: GraphQLResolveInfo[Asking], query: str) -> Search:
-        """What *query* finds in the list that is asked for; its warnings go into the answer."""
-        search = parsed(query, LISTS[info.field_name].filters, self.zone)
+    def search(self, info: GraphQLResolveInfo[Asking], query: str, name: str | None = None) -> Search:
+        """What *query* finds in the list *name*, by default that of the field; its warnings go into the answer."""
+        search = parsed(query, LISTS[name or info.field_name].filters, self.zone)
         if search.warnings:
             self.warnings.append({"path": info.path.as_list(), "query": query, "warnings": search.warnings})
         return search

@@ -64,7 +64,7 @@ class FakeShopify:
         bulk_limit: How many run at a time.
 
     Attributes:
-        catalog, customers, orders: What a test does with the shop.
+        catalog, customers, orders, shipments: What a test does with the shop.
         bulk: The bulk operations, with faults to plan.
         failing: Fields that fail with an internal error, while the rest of the answer is there.
         effects: Each mutation that was carried out, oldest first.
@@ -89,6 +89,7 @@ class FakeShopify:
         self.catalog = Catalog(self.records)
         self.customers = Customers(self.records, currency)
         self.orders = OrderDesk(self.records, currency)
+        self.shipments = Shipments(self.records)
         self.bucket, self.keys = Bucket(plan, now), IdempotencyKeys(now)
         self.bulk = BulkOperations(self.records, self._asking, bulk_takes, bulk_limit)
         self.failing: frozenset[str] = frozenset()
@@ -156,7 +157,7 @@ class FakeShopify:
         stock = StockWrites(self.records, self.keys)
         return {
             **root(shop),
-            "fulfillmentCreate": Shipments(self.records).create,
+            "fulfillmentCreate": self.shipments.create,
             "inventorySetQuantities": stock.set,
             "inventoryAdjustQuantities": stock.adjust,
             "bulkOperationRunQuery": self.bulk.run,

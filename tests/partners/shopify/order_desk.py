@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from tests.partners.shopify.cart import add_discount, add_lines, add_shipping
 from tests.partners.shopify.catalog import InventoryLevel, Location, ProductVariant
@@ -40,6 +40,8 @@ class OrderDesk:
         discount: Discount | None = None,
         shipping: Decimal = _NOTHING,
         tip: Decimal = _NOTHING,
+        duties: Decimal = _NOTHING,
+        fees: Decimal = _NOTHING,
         tax: Tax = NO_TAX,
         buyer: tuple[str, Decimal] | None = None,
         gift_card: Decimal = _NOTHING,
@@ -53,6 +55,7 @@ class OrderDesk:
             buyer: The currency in which the buyer pays, and what one unit of the shop's currency is in it.
             gift_card: What is paid with a gift card, in the shop's currency.
             age: How long ago it was placed.
+            fields: Of `Order`, such as the ``email`` and the ``shipping_address`` of a guest.
         """
         currencies = Currencies(self._currency, *(buyer or (self._currency,)))
         processed = self._records.now() - age
@@ -62,9 +65,10 @@ class OrderDesk:
             number=next(self._numbers),
             processed_at=processed,
             tip=currencies.bag(tip),
+            duties=currencies.bag(duties) if duties else None,
+            fees=currencies.bag(fees) if fees else None,
             customer=customer,
-            email=customer.email if customer else None,
-            **fields,
+            **{"email": customer.email if customer else None, **fields},
         )
         add_lines(self._records, order, lines)
         add_shipping(self._records, order, shipping)
@@ -139,7 +143,7 @@ class OrderDesk:
         *,
         restock: Location | None = None,
         shipping: Decimal = _NOTHING,
-        less: Decimal = _NOTHING,
+        less: Decimal | Literal["all"] = _NOTHING,
         note: str | None = None,
     ) -> Refund:
         """Pay units back by SKU, and shipping.
@@ -148,7 +152,7 @@ class OrderDesk:
         given.
 
         Args:
-            less: What is kept back, in the shop's currency; an adjustment shows it.
+            less: What is kept back, in the shop's currency; an adjustment shows it. If it is all, no money moves.
         """
         currencies, records = order.currencies, self._records
         refund = Refund(order=order, note=note)
@@ -163,12 +167,14 @@ class OrderDesk:
             amount += part.subtotal_amount_set
             amount = amount if order.taxes_included else amount + part.tax_amount_set
         if less:
-            kept = currencies.bag(-less)
+            kept = currencies.bag(0) - amount if less == "all" else currencies.bag(-less)
             refund.order_adjustments.append(
                 records.add(OrderAdjustment(amount_set=kept, tax_amount_set=currencies.bag(0)))
             )
             amount += kept
-        refund.transactions.append(self._transact(order, "REFUND", amount, parent_transaction=order.transactions[0]))
+        if less != "all":
+            paid = self._transact(order, "REFUND", amount, parent_transaction=order.transactions[0])
+            refund.transactions.append(paid)
         order.refunds.append(records.add(refund))
         records.touch(order)
         return refund

@@ -25,6 +25,8 @@ class Order(Record):
     number: int
     processed_at: datetime
     tip: MoneyBag
+    duties: MoneyBag | None = None
+    fees: MoneyBag | None = None
     customer: Customer | None = None
     email: str | None = None
     phone: str | None = None
@@ -133,8 +135,28 @@ class Order(Record):
 
     @property
     def total_price_set(self) -> MoneyBag:
-        net = self.subtotal_price_set + self.total_shipping_price_set + self.tip
+        net = self.subtotal_price_set + self.total_shipping_price_set + self.tip + self._extra
         return net if self.taxes_included else net + self.total_tax_set
+
+    @property
+    def _extra(self) -> MoneyBag:
+        return self.currencies.total(one for one in (self.duties, self.fees) if one)
+
+    @property
+    def original_total_duties_set(self) -> MoneyBag | None:
+        return self.duties
+
+    @property
+    def current_total_duties_set(self) -> MoneyBag | None:
+        return self.duties
+
+    @property
+    def original_total_additional_fees_set(self) -> MoneyBag | None:
+        return self.fees
+
+    @property
+    def current_total_additional_fees_set(self) -> MoneyBag | None:
+        return self.fees
 
     # After returns
 
@@ -170,7 +192,7 @@ class Order(Record):
 
     @property
     def current_total_price_set(self) -> MoneyBag:
-        net = self.current_subtotal_price_set + self.current_shipping_price_set + self.tip
+        net = self.current_subtotal_price_set + self.current_shipping_price_set + self.tip + self._extra
         return net if self.taxes_included else net + self.current_total_tax_set
 
     # Payments
@@ -200,7 +222,7 @@ class Order(Record):
         received, refunded = self.total_received_set.shop_money.amount, self.total_refunded_set.shop_money.amount
         if refunded:
             return "REFUNDED" if refunded >= received else "PARTIALLY_REFUNDED"
-        if received:
+        if received or not self.total_price_set.shop_money.amount:  # a free order is paid
             return "PAID" if received >= self.total_price_set.shop_money.amount else "PARTIALLY_PAID"
         kinds = {one.kind for one in self.transactions}
         return "VOIDED" if "VOID" in kinds else "AUTHORIZED" if "AUTHORIZATION" in kinds else "PENDING"

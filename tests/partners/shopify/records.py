@@ -75,6 +75,7 @@ class Records:
         self.now, self.search_lag = now, timedelta(0)
         self.effects: list[dict[str, Any]] = []
         self._by_id: dict[str, Record] = {}
+        self._by_kind: dict[type[Record], dict[str, Record]] = {}
         self._known: dict[str, list[_Version]] = {}
         self._numbers = count(1001)
 
@@ -83,6 +84,7 @@ class Records:
         record.id = f"gid://shopify/{type(record).__name__}/{next(self._numbers)}{suffix}"
         record.created_at = self.now()
         self._by_id[record.id] = record
+        self._by_kind.setdefault(type(record), {})[record.id] = record
         self.touch(record)
         return record
 
@@ -97,7 +99,7 @@ class Records:
 
     def remove(self, record: Record) -> None:
         """Delete *record*; an event tells of products, variants, orders and customers."""
-        del self._by_id[record.id]
+        del self._by_id[record.id], self._by_kind[type(record)][record.id]
         self._known.pop(record.id)
         kind = _SUBJECTS.get(type(record).__name__)
         if kind:
@@ -113,15 +115,14 @@ class Records:
 
     def all(self, kind: type[R]) -> list[R]:
         """The records of this class, oldest first."""
-        return [one for one in self._by_id.values() if isinstance(one, kind)]
+        return [cast("R", one) for one in self._by_kind.get(kind, {}).values()]
 
     def known(self, kind: type[R]) -> Iterator[tuple[R, dict[str, Any]]]:
         """Records of this class that the search knows, each with the values that it knows."""
         now = self.now()
-        for gid, versions in self._known.items():
-            record = self._by_id[gid]
-            seen = [one for one in versions if one.visible <= now]
-            if isinstance(record, kind) and seen:
+        for record in self.all(kind):
+            seen = [one for one in self._known[record.id] if one.visible <= now]
+            if seen:
                 yield record, max(seen, key=lambda one: one.visible).values
 
     def log(self, kind: str, **what: Any) -> None:

@@ -29,6 +29,8 @@ _SINGLE = {
     "refund": "Refund",
     "bulkOperation": "BulkOperation",
 }
+_COUNTS = {"ordersCount": "orders", "productVariantsCount": "productVariants", "customersCount": "customers"}
+"""The list that each count is of."""
 _DEFAULT_SORT = {
     "orders": "PROCESSED_AT",
     "locations": "NAME",
@@ -50,6 +52,7 @@ def root(shop: dict[str, Any]) -> dict[str, Callable[..., Any]]:
     return {
         **dict.fromkeys(LISTS, _list),
         **dict.fromkeys(_SINGLE, _one),
+        **dict.fromkeys(_COUNTS, _count),
         "deletionEvents": _deletions,
         "currentAppInstallation": _installation,
         "currentBulkOperation": _latest_bulk,
@@ -102,6 +105,19 @@ def _list(info: Info, **arguments: Any) -> dict[str, Any]:
         arguments.get("first"), arguments.get("after"), f"{info.field_name} {sort} {reverse} {query}", reverse
     )
     return asking.connection(entries, asked)
+
+
+def _count(info: Info, limit: int | None, query: str | None = None) -> dict[str, Any]:
+    """How many records of a list a search finds; at most *limit*, unless it is null."""
+    asking: Asking = info.context
+    listed = LISTS[_COUNTS[info.field_name]]
+    check(info.field_name, TYPES[listed.kind.__name__], asking.scopes)
+    search = asking.search(info, query or "", _COUNTS[info.field_name])
+    found = sum(
+        search.matches(values) and _visible(record, asking) for record, values in asking.records.known(listed.kind)
+    )
+    is_cut = limit is not None and found > limit
+    return {"count": limit if is_cut else found, "precision": "AT_LEAST" if is_cut else "EXACT"}
 
 
 def _wanted(record: Record, arguments: dict[str, Any]) -> bool:

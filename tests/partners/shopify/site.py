@@ -21,10 +21,10 @@ ORDERS_BY_CHANGE = """query Changed($after: String, $query: String, $first: Int 
 
 
 class Site:
-    """A shop with one location and one product; *settings* are those of `FakeShopify`."""
+    """A shop with one location and one product; *settings* are those of `FakeShopify`. Shops may share a *clock*."""
 
-    def __init__(self, **settings: Any) -> None:
-        self.clock = ManualClock()
+    def __init__(self, clock: ManualClock | None = None, **settings: Any) -> None:
+        self.clock = clock or ManualClock()
         self.shop = FakeShopify(self.clock.now, **settings)
         self.client = httpx.Client(
             transport=transport(self.shop),

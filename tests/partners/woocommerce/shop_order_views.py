@@ -57,12 +57,14 @@ def order_view(order: Order, settings: ShopSettings, decimals: int | None = None
 
 
 def refund_view(refund: Refund, settings: ShopSettings) -> dict[str, Any]:
-    """A refund with a positive ``amount``; its line items have negative quantities and totals."""
+    """A refund with a positive ``amount``; its line items have negative quantities and totals, and no tax, since
+    nobody gives ``refund_tax`` here."""
     items = []
     for line, quantity, total in refund.lines:
         view = line_view(line, settings)
         meta = [{"id": 0, "key": "_refunded_item_id", "value": str(line.id)}]
-        items.append(view | {"quantity": -quantity, "total": settings.amount(-total), "meta_data": meta})
+        untaxed = {"total": settings.amount(-total), "total_tax": settings.amount(Decimal(0))}
+        items.append(view | {"quantity": -quantity, **untaxed, "taxes": [], "meta_data": meta})
     return {
         "id": refund.id,
         **settings.times("date_created", refund.created),

@@ -1,0 +1,54 @@
+"""Every GraphQL document that the connector for Shopify sends, for tests against the schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.partners.shopify.execution import prepared
+
+from crossdock_connectors.shop.shopify import queries, shipments, stock_levels, target
+from crossdock_connectors.shop.shopify.queries import ShopList
+
+_SIZES = {"LOCATIONS": 250, "DELETIONS": 250, "ORDERS_OF_CUSTOMER": queries.ORDERS.size}
+_REFUNDS = 10
+
+
+def lists() -> Mapping[str, ShopList]:
+    """The lists of the module, by their names there."""
+    return {name: value for name, value in vars(queries).items() if isinstance(value, ShopList)}
+
+
+def bulk_queries() -> dict[str, str]:
+    """The queries of bulk operations, of whole lists and of what a search finds."""
+    search = "updated_at:>='2026-03-01T12:00:00Z'"
+    return {f"{name}.bulk({found})": one.bulk(found) for name, one in lists().items() for found in ("", search)}
+
+
+def documents() -> dict[str, str]:
+    """The documents of requests: texts of the modules that begin like one, and those of its lists."""
+    modules = (queries, shipments, stock_levels, target)
+    texts = {name: value for module in modules for name, value in vars(module).items() if isinstance(value, str)}
+    return {
+        **{name: text for name, text in texts.items() if text.startswith(("query", "mutation"))},
+        **{f"{name}.paged": one.paged for name, one in lists().items()},
+        **{f"{name}.more_children": one.more_children for name, one in lists().items() if one.children},
+        "all_of": queries.all_of("productVariants", "id sku"),
+    }
+
+
+def variables(name: str) -> dict[str, Any]:
+    """Those of the document *name* that decide its cost: how much is asked for at most."""
+    if name.endswith(".paged"):
+        return {"first": lists()[name.partition(".")[0]].size}
+    if name == "REFUNDS":
+        return {"ids": [f"gid://shopify/Refund/{number}" for number in range(_REFUNDS)]}
+    return {"first": _SIZES.get(name, 250)}
+
+
+def cost(name: str) -> int:
+    """The points that the document *name* asks for."""
+    ready = prepared(documents()[name])
+    declared = {each.variable.name.value for each in ready.operation.variable_definitions or ()}
+    given = {key: value for key, value in variables(name).items() if key in declared}
+    return ready.costs({**dict.fromkeys(declared, "x"), **given}).of(ready.operation)

@@ -1,0 +1,101 @@
+"""A project for tests: a platform as a sandbox, other systems as fakes, and a config that connects them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.clock import Clock
+from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.runs import runner
+from crossdock.runs.run_report import Report
+from crossdock.sandbox import SandboxServer
+from crossdock.state.tables.dead_letters import ALL
+from crossdock.testing import sandbox_contents
+from crossdock.testing.sandbox_syncs import private_file
+
+
+class Project:
+    """A config in *folder*, with its state.
+
+    Args:
+        connections: As in a config file.
+    """
+
+    def __init__(
+        self, folder: Path, sandbox: SandboxServer, connections: Mapping[str, Any], clock: Clock, **more: Any
+    ) -> None:
+        self.folder, self.clock = folder, clock
+        document = {
+            "platform": {
+                "base_url": sandbox.base_url,
+                "tenant": "sandbox",
+                "auth": {"kind": "api_key", "token": private_file(folder / "platform-key", sandbox.api_key)},
+                "rate": {"per_minute": 600_000, "burst": 100_000},
+            },
+            "state": "sqlite:///state.db",
+            "connections": connections,
+            **more,
+        }
+        self.config = folder / "crossdock.yaml"
+        self.config.write_bytes(exact_json.dumps(document))
+        self._project = project.load(self.config)
+        self._project.init()
+
+    def sync(self, *streams: str) -> Report:
+        """The report of a sync in this process."""
+        return runner.sync(
+            self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=threading.Event()
+        )
+
+    def process(self, *streams: str) -> subprocess.Popen[str]:
+        """A process that syncs."""
+        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), "sync", *streams, "--json"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def restore(self, backup: Path) -> None:
+        """Put a copy of the state back, and declare it."""
+        shutil.copy2(backup, self.folder / "state.db")
+        with self._project.alone(restored=True) as opened:
+            opened.apply(lambda tx: tx.runs.declare_restored(at=self.clock.now()))
+
+    def dead_letters(self) -> dict[str, str]:
+        """The reason of each dead letter, with its message, by stream and key."""
+        with self._project.look() as tx:
+            return {
+                f"{each.identity.stream} {each.identity.key}": f"{each.code} {each.pointer}: {each.message}"
+                for each in tx.dead_letters.chosen(ALL)
+            }
+
+    def waiting(self) -> list[str]:
+        """Each waiting record's stream and what it waits for."""
+        with self._project.look() as tx:
+            return [
+                f"{each.identity.stream} waits for "
+                + ", ".join(f"{one['resource']} {one['namespace']}:{one['key']}" for one in each.waits_for)
+                for each in tx.waiting_records.chosen(ALL)
+            ]
+
+    def stored(self, resource: str) -> dict[str, dict[str, Any]]:
+        """What the platform has, by external id."""
+        found: dict[str, dict[str, Any]] = {}
+        for effect in self.effects(resource):
+            if effect["operation"] in {"create", "update"}:
+                found[effect["body"]["externalId"]] = dict(effect["body"])
+        return found
+
+    def effects(self, resource: str) -> list[dict[str, Any]]:
+        """What happened to these resources at the platform, oldest first."""
+        effects = sandbox_contents.effects(self._project.platform)
+        return [dict(each) for each in effects if each["resource"] == resource]
+
+    def invoices(self) -> list[dict[str, Any]]:
+        """The invoices that the platform created; they have no external id."""
+        return [dict(each["body"]) for each in self.effects("invoice")]

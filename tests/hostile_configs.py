@@ -207,7 +207,9 @@ def _damaged(draw: st.DrawFn) -> str:
 HOSTILE = _mutated() | _damaged() | _YAML_LIKE
 
 
-THREEPL_STREAMS = {"products", "locations", "stock", "shipments", "receipts", "departures", "bills"}
+PARTNER_STREAMS = {
+    "products", "locations", "stock", "shipments", "receipts", "departures", "bills", "customers", "orders", "invoices",
+}  # fmt: skip
 
 
 def judge(content: bytes, folder: Path) -> str | None:
@@ -237,7 +239,7 @@ def _used(loaded: project.Project) -> None:
                 _, pattern = split_pattern(stream.files)
                 matches("A_1.txt", pattern)
             elif not isinstance(stream, HttpJsonStream | PlatformStream):
-                assert stream.name in THREEPL_STREAMS
+                assert stream.name in PARTNER_STREAMS
 
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-
-def _whole(value: Any) -> Any:
-    """A decimal without a fraction as an integer; other values are left to pydantic."""
-    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
-        return int(value)
-    return value
-
+from crossdock.field_types import whole
 
 Units = Annotated[
-    int, BeforeValidator(_whole), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
+    int, BeforeValidator(whole), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})
 ]
 """A whole number of units, at least one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -16,6 +17,7 @@ from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_state import Transaction
 
 from crossdock.registry import load
+from crossdock.runs.stream_trial import Trial
 from crossdock.testing.contract import StreamContract
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,6 +51,13 @@ def filled_shipbob() -> ShipBob:
     return fake
 
 
+class _ReadWithOthers(StreamContract):
+    """Other processes read all streams of this module in one go."""
+
+    def test_keys_and_drafts_are_the_same_in_every_process(self) -> None:
+        """Tested for all streams below."""
+
+
 class _Contribution(StreamContract):
     """Whole syncs need the platform's orders: those of tests/e2e/test_threepl_*.py have them."""
 
@@ -59,7 +68,7 @@ class _Contribution(StreamContract):
         """Tested in whole syncs."""
 
 
-class _OfShipBob(StreamContract):
+class _OfShipBob(_ReadWithOthers):
     connector = load("shipbob")
     environment = {"SHIPBOB_TOKEN": "token-of-ours"}
     settings: dict[str, Any] = {
@@ -122,7 +131,7 @@ def filled_amazon() -> FakeAmazon:
     return fake
 
 
-class _OfAmazon(StreamContract):
+class _OfAmazon(_ReadWithOthers):
     connector = load("amazon_mcf")
     fake = filled_amazon()
     environment = {
@@ -157,3 +166,19 @@ class TestAmazonStock(_OfAmazon):
 
 class TestAmazonShipments(_Contribution, _OfAmazon):
     stream = "shipments"
+
+
+class _EveryStream(StreamContract):
+    """The records of all streams above."""
+
+    def read(self, since: str | None = None) -> Trial:
+        cases = (*_OfShipBob.__subclasses__(), *_OfAmazon.__subclasses__())
+        assert len(cases) == 10
+        trials = [case().read(since) for case in cases]
+        assert all(trial.records for trial in trials)
+        return replace(trials[0], records=[tried for trial in trials for tried in trial.records])
+
+
+def test_keys_and_drafts_are_the_same_in_every_process() -> None:
+    """Of all streams, as the contract says."""
+    _EveryStream().test_keys_and_drafts_are_the_same_in_every_process()

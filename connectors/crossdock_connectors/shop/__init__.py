@@ -1,0 +1,1 @@
+"""Shops: Shopify and WooCommerce, read by the same streams."""

@@ -1,0 +1,63 @@
+"""Values of a shop's records that the mappings of all shops read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Literal
+
+from crossdock import RecordError, Reference
+from crossdock.json_access import JsonAccess
+from crossdock_connectors.shop.settings import ShopSettings
+
+GUEST = "guest"
+"""The key of the customer who stands for all guests, or for those without an e-mail address."""
+Guests = Literal["email", "order", "one"]
+
+
+def guest_key(guests: Guests, email: str | None, order_key: str) -> str:
+    """The key of the customer of an order without a customer account. It does not show the e-mail address."""
+    if guests == "order":
+        return f"{GUEST}-order-{order_key}"
+    known = (email or "").strip().casefold()
+    if guests == "one" or not known:
+        return GUEST
+    return f"{GUEST}-{hashlib.sha256(known.encode()).hexdigest()[:32]}"
+
+
+def customer_of(customer_key: str | None, guests: Guests, email: str | None, order_key: str) -> Reference:
+    """The customer of an order: the account, or the guest's record."""
+    return Reference("customer", customer_key or guest_key(guests, email, order_key))
+
+
+def product_of(settings: ShopSettings, number: str, sku: str | None, pointer: str) -> Reference:
+    """The product with the shop's id *number*, by what the settings say that products are referred to.
+
+    Args:
+        pointer: Where the SKU is.
+
+    Raises:
+        RecordError: If that is the SKU, and there is none.
+    """
+    if settings.product_namespace is None and settings.product_key == "id":
+        return Reference("product", number)
+    if not sku:
+        raise RecordError("bad_value", "is empty, and the products' key is the SKU", pointer=pointer)
+    return Reference("product", sku, settings.product_namespace)
+
+
+def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
+    """The platform's status for the shop's status at *pointer*.
+
+    Raises:
+        RecordError: If the status is not in *statuses*.
+    """
+    found = record.at(pointer, str)
+    if found not in statuses:
+        raise RecordError("bad_value", "is a status that is not in the setting statuses", pointer=pointer)
+    return statuses[found]
+
+
+def text(record: JsonAccess, pointer: str) -> str | None:
+    """The text at *pointer* without space around it; None if it is missing, null or empty."""
+    return (record.at(pointer, str, default=None) or "").strip() or None

@@ -1,0 +1,36 @@
+"""Variants of a shop that have the same SKU, where the SKU is the key of products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from crossdock import Context
+from crossdock_connectors.shop.settings import ShopSettings
+
+S = TypeVar("S", bound=ShopSettings)
+MAX_WARNED = 20
+"""Of one run."""
+
+
+class RepeatedSkus:
+    """Warns of them: they would be one product, and the variant that is read last would count.
+
+    Only variants that one run reads are compared.
+    """
+
+    def __init__(self, ctx: Context[S]) -> None:
+        self._ctx = ctx
+        self._variants: dict[int, int] = {}  # hashes, since the texts of a large shop could take a gigabyte
+        self._warned = 0
+
+    def check(self, variants: Iterable[tuple[Any, Any]]) -> None:
+        """Compare *variants*, each a SKU and the shop's id, with those before."""
+        for sku, variant in variants:
+            if not isinstance(sku, str):
+                continue  # a row without a key, which is rejected
+            first = self._variants.setdefault(hash(sku), hash(str(variant)))
+            if first != hash(str(variant)) and self._warned < MAX_WARNED:
+                self._warned += 1
+                text = f"several variants have the SKU {sku}: they are one product, and the last one counts"
+                self._ctx.run.warn(f"{self._ctx.connection}.products", text)

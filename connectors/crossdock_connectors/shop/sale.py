@@ -1,0 +1,108 @@
+"""What was sold, or paid back, as lines of an order or invoice: items and charges, whose sum is the shop's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from crossdock import LineDraft, RecordError, Reference
+from crossdock_connectors.shop.line_amounts import lines_of_amount, unit_of
+from crossdock_connectors.shop.settings import ChargeKind
+
+
+@dataclass(frozen=True, slots=True)
+class SoldItem:
+    """Units of one product.
+
+    Attributes:
+        product: None for an item without a product, and for a gift card: a charge of that kind takes its place.
+        kind: That charge.
+        quantity: Negative for units that came back.
+        amount: Of all units together, before charges; it has the sign of the quantity.
+    """
+
+    product: Reference | None
+    quantity: Decimal
+    amount: Decimal
+    kind: ChargeKind = "custom_item"
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """An order, an invoice or a credit note.
+
+    Attributes:
+        currency: ISO 4217.
+        items: In the shop's order.
+        charges: What is added to the items, or taken off them.
+        total: The sum that the shop shows.
+        rounding: The most by which items and charges may differ from it, because the shop rounds each of them.
+    """
+
+    currency: str
+    items: tuple[SoldItem, ...]
+    total: Decimal
+    charges: Mapping[ChargeKind, Decimal] = field(default_factory=dict)
+    rounding: Decimal = Decimal(0)
+
+    @property
+    def difference(self) -> Decimal:
+        """What the total has more than items and charges together."""
+        return self.total - sum((item.amount for item in self.items), Decimal(0)) - sum(self.charges.values())
+
+
+def lines_of(sale: Sale, pointer: str) -> tuple[LineDraft, ...]:
+    """The lines of *sale*; their sum is its total.
+
+    Items without units are left out, unless nothing else is left.
+
+    Args:
+        pointer: Where the shop shows the total.
+
+    Raises:
+        RecordError: If items and charges do not add up to the total.
+    """
+    charges = dict(sale.charges)
+    if difference := sale.difference:
+        if abs(difference) > sale.rounding:
+            message = f"is {sale.total}, but items and charges add up to {sale.total - difference} {sale.currency}"
+            raise RecordError("bad_value", message, pointer=pointer)
+        charges["rounding"] = charges.get("rounding", Decimal(0)) + difference
+    lines = [
+        line
+        for item in sale.items
+        if item.quantity
+        for line in lines_of_amount(item.product or charge(item.kind), item.quantity, item.amount, sale.currency)
+    ]
+    sign = Decimal(1 if sale.total >= 0 else -1)
+    lines += [
+        LineDraft(product_id=charge(kind), quantity=sign, unit_price=sign * amount)
+        for kind, amount in charges.items()
+        if amount
+    ]
+    return tuple(lines) or tuple(
+        LineDraft(product_id=item.product or charge(item.kind), quantity=item.quantity, unit_price=Decimal(0))
+        for item in sale.items
+    )
+
+
+def charge(kind: ChargeKind) -> Reference:
+    """The product of charges of this kind, which the stream ``products`` creates."""
+    return Reference("product", charge_key(kind))
+
+
+def charge_key(kind: ChargeKind) -> str:
+    return f"charge-{kind}"
+
+
+def least(currency: str, pointer: str) -> Decimal:
+    """The smallest amount of *currency*.
+
+    Raises:
+        RecordError: If it is no currency of ISO 4217.
+    """
+    try:
+        return unit_of(currency)
+    except ValueError:
+        raise RecordError("bad_value", "is no currency of ISO 4217", pointer=pointer) from None

@@ -1,0 +1,88 @@
+"""Settings that connections to all shops have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from crossdock import ConfigModel
+from crossdock.field_types import Code, Instant, Text
+from crossdock.sources import HttpSettings, Name
+
+ChargeKind = Literal[
+    "discount", "shipping", "fee", "tax", "duty", "tip", "gift_card", "custom_item", "rounding", "refund"
+]  # fmt: skip
+
+
+class ChargeProduct(ConfigModel):
+    """The product of lines of one kind."""
+
+    sku: Code
+    name: Text
+
+
+CHARGES: Mapping[ChargeKind, ChargeProduct] = {
+    "discount": ChargeProduct(sku="DISCOUNT", name="Discount"),
+    "shipping": ChargeProduct(sku="SHIPPING", name="Shipping"),
+    "fee": ChargeProduct(sku="FEE", name="Fee"),
+    "tax": ChargeProduct(sku="TAX", name="Tax"),
+    "duty": ChargeProduct(sku="DUTY", name="Duty"),
+    "tip": ChargeProduct(sku="TIP", name="Tip"),
+    "gift_card": ChargeProduct(sku="GIFT-CARD", name="Gift card"),
+    "custom_item": ChargeProduct(sku="CUSTOM-ITEM", name="Item without a product"),
+    "rounding": ChargeProduct(sku="ROUNDING", name="Rounding"),
+    "refund": ChargeProduct(sku="REFUND", name="Refund adjustment"),
+}
+
+
+class ShopSettings(HttpSettings):
+    """What a connection to any shop is configured with."""
+
+    known_statuses: ClassVar[Mapping[str, str]] = {}
+
+    charges: Mapping[ChargeKind, ChargeProduct] = {}
+    """The products of lines that are no items, such as discounts and shipping, where they shall differ from the
+    default. The stream ``products`` creates them."""
+    product_namespace: Name | None = None
+    """The namespace of the platform's products, if their key is the SKU and another connection writes them, such as
+    another shop of the brand. By default the stream ``products`` writes them, and their key is the shop's id."""
+    product_key: Literal["id", "sku"] = "id"
+    """The key of the products that this connection writes: the shop's id, or the SKU, by which other connections can
+    refer to them."""
+    guests: Literal["email", "order", "one"] = "email"
+    """Customers of orders without a customer account: one for each e-mail address, for each order, or one for all."""
+    invoices: Literal["paid", "shipped", "placed", "never"] = "paid"
+    """When an order becomes an invoice."""
+    refunds: Literal["credit_note", "reject"] = "credit_note"
+    """What a refund after the invoice becomes: ``credit_note``, an invoice with negative quantities; or ``reject``, the
+    invoice becomes a dead letter with the reason ``changed_after_delivery``."""
+    test_orders: bool = False
+    """Whether test orders are read."""
+    progress: Literal["shop", "other"] = "shop"
+    """Who tells the platform the status and the parcels of orders: the shop, or another stream, such as that of a
+    3PL."""
+    statuses: Mapping[str, Code] = {}
+    """The platform's status of an order by the shop's; besides the usual ones, which each can be replaced."""
+    locations: Mapping[str, Code] = {}
+    """The code of the platform's bin by the id of the shop's location. If any is named, the stock of others is left
+    out. By default the code is the name of the location. Stock that is written to the shop may name the code, too."""
+    warehouse: Code = "SHOP"
+    """The warehouse of these bins."""
+    lot: Code = "STOCK"
+    """The lot number of the shop's stock; shops know no lots."""
+    unit_of_measure: Code | None = None
+    """Of products and lots."""
+    first: Instant | None = None
+    """The first run reads orders that changed since then; by default all."""
+    page_size: Annotated[int, Field(ge=1, le=250)] | None = None
+    """The most records that are requested at a time; by default as many as the shop permits."""
+
+    @property
+    def all_statuses(self) -> Mapping[str, str]:
+        return {**self.known_statuses, **self.statuses}
+
+    @property
+    def all_charges(self) -> Mapping[ChargeKind, ChargeProduct]:
+        return {**CHARGES, **self.charges}

@@ -1,0 +1,92 @@
+"""What Shopify's answers to GraphQL requests of a target mean; errors are in answers with the status 200."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crossdock.json_values import at_path
+from crossdock.printable import printable
+from crossdock.targets import Answer, Outcome, RateHeaders, body_of
+
+POINTS = 25
+"""What a request of a target is counted as: a mutation costs 10, a look-up of stock 10, of an order up to 38."""
+_NOT_NOW = frozenset({402, 423, 430})  # the shop is frozen or locked, or took the request for an attack
+_CHANGED = frozenset({"CHANGE_FROM_QUANTITY_STALE"})
+_RUNNING = frozenset({"IDEMPOTENCY_CONCURRENT_REQUEST"})
+_LONGEST = 2_000  # characters of a message
+
+
+def failure(answer: Answer) -> Outcome | None:
+    """What an answer without data means; None for one with data, and for an HTTP status that targets know."""
+    if answer.status in _NOT_NOW:
+        return Outcome("unavailable", f"HTTP {answer.status}: the shop is closed to the app for now", answer.status)
+    if answer.status != 200:
+        return None
+    body = body_of(answer)
+    errors = body.get("errors") if isinstance(body, dict) else None
+    if not errors:
+        data = body.get("data") if isinstance(body, dict) else None
+        return None if isinstance(data, dict) else Outcome("in_doubt", "the answer has no data", 200)
+    return _of_errors(body, errors if isinstance(errors, list) else [errors])
+
+
+def _of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
+    message = _joined(errors)
+    codes = {_text(at_path(error, "extensions.code")) for error in errors}
+    if "THROTTLED" in codes:
+        return Outcome("throttled", message, 200, _wait_s(body))
+    if "ACCESS_DENIED" in codes:
+        return Outcome("rejected", message, 403, reason="forbidden")
+    if codes & {"INTERNAL_SERVER_ERROR", "TIMEOUT"}:
+        return Outcome("in_doubt", message, 200)
+    return Outcome("rejected", message, 400)
+
+
+def refusal(payload: Any) -> Outcome | None:
+    """What the ``userErrors`` of a mutation's payload mean; None if there are none."""
+    errors = at_path(payload, "userErrors")
+    if not isinstance(errors, list):
+        return Outcome("in_doubt", "the answer says nothing of the mutation", 200)
+    if not errors:
+        return None
+    codes = {_text(at_path(error, "code")) for error in errors}
+    if codes & _RUNNING:
+        return Outcome("in_doubt", _joined(errors), 200)
+    return Outcome("changed" if codes & _CHANGED else "rejected", _joined(errors), 200)
+
+
+def limit(answer: Answer) -> RateHeaders | None:
+    """The bucket of points as one of requests of `POINTS` each."""
+    status = at_path(body_of(answer), "extensions.cost.throttleStatus")
+    names = ("currentlyAvailable", "maximumAvailable", "restoreRate")
+    numbers = [_number(at_path(status, name)) for name in names] if isinstance(status, dict) else []
+    if len(numbers) < 3 or None in numbers:
+        return None
+    left, most, per_s = (float(number or 0) / POINTS for number in numbers)
+    return RateHeaders("shopify", max(0.0, left), max(1.0, most), per_s or None)
+
+
+def _wait_s(body: Mapping[str, Any]) -> float:
+    """Seconds until the bucket has the points that a refused query needs."""
+    cost = "extensions.cost"
+    wanted, left, per_s = (
+        _number(at_path(body, f"{cost}.{name}"))
+        for name in ("requestedQueryCost", "throttleStatus.currentlyAvailable", "throttleStatus.restoreRate")
+    )
+    return max(0.0, (wanted or POINTS) - (left or 0)) / per_s if per_s else 1.0
+
+
+def _joined(errors: list[Any]) -> str:
+    texts = (_text(at_path(error, "message")) if isinstance(error, dict) else _text(error) for error in errors)
+    return printable("; ".join(filter(None, dict.fromkeys(texts)))[:_LONGEST]) or "refused without a reason"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        return None
+    return float(value)

@@ -1,0 +1,142 @@
+"""Bulk operations: whole lists as files of JSON lines, which the rate limit does not slow down.
+
+Source: shopify.dev/docs/api/usage/bulk-operations/queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from crossdock import RefusedError
+from crossdock.errors import RemoteError
+from crossdock.sources import UnavailableError
+from crossdock_connectors.shop.shopify import queries
+from crossdock_connectors.shop.shopify.bulk_files import assembled
+from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, asked, number_of
+from crossdock_connectors.shop.shopify.queries import ShopList
+
+REUSED = timedelta(hours=6)
+"""An operation of an earlier run that is younger than this is used again, so that a killed first load continues."""
+_RUNNING = frozenset({"CREATED", "RUNNING"})
+_BUSY = frozenset({"LIMIT_REACHED", "OPERATION_IN_PROGRESS"})
+_LONGEST_PAUSE_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRead:
+    """A finished operation.
+
+    Attributes:
+        begun: When the shop began it: what changed later may be missing.
+        pages: Its records with their children, and where they are from.
+    """
+
+    begun: datetime
+    pages: Iterator[tuple[list[Any], str]]
+
+
+def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
+    """Read all records of a list that the search *found* finds.
+
+    Args:
+        reuse: Whether the records may be as old as `REUSED`.
+
+    Raises:
+        UnavailableError: If the operation does not end in time, or ends without a result.
+        RefusedError: If its file is not whole. Nothing of such a file is returned.
+    """
+    query = shop_list.bulk(found)
+    operation = _finished(ctx, (_earlier(ctx, query) if reuse else None) or _started(ctx, query))
+    begun = _begun(operation)
+    if not operation.get("url"):
+        if str(operation.get("objectCount")) != "0":
+            raise UnavailableError("a bulk operation has ended without a file", where=ctx.settings.base_url)
+        return BulkRead(begun, iter(()))
+    path = ctx.run.work / f"{ctx.connection}-{number_of(str(operation['id']))}.jsonl"
+    size = ctx.api.download(str(operation["url"]), path)
+    if operation.get("fileSize") is not None and _number(operation, "fileSize") != size:
+        told = _number(operation, "fileSize")
+        message = f"the file of a bulk operation has {size:,} bytes, and the shop says {told:,}"
+        raise RefusedError(message, where=path.name, hint="it was cut off; run again")
+    counts = _number(operation, "objectCount"), _number(operation, "rootObjectCount")
+    return BulkRead(begun, assembled(ctx, shop_list, path, *counts))
+
+
+def _earlier(ctx: ShopifyContext, query: str) -> Item | None:
+    """An operation with the same query that an earlier run has begun not long ago."""
+    oldest = ctx.run.clock.now() - REUSED
+    search = f"operation_type:query created_at:>='{oldest.isoformat(timespec='seconds')}'"
+    for operation in asked(ctx, queries.RECENT_BULK, query=search).items("/data/bulkOperations/nodes"):
+        if isinstance(operation, dict) and operation.get("query") == query and _is_usable(operation, oldest):
+            return operation
+    return None
+
+
+def _is_usable(operation: Item, oldest: datetime) -> bool:
+    if _begun(operation) < oldest:
+        return False
+    has_result = bool(operation.get("url")) or str(operation.get("objectCount")) == "0"
+    return operation.get("status") in _RUNNING or (operation.get("status") == "COMPLETED" and has_result)
+
+
+def _begun(operation: Item) -> datetime:
+    try:
+        return datetime.fromisoformat(str(operation.get("createdAt")))
+    except ValueError:
+        raise RefusedError("a bulk operation has no time in createdAt", where=str(operation.get("id"))) from None
+
+
+def _number(operation: Item, name: str) -> int:
+    text = str(operation.get(name))
+    if not (text.isascii() and text.isdecimal()):
+        raise RefusedError(f"a bulk operation has no number in {name}", where=str(operation.get("id")))
+    return int(text)
+
+
+def _started(ctx: ShopifyContext, query: str) -> Item:
+    """A new operation; waits while others of the app take all places."""
+    deadline, pause_s = ctx.run.clock.monotonic() + ctx.settings.bulk_timeout_s, 1.0
+    while True:
+        answer = asked(ctx, queries.RUN_BULK, query=query)
+        errors = answer.items("/data/bulkOperationRunQuery/userErrors")
+        operation = answer.at("/data/bulkOperationRunQuery/bulkOperation")
+        if isinstance(operation, dict) and not errors:
+            return operation
+        message = "; ".join(str(error.get("message")) for error in errors) or "it names no reason"
+        if not any(error.get("code") in _BUSY for error in errors):
+            raise RemoteError(f"refused a bulk operation: {message}", where=answer.address)
+        if ctx.run.clock.monotonic() >= deadline:
+            raise UnavailableError(f"has no place for a bulk operation: {message}", where=answer.address)
+        pause_s = _pause(ctx, pause_s)
+
+
+def _finished(ctx: ShopifyContext, operation: Item) -> Item:
+    deadline, pause_s = ctx.run.clock.monotonic() + ctx.settings.bulk_timeout_s, 1.0
+    ctx.run.progress.begin(f"{ctx.connection}: waiting for a bulk operation", None)
+    while True:
+        answer = asked(ctx, queries.BULK, id=operation["id"])
+        found = answer.at("/data/bulkOperation")
+        status = found.get("status") if isinstance(found, dict) else None
+        if status == "COMPLETED":
+            return dict(found)
+        if status not in _RUNNING:
+            code = found.get("errorCode") if isinstance(found, dict) else None
+            raise _failure(f"{status or 'no longer there'}{f', {code}' if code else ''}", code, answer.address)
+        if ctx.run.clock.monotonic() >= deadline:
+            message = f"a bulk operation has not ended in {ctx.settings.bulk_timeout_s / 3600:.1f} hours"
+            hint = "it continues at the shop, and the next run uses it; bulk_timeout_s is the limit"
+            raise UnavailableError(message, where=answer.address, hint=hint)
+        pause_s = _pause(ctx, pause_s)
+
+
+def _failure(status: str, code: object, where: str) -> RemoteError:
+    hint = "check the scopes of the token with 'crossdock check'" if code == "ACCESS_DENIED" else "run again"
+    return UnavailableError(f"a bulk operation ended without a whole result: {status}", where=where, hint=hint)
+
+
+def _pause(ctx: ShopifyContext, pause_s: float) -> float:
+    ctx.run.clock.sleep(pause_s)
+    return min(_LONGEST_PAUSE_S, pause_s * 1.5)

@@ -1,0 +1,105 @@
+"""Results of bulk operations: one object a line, children with the id of their parent, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from crossdock import RefusedError, exact_json
+from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, with_children
+from crossdock_connectors.shop.shopify.queries import ShopList
+
+PART_BYTES = 32 << 20
+"""As much of a file is held in memory at a time: it is divided by the ids of its records."""
+PER_PAGE = 250
+_PARENT = "__parentId"
+
+
+def assembled(
+    ctx: ShopifyContext, shop_list: ShopList, path: Path, objects: int, roots: int
+) -> Iterator[tuple[list[Any], str]]:
+    """The records of the file, with their children, in pages.
+
+    Args:
+        objects: The number of lines that the shop names.
+        roots: The number of those that are no children.
+
+    Raises:
+        RefusedError: If the file has others, or a line that is no object with an id. It is checked before the first
+            page.
+    """
+    parts = _divided(path, objects, roots)
+
+    def pages() -> Iterator[tuple[list[Any], str]]:
+        number, orphans = 0, 0
+        for part in parts:
+            records, lost = _records(shop_list, part)
+            orphans += lost
+            for start in range(0, len(records), PER_PAGE):
+                number += 1
+                yield records[start : start + PER_PAGE], f"{path.name} ({number})"
+            part.unlink()
+        if orphans:
+            ctx.run.warn(ctx.connection, f"{orphans:,} lines of {path.name} belong to records that are not in it")
+
+    return pages()
+
+
+def _divided(path: Path, objects: int, roots: int) -> list[Path]:
+    """Files with the same lines, those of one record in one of them."""
+    names = [path.with_suffix(f".part{number}") for number in range(path.stat().st_size // PART_BYTES + 1)]
+    files, read, own = [name.open("wb") for name in names], 0, 0
+    try:
+        with path.open("rb") as lines:
+            for read, line in enumerate(lines, 1):
+                item = _object(line, f"{path.name}:{read}")
+                own += item.get(_PARENT) is None
+                files[crc32(str(item.get(_PARENT) or item.get("id")).encode()) % len(files)].write(line)
+    finally:
+        for file in files:
+            file.close()
+    if (read, own) != (objects, roots):
+        message = f"has {read:,} objects, {own:,} of them records, and the shop says {objects:,} and {roots:,}"
+        raise RefusedError(message, where=path.name, hint="it was cut off; run again")
+    path.unlink()
+    return names
+
+
+def _object(line: bytes, where: str) -> Item:
+    try:
+        item = exact_json.loads(line)
+    except ValueError as error:
+        hint = "the file of a bulk operation was cut off or damaged; run again"
+        raise RefusedError(f"is no JSON: {error}", where=where, hint=hint) from None
+    if not isinstance(item, dict):
+        raise RefusedError("is no object", where=where)
+    if not isinstance(item.get(_PARENT), str | None):
+        raise RefusedError("has another parent than an id", where=where)
+    return item
+
+
+def _records(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
+    """The records of *part* with their children, and the number of children of others.
+
+    Records without an id are left as they are, so that they are rejected.
+    """
+    records: dict[str, Item] = {}
+    without_id: list[Any] = []
+    children: dict[str, list[Item]] = {}
+    with part.open("rb") as lines:
+        for line in lines:
+            item = exact_json.loads(line)
+            parent = item.pop(_PARENT, None)
+            gid = item.get("id")
+            if parent is not None:
+                children.setdefault(parent, []).append(item)
+            elif isinstance(gid, str):
+                records[gid] = item
+            else:
+                without_id.append(item)
+    child, whole = shop_list.children, [*records.values()]
+    if child is not None:
+        whole = [with_children(record, child, children.pop(gid, [])) for gid, record in records.items()]
+    return whole + without_id, sum(map(len, children.values()))

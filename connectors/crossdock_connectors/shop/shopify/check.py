@@ -1,0 +1,105 @@
+"""``crossdock check`` of a Shopify shop: what it is, what the token may read, and how long a first load takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from crossdock import Finding
+from crossdock.json_values import at_path
+from crossdock.sources import ApiAnswer
+from crossdock.times_in_text import duration_text
+from crossdock_connectors.shop.shopify import queries
+from crossdock_connectors.shop.shopify.feeds import search_from
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of
+from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, missing, missing_for_targets
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+_NOTICE = timedelta(days=60)
+"""How long before the end of an API version it is a failure."""
+_WRITTEN_PER_MINUTE = 10_000
+"""The most requests that the platform accepts, one for each record."""
+_LOCATIONS = 250  # in a page
+
+
+def check(ctx: ShopifyContext) -> Iterator[Finding]:
+    """Say what the shop is, and what a sync lacks.
+
+    Raises:
+        RemoteError: If the shop cannot be asked.
+    """
+    shop = asked(ctx, queries.SHOP)
+    yield Finding(ok=True, text=f"{shop.at('/data/shop/name')}, {shop.at('/data/shop/currencyCode')}")
+    yield from _version(shop, ctx.run.clock.now())
+    scopes = granted(shop)
+    lacking = [f"the scope {scope} is missing: needed for {names}" for scope, names in missing(ctx.settings, scopes)]
+    yield from (Finding(ok=False, text=text) for text in lacking)
+    if not lacking:
+        yield Finding(ok=True, text="the token has all scopes that the streams need")
+    for scope, purpose in missing_for_targets(scopes):
+        yield Finding(ok=True, text=f"the scope {scope} is missing: only needed if {purpose}")
+    yield from _order_age(ctx, scopes)
+    if lacking:
+        return
+    if ctx.settings.locations:
+        yield from _locations(ctx)
+    yield from _first_load(ctx)
+
+
+def _version(shop: ApiAnswer, now: datetime) -> Iterator[Finding]:
+    end = datetime.fromisoformat(queries.SUPPORTED_UNTIL).replace(tzinfo=UTC)
+    served = shop.headers.get("x-shopify-api-version") or queries.VERSION
+    if served != queries.VERSION:
+        text = f"the shop serves version {served} of its API in place of {queries.VERSION}: upgrade crossdock"
+        yield Finding(ok=False, text=text)
+    else:
+        is_near = end - now < _NOTICE
+        text = f"version {served} of its API is supported until {queries.SUPPORTED_UNTIL}"
+        yield Finding(ok=not is_near, text=f"{text}: upgrade crossdock" if is_near else text)
+    if reason := shop.headers.get("x-shopify-api-deprecated-reason"):
+        yield Finding(ok=False, text=f"the shop calls a query deprecated, upgrade crossdock: {reason}")
+
+
+def _order_age(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]:
+    if "read_all_orders" not in scopes:
+        is_hiding = hides_orders(ctx.settings, scopes, ctx.run.clock.now())
+        text = "without the scope read_all_orders, orders older than 60 days are not seen"
+        yield Finding(ok=not is_hiding, text=f"{text}: grant it, or set first" if is_hiding else text)
+
+
+def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
+    """Compare the setting ``locations`` with the shop's."""
+    named = ctx.settings.locations
+    found = [
+        (number_of(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
+        for page in listed(ctx, "/data/locations", queries.LOCATIONS, _LOCATIONS)
+        for node in page.items("/data/locations/nodes")
+    ]
+    known = {number for number, _, _ in found}
+    for number in named:
+        if number not in known:
+            yield Finding(ok=False, text=f"locations: the shop has no location {number}")
+    for number, name, is_active in found:
+        if is_active and number not in named:
+            yield Finding(ok=True, text=f"locations does not name {number} ({name}): its stock is left out")
+
+
+def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
+    """How many records a first run writes, and for how long."""
+    answer = asked(ctx, queries.COUNTS, orders=search_from(ctx.settings.first))
+    orders, variants, customers = (
+        int(answer.at(f"/data/{name}/count") or 0) for name in ("ordersCount", "productVariantsCount", "customersCount")
+    )
+    records = _records(ctx.settings, orders, variants, customers)
+    takes = duration_text(timedelta(minutes=max(1, records / _WRITTEN_PER_MINUTE)))
+    yield Finding(ok=True, text=f"{orders:,} orders, {variants:,} variants, {customers:,} customers")
+    text = f"a first load writes about {records:,} records: {takes} at {_WRITTEN_PER_MINUTE:,} a minute"
+    reading = "some minutes to read them by bulk operations" if ctx.settings.bulk else "the time to read them in pages"
+    yield Finding(ok=True, text=f"{text}, and {reading}")
+
+
+def _records(settings: ShopifySettings, orders: int, variants: int, customers: int) -> int:
+    """Each variant is a product, and a lot in at least one place; each order may be an invoice."""
+    products = 0 if settings.product_namespace else variants
+    invoices = 0 if settings.invoices == "never" else orders
+    return products + variants + customers + orders + invoices

@@ -1,0 +1,52 @@
+"""Which records of the shop were deleted, and which exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from crossdock import RawBatch
+from crossdock.cursors import instant_cursor
+from crossdock.json_values import at_path
+from crossdock_connectors.shop.feeds import OVERLAP
+from crossdock_connectors.shop.shopify import queries
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, listed, number_of
+
+_SIZE = 250
+
+
+def deleted(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBatch]:
+    """The records of one kind, such as ``ORDER``, that were deleted since *since*; none in a first run.
+
+    Source: the shop's events. A product's tells nothing of its variants; a list of existing ones shows those.
+    """
+    found = events(ctx, since)
+    if found.get(kind):
+        yield RawBatch.json([], source=f"events of deletion since {since}", deleted=found[kind])
+
+
+def events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
+    """The numbers of the records that were deleted since *since*, by their kind; none in a first run."""
+    if since is None:
+        return {}
+    return ctx.shared(("shopify.deletions", since), lambda: _events(ctx, since))
+
+
+def _events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
+    begin = instant_cursor((datetime.fromisoformat(since) - OVERLAP).replace(microsecond=0))
+    found: dict[str, list[str]] = {}
+    search = f"action:destroy created_at:>='{begin}'"
+    for page in listed(ctx, "/data/events", queries.DELETIONS, _SIZE, query=search):
+        for event in page.items("/data/events/nodes"):
+            gid, kind = at_path(event, "subjectId"), at_path(event, "subjectType")
+            if isinstance(gid, str) and isinstance(kind, str):
+                found.setdefault(kind, []).append(number_of(gid))
+    return found
+
+
+def existing(ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]) -> Iterator[RawBatch]:
+    """The keys of all records of the list *name*."""
+    for page in listed(ctx, f"/data/{name}", queries.all_of(name, fields), _SIZE):
+        rows = [{"key": key(node)} for node in page.items(f"/data/{name}/nodes")]
+        yield RawBatch.json(rows, source=page.address)

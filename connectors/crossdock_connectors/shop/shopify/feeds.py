@@ -1,0 +1,59 @@
+"""What changed in a list of the shop since a run, read once for all streams of a connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from crossdock.cursors import instant_cursor
+from crossdock_connectors.shop.feeds import OVERLAP, Feed, Pages, read_once
+from crossdock_connectors.shop.shopify import bulk
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since, record_pages
+from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList
+
+Complete = Callable[[ShopifyContext, list[Any]], list[Any]]
+
+
+def changes(
+    ctx: ShopifyContext,
+    shop_list: ShopList,
+    since: str | None,
+    *,
+    more: Callable[[], Pages] = lambda: iter(()),
+    complete: Complete = lambda _, page: page,
+) -> Feed:
+    """The records that changed since *since*, the cursor of an earlier run; all of them without one.
+
+    Args:
+        more: Further pages of a run that is not the first.
+        complete: Adds to the records of a page what is requested apart.
+    """
+
+    def pages() -> Pages:
+        found: Iterable[tuple[list[Any], str]] = _pages(ctx, shop_list, since)
+        for records, source in found if since is None else chain(found, more()):
+            yield complete(ctx, records), source
+
+    return read_once(ctx, shop_list.name, since, pages)
+
+
+def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages:
+    """The changed records; after a bulk operation also those that changed since it began."""
+    first = ctx.settings.first if shop_list is ORDERS else None  # orders name products and customers of any age
+    begin = datetime.fromisoformat(since) - OVERLAP if since else first
+    if since is None and ctx.settings.bulk:
+        found = bulk.read(ctx, shop_list, search_from(first) or "", reuse=True)
+        yield from found.pages
+        begin = found.begun - OVERLAP
+    yield from record_pages(ctx, shop_list, _written(begin))
+
+
+def search_from(moment: datetime | None) -> str | None:
+    """A search for records that changed at *moment* or later; None finds all."""
+    return changed_since(_written(moment))
+
+
+def _written(moment: datetime | None) -> str | None:
+    return None if moment is None else instant_cursor(moment.replace(microsecond=0))

@@ -1,0 +1,54 @@
+"""Which of Shopify's orders and refunds are invoiced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from crossdock import RecordError
+from crossdock.json_access import JsonAccess
+from crossdock.json_values import at_path
+from crossdock_connectors.shop.shopify.pages import Item, number_of
+from crossdock_connectors.shop.streams import CREDIT_NOTE
+
+_PAID = frozenset({"PAID", "PARTIALLY_REFUNDED", "REFUNDED"})
+_UNPAID = frozenset({"AUTHORIZED", "EXPIRED", "PARTIALLY_PAID", "PENDING", "VOIDED"})
+_WITHOUT_PAYMENT = frozenset({"EXPIRED", "VOIDED"})
+_OF_ORDER = (
+    "id", "test", "email", "customer", "currencyCode", "presentmentCurrencyCode", "taxesIncluded",
+)  # fmt: skip
+
+
+def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"]) -> bool:
+    """Whether an order is to be invoiced now; one with an unknown status is, so that `check_payment` rejects it."""
+    payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
+    if payment is not None and not (isinstance(payment, str) and payment in _PAID | _UNPAID):
+        return True
+    if when == "paid":
+        return payment not in _UNPAID and payment is not None
+    if when == "shipped":
+        return bool(at_path(order, "displayFulfillmentStatus") == "FULFILLED")
+    return payment not in _WITHOUT_PAYMENT
+
+
+def check_payment(order: JsonAccess) -> None:
+    """Raise RecordError if the financial status of *order* is unknown."""
+    found = order.at("/displayFinancialStatus", str, default=None)
+    if found is not None and found not in _PAID | _UNPAID:
+        raise RecordError("bad_value", "is a status that crossdock does not know", pointer="/displayFinancialStatus")
+
+
+def refund_rows(order: Any) -> Iterator[Item]:
+    """A row for each refund of an order, with what of the order a credit note needs."""
+    refunds = at_path(order, "refunds")
+    own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
+    for refund in refunds if isinstance(refunds, list) else ():
+        gid = at_path(refund, "id")
+        key = f"{CREDIT_NOTE}-{number_of(gid)}" if isinstance(gid, str) else None
+        amount = at_path(refund, "totalRefundedSet.shopMoney.amount")
+        row = refund if isinstance(refund, dict) else {}
+        yield {**row, "key": key, "order": own, "test": own.get("test"), "due": not _is_zero(amount)}
+
+
+def _is_zero(amount: Any) -> bool:
+    return isinstance(amount, str) and not amount.strip("0.")

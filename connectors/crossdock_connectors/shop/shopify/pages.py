@@ -1,0 +1,151 @@
+"""The shop's lists in pages, each record with all of its children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from crossdock import Context
+from crossdock.cursors import OVERLAP_S
+from crossdock.json_values import at_path
+from crossdock.sources import ApiAnswer, GraphQLConnection, GraphQLError
+from crossdock_connectors.shop.shopify.queries import VERSION, Children, ShopList
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+ShopifyContext = Context[ShopifySettings]
+Item = dict[str, Any]
+_DELETED = object()
+_EXPIRED = "BAD_REQUEST"  # the code for a cursor that is not valid any more
+
+
+def asked(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
+    """The answer to one query."""
+    answer = ctx.api.request("POST", ctx.settings.endpoint, graphql=query, variables=variables)
+    _note_version(ctx, answer)
+    return answer
+
+
+def listed(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables: Any) -> Iterator[ApiAnswer]:
+    """The pages of a query with the variables ``first`` and ``after``.
+
+    Args:
+        path: A JSON pointer to the connection.
+    """
+    paginator = GraphQLConnection(path, size=min(size, ctx.settings.page_size or size))
+    for page in ctx.api.pages(ctx.settings.endpoint, graphql=query, variables=variables, paginator=paginator):
+        _note_version(ctx, page)
+        yield page
+
+
+def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = None) -> Iterator[tuple[list[Any], str]]:
+    """The records that changed since then, or all, in the order of their changes; each page with its address.
+
+    A record that changes while the list is read moves to its end, and is read again there. If a cursor expires, the
+    list is read on from the last change that was read. Changes of the last minutes do not count for that: the shop's
+    search lags behind, and lists such a record at the place of its earlier change.
+    """
+    latest, moved = since, ctx.run.clock.now() - timedelta(seconds=OVERLAP_S)
+    while True:
+        begun = latest
+        try:
+            for page in listed(
+                ctx, f"/data/{shop_list.name}", shop_list.paged, shop_list.size, query=changed_since(latest)
+            ):
+                records = page.items(f"/data/{shop_list.name}/nodes")
+                yield whole(ctx, shop_list, records), page.address
+                latest = _latest(records, moved) or latest
+        except GraphQLError as error:
+            if _EXPIRED not in error.codes or latest == begun:
+                raise
+        else:
+            return
+
+
+def whole(ctx: ShopifyContext, shop_list: ShopList, records: list[Any]) -> list[Any]:
+    """*records* of a page with all of their children; without those that are deleted meanwhile."""
+    made = [_whole(ctx, shop_list, record) for record in records]
+    return [record for record in made if record is not _DELETED]
+
+
+def changed_since(since: str | None) -> str | None:
+    """A search for records that changed at *since* or later; of times without quotes Shopify takes no notice."""
+    return None if since is None else f"updated_at:>='{since}'"
+
+
+def _latest(records: list[Any], before: datetime) -> str | None:
+    """The last change of *records* that is older than *before*, as the shop shows it."""
+    texts = [each for each in (at_path(record, "updatedAt") for record in records) if isinstance(each, str)]
+    return next((text for text in reversed(texts) if _is_before(text, before)), None)
+
+
+def _is_before(text: str, instant: datetime) -> bool:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return found.tzinfo is not None and found < instant
+
+
+def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
+    """*record* with its children as a list, those of further pages among them; what is none stays as it is.
+
+    A record that is deleted before its further pages are read is `_DELETED`.
+    """
+    child = shop_list.children
+    if child is None or not isinstance(record, dict):
+        return record
+    connection = _connection(record, child)
+    if not isinstance(connection, dict) or not isinstance(connection.get("nodes"), list):
+        return record
+    nodes, page = [*connection["nodes"]], connection.get("pageInfo")
+    if isinstance(page, dict) and page.get("hasNextPage"):
+        variables = {"id": record.get("id"), "after": page.get("endCursor")}
+        pointer = f"/data/node/{child.inside}/{child.name}" if child.inside else f"/data/node/{child.name}"
+        more = GraphQLConnection(pointer)
+        for answer in ctx.api.pages(
+            ctx.settings.endpoint, graphql=shop_list.more_children, variables=variables, paginator=more
+        ):
+            if answer.at("/data/node") is None:
+                ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")
+                return _DELETED
+            nodes += answer.items(f"{pointer}/nodes")
+    return with_children(record, child, nodes)
+
+
+def _connection(record: Mapping[str, Any], child: Children) -> Any:
+    holder = record.get(child.inside) if child.inside else record
+    return holder.get(child.name) if isinstance(holder, dict) else None
+
+
+def with_children(record: Item, child: Children, nodes: list[Any]) -> Item:
+    """*record* with *nodes* as a list, in the order of their ids."""
+    made = {**record, child.name: sorted(nodes, key=_place)}
+    if child.inside and isinstance(made.get(child.inside), dict):
+        made[child.inside] = {name: value for name, value in made[child.inside].items() if name != child.name}
+    return made
+
+
+def _place(node: Any) -> tuple[int, str]:
+    gid = node.get("id") if isinstance(node, dict) else None
+    number = number_of(gid) if isinstance(gid, str) else ""
+    return (int(number) if number.isdecimal() else 0, str(gid))
+
+
+def number_of(gid: str) -> str:
+    """The number in a global id such as ``gid://shopify/InventoryLevel/11?inventory_item_id=7``."""
+    return gid.rpartition("/")[2].partition("?")[0]
+
+
+def _note_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
+    """Warn, once in a run, that the version of the API is no longer served, or that the shop calls it deprecated."""
+    served, reason = answer.headers.get("x-shopify-api-version"), answer.headers.get("x-shopify-api-deprecated-reason")
+    if reason:
+        ctx.shared(("shopify.deprecated", reason), lambda: _warn(ctx, f"the shop calls a query deprecated: {reason}"))
+    if served and served != VERSION:
+        text = f"the shop serves version {served} of its API in place of {VERSION}, which has ended: upgrade crossdock"
+        ctx.shared(("shopify.version", served), lambda: _warn(ctx, text))
+
+
+def _warn(ctx: ShopifyContext, text: str) -> None:
+    ctx.run.warn(ctx.connection, text)

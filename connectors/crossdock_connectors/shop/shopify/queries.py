@@ -1,0 +1,175 @@
+"""The GraphQL queries, which the published Admin schema of version 2026-10 validates.
+
+Each list has the same fields in a bulk operation as in pages, so that a record reads the same in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from json import dumps
+
+VERSION = "2026-10"
+SUPPORTED_UNTIL = "2027-10-01"
+"""Each version is supported for at least twelve months (shopify.dev/docs/api/usage/versioning)."""
+
+_MONEY = "{ shopMoney { amount currencyCode } presentmentMoney { amount currencyCode } }"
+_ADDRESS = "{ name address1 address2 city province provinceCode zip countryCodeV2 phone }"
+_LINE = f"""id name sku quantity currentQuantity isGiftCard requiresShipping
+  variant {{ id sku }} originalUnitPriceSet {_MONEY} discountAllocations {{ allocatedAmountSet {_MONEY} }}"""
+_ORDER = f"""id name createdAt updatedAt processedAt cancelledAt test email phone
+  currencyCode presentmentCurrencyCode taxesIncluded displayFinancialStatus displayFulfillmentStatus
+  customer {{ id }} billingAddress {_ADDRESS} shippingAddress {_ADDRESS}
+  subtotalPriceSet {_MONEY} totalShippingPriceSet {_MONEY} totalTaxSet {_MONEY} totalTipReceivedSet {_MONEY}
+  totalPriceSet {_MONEY} originalTotalDutiesSet {_MONEY} originalTotalAdditionalFeesSet {_MONEY}
+  currentSubtotalPriceSet {_MONEY} currentShippingPriceSet {_MONEY} currentTotalTaxSet {_MONEY}
+  currentTotalPriceSet {_MONEY} currentTotalDutiesSet {_MONEY} currentTotalAdditionalFeesSet {_MONEY}
+  refunds(first: 100) {{ id }}
+  fulfillments(first: 100) {{ status trackingInfo(first: 20) {{ company number url }} }}"""
+_VARIANT = "id sku title barcode price updatedAt"
+_PRODUCT = "id title descriptionHtml status updatedAt"
+_CUSTOMER = f"""id displayName updatedAt defaultEmailAddress {{ emailAddress }}
+  defaultPhoneNumber {{ phoneNumber }} defaultAddress {_ADDRESS}"""
+_LEVEL = 'id isActive location { id } quantities(names: ["available", "on_hand"]) { name quantity }'
+_PAGE = "pageInfo { hasNextPage endCursor }"
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """A connection inside the records of a list.
+
+    Attributes:
+        name: Of the field.
+        size: How many are requested with each record; the others are requested apart.
+        inside: The object of the record that has the field; empty if the record has it.
+        beside: The other fields of that object.
+    """
+
+    name: str
+    fields: str
+    size: int
+    inside: str = ""
+    beside: str = ""
+
+    def written(self, connection: str) -> str:
+        """The connection where it belongs."""
+        return f"{self.inside} {{ {self.beside} {connection} }}" if self.inside else connection
+
+
+@dataclass(frozen=True, slots=True)
+class ShopList:
+    """A list of the shop.
+
+    Attributes:
+        name: Of the field of the query root.
+        type_name: Of its nodes.
+        size: Records per page: a query may cost at most 1,000 points.
+        sorting: An argument of its pages.
+    """
+
+    name: str
+    type_name: str
+    fields: str
+    size: int
+    children: Children | None = None
+    sorting: str = "sortKey: UPDATED_AT"
+
+    @property
+    def page(self) -> str:
+        """A page of the list, as its connection has it."""
+        child, inner = self.children, ""
+        if child is not None:
+            inner = child.written(f"{child.name}(first: {child.size}) {{ nodes {{ {child.fields} }} {_PAGE} }}")
+        return f"{{ nodes {{ {self.fields} {inner} }} {_PAGE} }}"
+
+    @property
+    def paged(self) -> str:
+        """The query for one page, with the variables ``first``, ``after`` and ``query``."""
+        return f"""query {self.name}($first: Int!, $after: String, $query: String) {{
+  {self.name}(first: $first, after: $after, query: $query, {self.sorting}) {self.page}
+}}"""
+
+    @property
+    def more_children(self) -> str:
+        """The query for a further page of the children of one record, with the variables ``id`` and ``after``."""
+        child = self.children
+        assert child is not None
+        connection = f"{child.name}(first: 100, after: $after) {{ nodes {{ {child.fields} }} {_PAGE} }}"
+        return f"""query {child.name}($id: ID!, $after: String) {{
+  node(id: $id) {{ ... on {self.type_name} {{ {child.written(connection)} }} }}
+}}"""
+
+    def bulk(self, found: str) -> str:
+        """The query of a bulk operation over the records that the search *found* finds; over all if it is empty."""
+        child, inner = self.children, ""
+        if child is not None:
+            inner = child.written(f"{child.name} {{ edges {{ node {{ {child.fields} }} }} }}")
+        where = f"(query: {dumps(found)})" if found else ""
+        return f"{{ {self.name}{where} {{ edges {{ node {{ {self.fields} {inner} }} }} }} }}"
+
+
+ORDERS = ShopList("orders", "Order", _ORDER, 15, Children("lineItems", _LINE, 30))
+PRODUCTS = ShopList("products", "Product", _PRODUCT, 100, Children("variants", _VARIANT, 50))
+CUSTOMERS = ShopList("customers", "Customer", _CUSTOMER, 250)
+STOCK = ShopList(
+    "productVariants",
+    "ProductVariant",
+    "id sku",
+    50,
+    Children("inventoryLevels", _LEVEL, 20, inside="inventoryItem", beside="id tracked"),
+    sorting="sortKey: ID",
+)
+
+ORDERS_OF_CUSTOMER = f"""query ordersOfCustomer($id: ID!, $first: Int!, $after: String) {{
+  customer(id: $id) {{ orders(first: $first, after: $after) {ORDERS.page} }}
+}}"""
+
+REFUNDS = f"""query refunds($ids: [ID!]!) {{
+  nodes(ids: $ids) {{ ... on Refund {{
+    id createdAt totalRefundedSet {_MONEY}
+    refundLineItems(first: 100) {{ nodes {{
+      quantity subtotalSet {_MONEY} totalTaxSet {_MONEY} lineItem {{ {_LINE} }}
+    }} {_PAGE} }}
+    refundShippingLines(first: 20) {{ nodes {{ subtotalAmountSet {_MONEY} taxAmountSet {_MONEY} }} {_PAGE} }}
+    orderAdjustments(first: 20) {{ nodes {{ amountSet {_MONEY} taxAmountSet {_MONEY} }} {_PAGE} }}
+  }} }}
+}}"""
+"""Refunds by their ids. They are no part of `ORDERS`: a bulk operation reads no list inside a list."""
+
+LOCATIONS = f"""query locations($first: Int!, $after: String) {{
+  locations(first: $first, after: $after, includeInactive: true, includeLegacy: true) {{
+    nodes {{ id name isActive }} {_PAGE}
+  }}
+}}"""
+
+DELETIONS = f"""query events($first: Int!, $after: String, $query: String) {{
+  events(first: $first, after: $after, query: $query, sortKey: CREATED_AT) {{
+    nodes {{ ... on BasicEvent {{ subjectId subjectType }} }} {_PAGE}
+  }}
+}}"""
+
+
+def all_of(name: str, fields: str) -> str:
+    """The query for *fields* of all records of the list *name*."""
+    return f"""query {name}($first: Int!, $after: String) {{
+  {name}(first: $first, after: $after, sortKey: ID) {{ nodes {{ {fields} }} {_PAGE} }}
+}}"""
+
+
+SHOP = """query shop {
+  shop { name myshopifyDomain currencyCode enabledPresentmentCurrencies }
+  currentAppInstallation { accessScopes { handle } }
+}"""
+COUNTS = """query counts($orders: String) {
+  ordersCount(limit: null, query: $orders) { count }
+  productVariantsCount(limit: null) { count }
+  customersCount(limit: null) { count }
+}"""
+
+RUN_BULK = """mutation bulkOperationRunQuery($query: String!) {
+  bulkOperationRunQuery(query: $query) { bulkOperation { id status } userErrors { field message code } }
+}"""
+_BULK = "id status errorCode objectCount rootObjectCount fileSize url query createdAt completedAt"
+BULK = f"query bulkOperation($id: ID!) {{ bulkOperation(id: $id) {{ {_BULK} }} }}"
+RECENT_BULK = f"""query bulkOperations($query: String) {{
+  bulkOperations(first: 50, query: $query, sortKey: CREATED_AT, reverse: true) {{ nodes {{ {_BULK} }} }}
+}}"""

@@ -1,0 +1,211 @@
+"""Shopify's orders and refunds -> what was sold or paid back; field names are those of the Admin schema.
+
+All of an order is in one currency: the shop's, or the one that the buyer saw. Shopify rounds each by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Literal
+
+from crossdock import RecordError, Reference
+from crossdock.json_access import JsonAccess
+from crossdock_connectors.shop.record_values import product_of, text
+from crossdock_connectors.shop.sale import Sale, SoldItem, least
+from crossdock_connectors.shop.settings import ChargeKind
+from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+Currency = Literal["shop", "presentment"]
+_NOTHING = Decimal(0)
+
+
+class Amounts:
+    """Reads the amounts of one order in the chosen currency.
+
+    Raises:
+        RecordError: If an amount is missing, or in another currency than the order.
+    """
+
+    def __init__(self, order: JsonAccess, currency: Currency) -> None:
+        self._money = f"{currency}Money"
+        pointer = "/currencyCode" if currency == "shop" else "/presentmentCurrencyCode"
+        self.currency = order.at(pointer, str)
+        self.unit = least(self.currency, pointer)
+
+    def of(self, record: JsonAccess, pointer: str) -> Decimal:
+        """The amount of the MoneyBag at *pointer*."""
+        place = f"{pointer}/{self._money}"
+        if record.at(f"{place}/currencyCode", str) != self.currency:
+            message = f"is not {self.currency}, the currency of the order"
+            raise RecordError("bad_value", message, pointer=f"{place}/currencyCode")
+        return record.decimal(f"{place}/amount")
+
+    def of_any(self, record: JsonAccess, pointer: str) -> Decimal:
+        """As `of`; nothing if it is null."""
+        return _NOTHING if record.at(pointer, dict, default=None) is None else self.of(record, pointer)
+
+    def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
+        return sum((self.of(record, pointer) for record in records), _NOTHING)
+
+
+def current(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+    """The order as it is now, after edits and refunds."""
+    quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
+    subtotal = amounts.of(order, "/currentSubtotalPriceSet")
+    items = _items(order, quantities, amounts, settings)
+    _check_discount(order, quantities, amounts, _gross(items) - subtotal)
+    charges: dict[ChargeKind, Decimal] = {
+        "discount": subtotal - _gross(items),
+        "shipping": amounts.of(order, "/currentShippingPriceSet"),
+        "tax": _added_tax(order, amounts, "/currentTotalTaxSet"),
+        "tip": amounts.of(order, "/totalTipReceivedSet"),
+        "duty": amounts.of_any(order, "/currentTotalDutiesSet"),
+        "fee": amounts.of_any(order, "/currentTotalAdditionalFeesSet"),
+    }
+    return Sale(amounts.currency, items, amounts.of(order, "/currentTotalPriceSet"), charges)
+
+
+def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+    """What the buyer was charged: the order after edits, but before refunds."""
+    refunds = [refund for refund in order.each("/refunds") if not _is_edit(refund, amounts)]
+    refunded: Counter[str] = Counter()
+    for refund in refunds:
+        for item in refund.each("/refundLineItems/nodes"):
+            refunded[item.at("/lineItem/id", str)] += item.at("/quantity", int)
+    quantities = {
+        line.at("/id", str): line.at("/currentQuantity", int) + refunded[line.at("/id", str)]
+        for line in order.each("/lineItems")
+    }
+    if all(line.at("/quantity", int) == quantities[line.at("/id", str)] for line in order.each("/lineItems")):
+        return _as_placed(order, quantities, amounts, settings)
+    now, items = current(order, amounts, settings), _items(order, quantities, amounts, settings)
+    back = [paid_back(refund, order, amounts, settings) for refund in refunds]
+    charges: dict[ChargeKind, Decimal] = dict(now.charges)
+    charges["discount"] = -_gross(items) + _gross(now.items) + now.charges["discount"]
+    total = now.total
+    for each in back:
+        charges["discount"] -= _gross(each.items)
+        for kind in ("shipping", "tax"):
+            charges[kind] -= each.charges[kind]
+        total -= each.total - each.charges["refund"]
+    return Sale(amounts.currency, items, total, charges)
+
+
+def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings) -> Sale:
+    items = _items(order, quantities, amounts, settings)
+    subtotal = amounts.of(order, "/subtotalPriceSet")
+    _check_discount(order, quantities, amounts, _gross(items) - subtotal)
+    charges: dict[ChargeKind, Decimal] = {
+        "discount": subtotal - _gross(items),
+        "shipping": amounts.of(order, "/totalShippingPriceSet"),
+        "tax": _added_tax(order, amounts, "/totalTaxSet"),
+        "tip": amounts.of(order, "/totalTipReceivedSet"),
+        "duty": amounts.of_any(order, "/originalTotalDutiesSet"),
+        "fee": amounts.of_any(order, "/originalTotalAdditionalFeesSet"),
+    }
+    return Sale(amounts.currency, items, amounts.of(order, "/totalPriceSet"), charges)
+
+
+def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
+    """A refund as a negative sale: units that came back, with their discounts taken off, shipping and tax.
+
+    Its total has no sign of its own at Shopify; here it is negative.
+    """
+    lists = {name: _whole_list(refund, name) for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")}
+    lines, shipping, adjustments = lists.values()
+    items = tuple(
+        SoldItem(
+            product_of_line(line.part("/lineItem"), settings),
+            -Decimal(line.at("/quantity", int)),
+            -amounts.of(line, "/subtotalSet"),
+            _kind(line.part("/lineItem")),
+        )
+        for line in lines
+    )
+    charges: dict[ChargeKind, Decimal] = {
+        "shipping": -amounts.sum(shipping, "/subtotalAmountSet"),
+        "tax": _NOTHING,
+        "refund": -amounts.sum(adjustments, "/amountSet"),
+    }
+    if not order.at("/taxesIncluded", bool):
+        charges["tax"] -= amounts.sum(lines, "/totalTaxSet") + amounts.sum(shipping, "/taxAmountSet")
+        charges["refund"] -= amounts.sum(adjustments, "/taxAmountSet")
+    return Sale(amounts.currency, items, -amounts.of(refund, "/totalRefundedSet"), charges)
+
+
+def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
+    """Whether *refund* only removes units that were not paid, and are worth something.
+
+    Where paid units come back and the merchant keeps all of the money, an adjustment says so.
+    """
+    if amounts.of(refund, "/totalRefundedSet") or _whole_list(refund, "orderAdjustments"):
+        return False
+    return amounts.sum(_whole_list(refund, "refundLineItems"), "/subtotalSet") != 0
+
+
+def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | None:
+    """The product of a line item; None for a gift card and an item without a variant.
+
+    A variant that was deleted is still known by its SKU.
+    """
+    if line.at("/isGiftCard", bool):
+        return None
+    if line.at("/variant", dict, default=None) is not None:
+        number, sku = number_of(line.at("/variant/id", str)), text(line, "/variant/sku")
+        return product_of(settings, number, sku, line.place("/variant/sku"))
+    sku = text(line, "/sku")
+    if sku is None or (settings.product_namespace is None and settings.product_key == "id"):
+        return None
+    return product_of(settings, "", sku, line.place("/sku"))
+
+
+def _items(
+    order: JsonAccess, quantities: dict[str, int], amounts: Amounts, settings: ShopifySettings
+) -> tuple[SoldItem, ...]:
+    return tuple(_sold(line, quantities[line.at("/id", str)], amounts, settings) for line in order.each("/lineItems"))
+
+
+def _sold(line: JsonAccess, units: int, amounts: Amounts, settings: ShopifySettings) -> SoldItem:
+    quantity, price = Decimal(units), amounts.of(line, "/originalUnitPriceSet")
+    return SoldItem(product_of_line(line, settings), quantity, quantity * price, _kind(line))
+
+
+def _kind(line: JsonAccess) -> ChargeKind:
+    return "gift_card" if line.at("/isGiftCard", bool) else "custom_item"
+
+
+def _gross(items: Iterable[SoldItem]) -> Decimal:
+    return sum((item.amount for item in items), _NOTHING)
+
+
+def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
+    """Tax that is added to the prices; none if they include it."""
+    return _NOTHING if order.at("/taxesIncluded", bool) else amounts.of(order, pointer)
+
+
+def _check_discount(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, discount: Decimal) -> None:
+    """Compare the subtotal with the discounts of the lines, to the minor unit.
+
+    Of a line of which only some units are left, the share may be rounded.
+
+    Raises:
+        RecordError: If they differ.
+    """
+    expected, tolerance = _NOTHING, _NOTHING
+    for line in order.each("/lineItems"):
+        whole, left = line.at("/quantity", int), quantities[line.at("/id", str)]
+        own = amounts.sum(line.each("/discountAllocations"), "/allocatedAmountSet")
+        expected += own * left / whole if whole else _NOTHING
+        tolerance += amounts.unit if own and left not in {0, whole} else _NOTHING
+    if abs(discount - expected) > tolerance:
+        message = f"means a discount of {discount}, but those of the lines are {expected} {amounts.currency}"
+        raise RecordError("bad_value", message, pointer="/subtotalPriceSet")
+
+
+def _whole_list(refund: JsonAccess, name: str) -> list[JsonAccess]:
+    if refund.at(f"/{name}/pageInfo/hasNextPage", bool):
+        raise RecordError("bad_value", "has more elements than are read", pointer=f"/refunds/{name}")
+    return list(refund.each(f"/{name}/nodes"))

@@ -1,0 +1,63 @@
+"""Access scopes: what a token has, and what the streams need.
+
+Source: ``requiredAccess`` of each type in the published Admin schema, and shopify.dev/docs/api/usage/access-scopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from crossdock.json_values import at_path
+from crossdock.sources import ApiAnswer
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+ORDERS_SEEN = timedelta(days=60)
+"""Older orders need the scope ``read_all_orders``."""
+_STREAMS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("read_products",): ("products", "stock", "orders", "invoices"),
+    ("read_customers",): ("customers", "orders", "invoices"),
+    ("read_inventory",): ("stock",),
+    ("read_locations", "read_inventory"): ("locations",),
+    ("read_orders",): ("customers", "orders", "invoices"),
+}
+"""The streams that need one of these scopes: orders name customers and variants, and guests are read from orders."""
+_TARGETS: Mapping[tuple[str, ...], str] = {
+    (
+        "write_merchant_managed_fulfillment_orders",
+        "write_assigned_fulfillment_orders",
+        "write_third_party_fulfillment_orders",
+    ): "shipments are written back",
+    ("write_inventory",): "stock is written",
+}
+
+
+def granted(shop: ApiAnswer) -> frozenset[str]:
+    """The scopes of the token, by the answer to `queries.SHOP`; one for writing includes the one for reading."""
+    found = {at_path(each, "handle") for each in shop.items("/data/currentAppInstallation/accessScopes")}
+    named = {each for each in found if isinstance(each, str)}
+    return frozenset(named | {each.replace("write_", "read_", 1) for each in named if each.startswith("write_")})
+
+
+def missing(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Each scope that streams of the connection lack, with their names."""
+    unread = {
+        "products": settings.product_namespace is not None,
+        "invoices": settings.invoices == "never",
+    }
+    for alternatives, streams in _STREAMS.items():
+        needing = [stream for stream in streams if not unread.get(stream)]
+        if not scopes.intersection(alternatives):
+            yield alternatives[0], ", ".join(needing)
+
+
+def missing_for_targets(scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Each scope that is missing for writing, with what needs it."""
+    for alternatives, purpose in _TARGETS.items():
+        if not scopes.intersection(alternatives):
+            yield alternatives[0], purpose
+
+
+def hides_orders(settings: ShopifySettings, scopes: frozenset[str], now: datetime) -> bool:
+    """Whether a first run lacks orders because of their age."""
+    return "read_all_orders" not in scopes and (settings.first is None or settings.first <= now - ORDERS_SEEN)

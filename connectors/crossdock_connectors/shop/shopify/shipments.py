@@ -1,0 +1,137 @@
+"""Parcels as Shopify's fulfillments: which units of which fulfillment orders were shipped.
+
+Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/fulfillmentCreate. The mutation knows no idempotency keys,
+so the order is looked up first, and again after an ambiguous answer: a parcel is there if its number is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crossdock import RecordError
+from crossdock.json_values import at_path
+from crossdock.targets import Outcome
+from crossdock_connectors.shop.shopify.pages import number_of
+
+_MOST = 100  # fulfillments of an order that are read
+LOOK_UP = f"""query shipments($id: ID!) {{
+  order(id: $id) {{
+    id
+    fulfillments(first: {_MOST}) {{ id status trackingInfo(first: 20) {{ number }} }}
+    fulfillmentOrders(first: 20) {{ nodes {{
+      id status assignedLocation {{ location {{ id }} }}
+      lineItems(first: 100) {{ nodes {{ id sku remainingQuantity }} pageInfo {{ hasNextPage }} }}
+    }} pageInfo {{ hasNextPage }} }}
+  }}
+}}"""
+CREATE = """mutation fulfillmentCreate($fulfillment: FulfillmentInput!) {
+  fulfillmentCreate(fulfillment: $fulfillment) { fulfillment { id } userErrors { field message } }
+}"""
+_OPEN = frozenset({"OPEN", "IN_PROGRESS"})
+_ENDED = frozenset({"CANCELLED", "ERROR", "FAILURE"})
+_TAKEN = ("unfulfillable", "quantity", "remaining")
+"""Texts of refusals that show that somebody else has shipped, moved or held units since the look-up."""
+
+
+def found(order: Any, order_id: str, number: str) -> Outcome:
+    """What a look-up of the order says of the parcel *number*."""
+    if not isinstance(order, dict):
+        return Outcome("rejected", f"the shop has no order {order_id}", 200, reason="missing")
+    for shipment in _objects(order.get("fulfillments")):
+        numbers = [parcel.get("number") for parcel in _objects(shipment.get("trackingInfo"))]
+        if number in numbers and shipment.get("status") not in _ENDED:
+            return Outcome("found", status=200, target_id=number_of(str(shipment.get("id"))), held={})
+    open_orders = _objects(at_path(order, "fulfillmentOrders.nodes"))
+    if not all(_is_whole(one) for one in open_orders):
+        return Outcome("unavailable", "the answer lacks members of a fulfillment order", 200)
+    if cut := _cut(order, open_orders):
+        return Outcome("rejected", f"the order has more than {cut}, which are not all read", 200)
+    return Outcome("absent", status=200, held={"fulfillmentOrders": open_orders})
+
+
+def _is_whole(one: Mapping[str, Any]) -> bool:
+    """Whether a fulfillment order has all that `create_input` needs."""
+    lines = at_path(one, "lineItems.nodes")
+    return isinstance(one.get("id"), str) and isinstance(lines, list) and all(map(_is_line, lines))
+
+
+def _is_line(line: Any) -> bool:
+    return isinstance(at_path(line, "id"), str) and isinstance(at_path(line, "remainingQuantity"), int)
+
+
+def _cut(order: Mapping[str, Any], open_orders: list[dict[str, Any]]) -> str | None:
+    """What the shop has more of than the look-up reads, so that the parcel or its units may be among the rest."""
+    if len(_objects(order.get("fulfillments"))) >= _MOST:
+        return f"{_MOST - 1} fulfillments"
+    if at_path(order, "fulfillmentOrders.pageInfo.hasNextPage") is True:
+        return "20 fulfillment orders"
+    if any(at_path(one, "lineItems.pageInfo.hasNextPage") is True for one in open_orders):
+        return "100 lines in a fulfillment order"
+    return None
+
+
+def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
+    """The input of `CREATE`.
+
+    Raises:
+        RecordError: If no location of the shop has as many units left to ship.
+    """
+    tracking = {"number": payload["number"], "company": payload.get("carrier"), "url": payload.get("url")}
+    return {
+        "lineItemsByFulfillmentOrder": _shipped(payload.get("items"), held),
+        "trackingInfo": {name: value for name, value in tracking.items() if value is not None},
+        "notifyCustomer": payload.get("notify", False),
+    }
+
+
+def refused(outcome: Outcome) -> Outcome:
+    """*outcome*, or that the order has changed since it was looked up."""
+    is_taken = outcome.kind == "rejected" and any(text in outcome.message.casefold() for text in _TAKEN)
+    return Outcome("changed", outcome.message, outcome.status) if is_taken else outcome
+
+
+def _shipped(items: Any, held: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The units of fulfillment orders that the parcel has, all at one location as Shopify requires."""
+    by_location: dict[Any, list[Any]] = {}
+    for one in held["fulfillmentOrders"]:
+        if one.get("status") in _OPEN:
+            by_location.setdefault(at_path(one, "assignedLocation.location.id"), []).append(one)
+    for orders in by_location.values():
+        chosen = _chosen(items, orders)
+        if chosen is not None:
+            return chosen
+    wanted = ", ".join(f"{item['quantity']} of {item['sku']}" for item in items) if items else "any units"
+    message = f"the shop has not {wanted} left to ship at one location: shipped by others, cancelled, held or refunded"
+    raise RecordError("conflict", message, pointer="/items")
+
+
+def _chosen(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
+    """As `_shipped`, of these fulfillment orders; None if they have not enough."""
+    missing: dict[str, int] | None = None
+    if items:
+        missing = {}
+        for item in items:
+            missing[item["sku"]] = missing.get(item["sku"], 0) + item["quantity"]
+    groups = []
+    for one in orders:
+        lines = [{"id": gid, "quantity": units} for gid, units in _units(one, missing)]
+        if lines:
+            groups.append({"fulfillmentOrderId": one["id"], "fulfillmentOrderLineItems": lines})
+    return groups if groups and not any((missing or {}).values()) else None
+
+
+def _units(one: Mapping[str, Any], missing: dict[str, int] | None) -> Iterator[tuple[str, int]]:
+    """Units of each line; what is taken for *missing* is subtracted there."""
+    for line in _objects(at_path(one, "lineItems.nodes")):
+        units = line["remainingQuantity"]
+        if missing is not None:
+            units = min(units, missing.get(line.get("sku") or "", 0))
+            if units:
+                missing[line["sku"]] -= units
+        if units > 0:
+            yield line["id"], units
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -1,0 +1,81 @@
+"""Stock as Shopify's inventory quantities: set if they are as they were looked up just before.
+
+Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/inventorySetQuantities. The directive ``@idempotent`` is
+required as of version 2026-04.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from crossdock.targets import Outcome
+from crossdock_connectors.shop.shopify.pages import number_of
+
+_LEVEL = (
+    'inventoryLevel(locationId: $location) { isActive quantities(names: ["available", "on_hand"]) { name quantity } }'
+)
+LOOK_UP_SKU = f"""query stockOfSku($found: String!, $location: ID!) {{
+  inventoryItems(first: 10, query: $found) {{ nodes {{ id sku {_LEVEL} }} }}
+}}"""
+LOOK_UP_ITEM = f"""query stockOfItem($item: ID!, $location: ID!) {{
+  inventoryItem(id: $item) {{ id sku {_LEVEL} }}
+}}"""
+SET = """mutation inventorySetQuantities($input: InventorySetQuantitiesInput!, $key: String!) {
+  inventorySetQuantities(input: $input) @idempotent(key: $key) {
+    inventoryAdjustmentGroup { id } userErrors { field message code }
+  }
+}"""
+
+
+def item_gid(number: str) -> str:
+    return f"gid://shopify/InventoryItem/{number}"
+
+
+def location_gid(number: str) -> str:
+    return f"gid://shopify/Location/{number}"
+
+
+def search(sku: str) -> str:
+    """The search for a SKU; it may find others as well, since Shopify ignores case."""
+    return f"sku:{json.dumps(sku)}"
+
+
+def of_sku(items: list[Any], sku: str, location: str, name: str) -> Outcome:
+    """What a look-up by the SKU says of the quantity *name* at *location*."""
+    same = [item for item in items if isinstance(item, dict) and item.get("sku") == sku]
+    if len(same) > 1:
+        message = f"the shop has {len(same)} variants with the SKU {sku}"
+        return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
+    if not same:
+        return Outcome("rejected", f"the shop has no variant with the SKU {sku}", 200, reason="missing", pointer="/sku")
+    return of_item(same[0], location, name)
+
+
+def of_item(item: Any, location: str, name: str) -> Outcome:
+    """What a look-up of an inventory item says."""
+    if not isinstance(item, dict):
+        return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")
+    level = item.get("inventoryLevel")
+    if not isinstance(level, dict) or level.get("isActive") is not True:
+        message = f"is not stocked at the location {location} of the shop"
+        return Outcome("rejected", message, 200, reason="missing", pointer="/location")
+    quantities = level.get("quantities")
+    held = {each.get("name"): each.get("quantity") for each in quantities or () if isinstance(each, dict)}
+    if not isinstance(held.get(name), int):
+        return Outcome("in_doubt", f"the answer has no quantity {name}", 200)
+    target_id = f"{number_of(str(item.get('id')))}-{location}"
+    return Outcome("found", status=200, target_id=target_id, held={"quantity": held[name]})
+
+
+def set_input(target_id: str, quantity: int, before: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The input of `SET`: *quantity*, if the shop still has what *before* says."""
+    item, _, location = target_id.partition("-")
+    row = {
+        "inventoryItemId": item_gid(item),
+        "locationId": location_gid(location),
+        "quantity": quantity,
+        "changeFromQuantity": before.get("quantity"),
+    }
+    return {"name": name, "reason": "correction", "quantities": [row]}

@@ -1,0 +1,189 @@
+"""A Shopify shop as a target: shipments, and stock at locations.
+
+Both are looked up before they are written: Shopify wants the units of its own fulfillment orders, and the quantity that
+a new one replaces. What an answer does not tell is looked up again, so nothing is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from crossdock import exact_json
+from crossdock.json_values import at_path
+from crossdock.records import key_text
+from crossdock.targets import (
+    Answer,
+    ApiTarget,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    RateHeaders,
+    Request,
+    TargetResource,
+    Update,
+    body_of,
+)
+from crossdock_connectors.shop.shopify import answers, shipments, stock_levels
+from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.target_records import Fulfillment, StockLevel, two_parts
+
+_OF_FULFILLMENT = "the id of the shop's order and the tracking number"
+_OF_STOCK = "the SKU and the location, by the shop's id or by its code in the setting locations"
+_RESOURCES = {
+    "fulfillments": TargetResource(
+        "fulfillments",
+        Fulfillment,
+        write_once=True,
+        deletes=False,
+        endpoint=EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})),
+        name_limit=200,
+    ),
+    "stock": TargetResource(
+        "stock",
+        StockLevel,
+        deletes=False,
+        endpoint=EndpointProfile(look_up=True, looks_up_first=frozenset({"create", "update"})),
+        name_limit=200,
+    ),
+}
+_PING = "query ping { shop { id } }"
+
+
+class ShopifyTarget(ApiTarget):
+    """The Admin API (GraphQL)."""
+
+    resources = _RESOURCES
+    in_flight = 4
+
+    def __init__(self, settings: ShopifySettings) -> None:
+        self._path, self._quantity = settings.endpoint, settings.stock_quantity
+        self._location_ids = {code: location for location, code in settings.locations.items()}
+
+    # ---- names: the record key, which says all that a look-up needs
+
+    def check_key(self, resource: str, namespace: str, key: str) -> None:
+        super().check_key(resource, namespace, key)
+        two_parts(key, _OF_FULFILLMENT if resource == "fulfillments" else _OF_STOCK)
+
+    def name_of(self, resource: str, namespace: str, key: str) -> str:  # noqa: ARG002
+        return key
+
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        if resource == "stock":
+            return members
+        order, number = two_parts(key, _OF_FULFILLMENT)
+        return {"order": order, "number": number, **members}
+
+    # ---- requests
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002
+        """Never sent: `create_from` and `update` make the requests."""
+        return self._query(_PING)
+
+    def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
+        assert resource == "fulfillments"  # stock is never absent
+        return self._query(shipments.CREATE, fulfillment=shipments.create_input(payload, held))
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002
+        quantity = int(update.after["quantity"])
+        return self._query(
+            stock_levels.SET, input=stock_levels.set_input(target_id, quantity, update.before, self._quantity)
+        )
+
+    def delete(self, resource: str, target_id: str) -> Request:
+        raise NotImplementedError  # no resource has deletes
+
+    def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:
+        if resource != "stock" or request.body is None:
+            return request
+        body = exact_json.loads(request.body)
+        body["variables"]["key"] = idempotency_key
+        return replace(request, body=exact_json.dumps(body))
+
+    def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+        """The shop takes the units of a parcel from its stock at the location that it has assigned."""
+        if resource == "fulfillments":
+            items = payload.get("items") or ()
+            yield from (("stock", key_text((item["sku"], ""))) for item in items)
+            if not items:
+                yield "stock", ""
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        if resource == "stock" and target_id is not None:
+            item, _, location = target_id.partition("-")
+            gids = {"item": stock_levels.item_gid(item), "location": stock_levels.location_gid(location)}
+            return self._query(stock_levels.LOOK_UP_ITEM, **gids)
+        if "|" not in (name or ""):  # the name of no record, by which the engine tests look-ups
+            return self._query(_PING)
+        first, second = two_parts(name or "", _OF_STOCK)
+        if resource == "stock":
+            found, location = stock_levels.search(first), stock_levels.location_gid(self._location(second))
+            return self._query(stock_levels.LOOK_UP_SKU, found=found, location=location)
+        return self._query(shipments.LOOK_UP, id=f"gid://shopify/Order/{first}")
+
+    def _location(self, named: str) -> str:
+        """The id of a location that is named by it, or by its code in the setting ``locations``."""
+        return self._location_ids.get(named, named)
+
+    def ping(self, resource: str) -> Request:  # noqa: ARG002
+        return self._query(_PING)
+
+    def _query(self, query: str, **variables: Any) -> Request:
+        return Request.json("POST", self._path, {"query": query, "variables": variables})
+
+    # ---- answers
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if answer.status != 200:
+            return answers.failure(answer) or super().outcome(resource, answer, expected)
+        if failed := answers.failure(answer):
+            return failed
+        mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
+        payload = at_path(body_of(answer), f"data.{mutation}")
+        if refused := answers.refusal(payload):
+            return shipments.refused(refused) if resource == "fulfillments" else refused
+        if resource == "stock":
+            return Outcome("delivered", status=200, target_id=expected.target_id)
+        gid = at_path(payload, "fulfillment.id")
+        if not isinstance(gid, str):
+            return Outcome("in_doubt", "the answer names no fulfillment", 200)
+        return Outcome("delivered", status=200, target_id=number_of(gid))
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        failed = answers.failure(answer)
+        if answer.status != 200:
+            failed = failed or super().outcome(resource, answer, expected)
+            return failed if failed.kind in {"throttled", "unauthorized"} else replace(failed, kind="unavailable")
+        if failed is not None:
+            return replace(failed, kind="unavailable") if failed.kind == "in_doubt" else failed
+        body = body_of(answer)
+        if resource == "stock" and expected.target_id is not None:
+            location = expected.target_id.partition("-")[2]
+            return stock_levels.of_item(at_path(body, "data.inventoryItem"), location, self._quantity)
+        if "|" not in (expected.name or ""):
+            return Outcome("absent", status=200)
+        first, second = two_parts(expected.name or "", _OF_STOCK)
+        if resource == "fulfillments":
+            return shipments.found(at_path(body, "data.order"), first, second)
+        items, location = at_path(body, "data.inventoryItems.nodes"), self._location(second)
+        return stock_levels.of_sku(items if isinstance(items, list) else [], first, location, self._quantity)
+
+    def throttled(self, answer: Answer) -> Outcome | None:
+        failed = answers.failure(answer)
+        return failed if failed is not None and failed.kind == "throttled" else None
+
+    def limit(self, answer: Answer) -> RateHeaders | None:
+        return answers.limit(answer)
+
+    def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002
+        match status:
+            case 401:
+                return f"check {self.place}.token"
+            case 403:
+                return f"check the scopes of {self.place}.token with 'crossdock check'"
+            case 404:
+                return f"check {self.place}.base_url"
+        return f"check {self.place}"

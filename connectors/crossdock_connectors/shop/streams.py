@@ -1,0 +1,251 @@
+"""The streams of a shop. A dialect reads them from one kind of shop, and maps their records."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from crossdock import (
+    Context,
+    CustomerDraft,
+    Filter,
+    InventoryLotDraft,
+    InvoiceDraft,
+    OrderDraft,
+    ProductDraft,
+    RawBatch,
+    Record,
+    Stream,
+    WarehouseBinDraft,
+)
+from crossdock.sources import Checkpoint
+from crossdock.stream_facts import ChangeLimits
+from crossdock_connectors.shop.sale import charge_key
+from crossdock_connectors.shop.settings import ShopSettings
+from crossdock_connectors.shop.stream_versions import version_of
+
+S = TypeVar("S", bound=ShopSettings)
+Read = Iterator[RawBatch | Checkpoint]
+Row = dict[str, Any]
+
+_ANY_NUMBER = ChangeLimits(at_most_percent=100)
+"""Most orders change on a day, when they are shipped, and so does most of the stock."""
+_WITHOUT_MAPPING = Filter(field="mapped", equals="false")
+CREDIT_NOTE = "credit-note"
+"""Begins the key of a credit note; the rest is the shop's id of the refund."""
+
+
+class Dialect(ABC, Generic[S]):
+    """How one kind of shop is read. Each row has its record's key in the member ``key``.
+
+    Reading methods get the cursor of an earlier run, None at first, and end with a checkpoint. Mapping methods are
+    pure.
+    """
+
+    mapping = 1
+    """Raised with every change of a mapping."""
+    tells_deleted: bool
+    """Whether the shop tells which customers and orders were deleted. Else those that exist are listed."""
+
+    def __init__(self, settings: S) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def products(self, ctx: Context[S], since: str | None) -> Read:
+        """Each variant is a row."""
+
+    @abstractmethod
+    def customers(self, ctx: Context[S], since: str | None) -> Read:
+        """Customer accounts, and a row for the guest of each order without one."""
+
+    @abstractmethod
+    def orders(self, ctx: Context[S], since: str | None) -> Read:
+        """The member ``test`` says whether a row is a test order."""
+
+    @abstractmethod
+    def invoices(self, ctx: Context[S], since: str | None) -> Read:
+        """Orders, and with credit notes a row for each refund.
+
+        The member ``due`` says whether the order is to be invoiced now, or the refund has paid something back.
+        """
+
+    @abstractmethod
+    def locations(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        """The member ``mapped`` says whether the stock of a location is read."""
+
+    @abstractmethod
+    def stock(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        """Each variant at each location; the member ``counted`` says whether the shop counts its stock there."""
+
+    @abstractmethod
+    def existing_products(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
+
+    def existing_customers(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        """With guests. Needed unless `tells_deleted`."""
+        raise NotImplementedError
+
+    def existing_orders(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        """Needed unless `tells_deleted`."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def product(self, record: Record) -> ProductDraft: ...
+
+    @abstractmethod
+    def customer(self, record: Record) -> CustomerDraft: ...
+
+    @abstractmethod
+    def order(self, record: Record) -> OrderDraft: ...
+
+    @abstractmethod
+    def invoice(self, record: Record) -> InvoiceDraft: ...
+
+    @abstractmethod
+    def credit_note(self, record: Record) -> InvoiceDraft: ...
+
+    @abstractmethod
+    def location(self, record: Record) -> WarehouseBinDraft: ...
+
+    @abstractmethod
+    def lot(self, record: Record) -> InventoryLotDraft: ...
+
+    def charges(self) -> list[Row]:
+        """The products of lines that are no items."""
+        return [
+            {"key": charge_key(kind), "charge": kind, "sku": product.sku, "name": product.name}
+            for kind, product in self.settings.all_charges.items()
+        ]
+
+
+class ShopStream(Stream[S]):
+    """A stream of a shop."""
+
+    key = ("key",)
+
+    def __init__(self, dialect: Dialect[S]) -> None:
+        self.dialect = dialect
+        self.mapping_version = version_of(dialect.settings, dialect.mapping)
+
+
+class _DeletedRecords(ShopStream[S]):
+    """A stream of records of which the shop tells that they were deleted, or else lists those that exist."""
+
+    def __init__(self, dialect: Dialect[S]) -> None:
+        super().__init__(dialect)
+        self.yields_deleted = dialect.tells_deleted
+
+    @property
+    def lists_existing(self) -> bool:
+        return not self.dialect.tells_deleted
+
+
+class Products(ShopStream[S]):
+    """Each variant, and each kind of line that is no item, is a product."""
+
+    name, resource = "products", "product"
+
+    def pull(self, ctx: Context[S], since: str | None) -> Read:
+        yield RawBatch.json(self.dialect.charges(), source="the setting charges")
+        if self.dialect.settings.product_namespace is None:
+            yield from self.dialect.products(ctx, since)
+
+    def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        yield RawBatch.json(self.dialect.charges(), source="the setting charges")
+        if self.dialect.settings.product_namespace is None:
+            yield from self.dialect.existing_products(ctx)
+
+    def to_resource(self, record: Record) -> ProductDraft:
+        if record.at("/charge", str, default=None) is not None:
+            return ProductDraft(sku=record.at("/sku", str), name=record.at("/name", str))
+        return self.dialect.product(record)
+
+
+class Customers(_DeletedRecords[S]):
+    """Customer accounts and guests."""
+
+    name, resource = "customers", "customer"
+
+    def pull(self, ctx: Context[S], since: str | None) -> Read:
+        yield from self.dialect.customers(ctx, since)
+
+    def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        yield from self.dialect.existing_customers(ctx)
+
+    def to_resource(self, record: Record) -> CustomerDraft:
+        return self.dialect.customer(record)
+
+
+class Orders(_DeletedRecords[S]):
+    """Orders as they are now."""
+
+    name, resource, changes = "orders", "order", _ANY_NUMBER
+
+    def __init__(self, dialect: Dialect[S]) -> None:
+        super().__init__(dialect)
+        self.skip = {} if dialect.settings.test_orders else {"test_order": Filter(field="test", equals="true")}
+
+    def pull(self, ctx: Context[S], since: str | None) -> Read:
+        yield from self.dialect.orders(ctx, since)
+
+    def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
+        yield from self.dialect.existing_orders(ctx)
+
+    def to_resource(self, record: Record) -> OrderDraft:
+        return self.dialect.order(record)
+
+
+class Invoices(ShopStream[S]):
+    """What was charged for an order, and what was paid back."""
+
+    name, resource = "invoices", "invoice"
+
+    def __init__(self, dialect: Dialect[S]) -> None:
+        super().__init__(dialect)
+        self.skip = {} if dialect.settings.test_orders else {"test_order": Filter(field="test", equals="true")}
+        self.skip = {**self.skip, "not_due": Filter(field="due", equals="false")}
+
+    def pull(self, ctx: Context[S], since: str | None) -> Read:
+        yield from self.dialect.invoices(ctx, since)
+
+    def to_resource(self, record: Record) -> InvoiceDraft:
+        is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
+        return self.dialect.credit_note(record) if is_credit_note else self.dialect.invoice(record)
+
+
+class Locations(ShopStream[S]):
+    """Each place that has stock is a bin."""
+
+    name, resource, mode = "locations", "warehouse_bin", "snapshot"
+
+    def __init__(self, dialect: Dialect[S]) -> None:
+        super().__init__(dialect)
+        self.skip = {"without_mapping": _WITHOUT_MAPPING}
+
+    def pull(self, ctx: Context[S], since: str | None) -> Read:  # noqa: ARG002  a snapshot
+        yield from self.dialect.locations(ctx)
+
+    def to_resource(self, record: Record) -> WarehouseBinDraft:
+        return self.dialect.location(record)
+
+
+class Stock(ShopStream[S]):
+    """The stock of each variant at each location is a lot."""
+
+    name, resource, mode, changes = "stock", "inventory_lot", "snapshot", _ANY_NUMBER
+
+    def __init__(self, dialect: Dialect[S]) -> None:
+        super().__init__(dialect)
+        self.skip = {"not_counted": Filter(field="counted", equals="false"), "without_mapping": _WITHOUT_MAPPING}
+
+    def pull(self, ctx: Context[S], since: str | None) -> Read:  # noqa: ARG002  a snapshot
+        yield from self.dialect.stock(ctx)
+
+    def to_resource(self, record: Record) -> InventoryLotDraft:
+        return self.dialect.lot(record)
+
+
+def streams(dialect: Dialect[S]) -> Sequence[ShopStream[S]]:
+    """The streams of a connection."""
+    chosen = [Products(dialect), Customers(dialect), Locations(dialect), Stock(dialect), Orders(dialect)]
+    return chosen if dialect.settings.invoices == "never" else [*chosen, Invoices(dialect)]

@@ -1,0 +1,12 @@
+"""Refusals of WooCommerce."""
+
+from __future__ import annotations
+
+from crossdock.json_values import at_path
+from crossdock.targets import Answer, body_of
+
+
+def code_of(answer: Answer) -> str:
+    """The code of a refusal, such as ``woocommerce_rest_order_invalid_id``; empty without one."""
+    found = at_path(body_of(answer), "code")
+    return found if isinstance(found, str) else ""

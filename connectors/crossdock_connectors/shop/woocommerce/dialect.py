@@ -1,0 +1,147 @@
+"""How a WooCommerce shop is read by the streams of all shops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from crossdock import (
+    CustomerDraft,
+    InventoryLotDraft,
+    InvoiceDraft,
+    OrderDraft,
+    ProductDraft,
+    RawBatch,
+    Record,
+    WarehouseBinDraft,
+)
+from crossdock.cursors import instant_cursor
+from crossdock.json_values import at_path
+from crossdock.sources import Checkpoint
+from crossdock_connectors.shop.record_values import GUEST, guest_key
+from crossdock_connectors.shop.repeated_skus import RepeatedSkus
+from crossdock_connectors.shop.streams import Dialect, Read
+from crossdock_connectors.shop.woocommerce import lists, mapping
+from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, refund_rows
+from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, number_of
+from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+
+
+class WooCommerceDialect(Dialect[WooCommerceSettings]):
+    """The REST API ``wc/v3``. Records that were deleted leave no trace in it."""
+
+    tells_deleted = False
+
+    # ---- reading
+
+    def products(self, ctx: WooContext, since: str | None) -> Read:
+        started = ctx.run.clock.now()
+        skus = RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
+        for records, source in lists.products(ctx, since):
+            if skus is not None:
+                skus.check((self._product_key(record), at_path(record, "id")) for record in records)
+            yield RawBatch.json([_joined(record, key=self._product_key(record)) for record in records], source=source)
+        yield Checkpoint(instant_cursor(started))
+
+    def _product_key(self, variant: Any) -> str | None:
+        if self.settings.product_key == "sku":
+            sku = at_path(variant, "sku")
+            return sku if isinstance(sku, str) and sku else None
+        return number_of(variant)
+
+    def customers(self, ctx: WooContext, since: str | None) -> Read:
+        orders = lists.orders(ctx, since)
+        for records, source in lists.customers(ctx).pages():
+            yield RawBatch.json([_keyed(record) for record in records], source=source)
+        for records, source in orders.pages():
+            yield RawBatch.json(self._guests(records), source=source)
+        yield Checkpoint(orders.cursor)
+
+    def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
+        """The customers of orders without an account, as WooCommerce would show them."""
+        for order in orders:
+            if at_path(order, "customer_id") != 0:
+                continue
+            email = at_path(order, "billing.email")
+            key = guest_key(self.settings.guests, email if isinstance(email, str) else None, number_of(order) or "")
+            yield {"key": key, "username": "Guest"} if key == GUEST else {"key": key, "billing": order.get("billing")}
+
+    def orders(self, ctx: WooContext, since: str | None) -> Read:
+        feed = lists.orders(ctx, since)
+        for records, source in feed.pages():
+            yield RawBatch.json([_joined(_keyed(record), test=False) for record in records], source=source)
+        yield Checkpoint(feed.cursor)
+
+    def invoices(self, ctx: WooContext, since: str | None) -> Read:
+        feed = lists.orders(ctx, since)
+        for records, source in feed.pages():
+            yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
+        yield Checkpoint(feed.cursor)
+
+    def _invoices(self, order: Any) -> Iterator[Any]:
+        due = invoice_due(order, self.settings.invoices)
+        yield _joined(_keyed(order), test=False, due=due)
+        if self.settings.refunds == "credit_note":
+            yield from refund_rows(order, due=due)
+
+    def locations(self, ctx: WooContext) -> Iterator[RawBatch]:  # noqa: ARG002  there is one
+        yield RawBatch.json([{"key": mapping.STORE, "mapped": self._is_mapped}], source="the shop")
+
+    @property
+    def _is_mapped(self) -> bool:
+        return not self.settings.locations or mapping.STORE in self.settings.locations
+
+    def stock(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.catalog(ctx).pages():
+            yield RawBatch.json([self._level(record) for record in records], source=source)
+
+    def _level(self, variant: Any) -> Any:
+        """A variant without a stock of its own is counted nowhere, or, with "parent", with its product."""
+        counted = at_path(variant, "manage_stock") not in (False, "parent")
+        return _joined(_keyed(variant), counted=counted, mapped=self._is_mapped)
+
+    def existing_products(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.catalog(ctx).pages():
+            yield RawBatch.json([{"key": self._product_key(record)} for record in records], source=source)
+
+    def existing_customers(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.customers(ctx).pages():
+            yield RawBatch.json([{"key": number_of(record)} for record in records], source=source)
+        for records, source in lists.order_keys(ctx).pages():
+            yield RawBatch.json([{"key": guest["key"]} for guest in self._guests(records)], source=source)
+
+    def existing_orders(self, ctx: WooContext) -> Iterator[RawBatch]:
+        for records, source in lists.order_keys(ctx).pages():
+            yield RawBatch.json([{"key": number_of(record)} for record in records], source=source)
+
+    # ---- mapping
+
+    def product(self, record: Record) -> ProductDraft:
+        return mapping.product(record, self.settings)
+
+    def customer(self, record: Record) -> CustomerDraft:
+        return mapping.customer(record)
+
+    def order(self, record: Record) -> OrderDraft:
+        return mapping.order(record, self.settings)
+
+    def invoice(self, record: Record) -> InvoiceDraft:
+        return mapping.invoice(record, self.settings)
+
+    def credit_note(self, record: Record) -> InvoiceDraft:
+        return mapping.credit_note(record, self.settings)
+
+    def location(self, record: Record) -> WarehouseBinDraft:  # noqa: ARG002  there is one
+        return mapping.location(self.settings)
+
+    def lot(self, record: Record) -> InventoryLotDraft:
+        return mapping.lot(record, self.settings)
+
+
+def _joined(item: Any, **members: Any) -> Any:
+    """*item* with further members; what is no object stays as it is."""
+    return {**item, **members} if isinstance(item, dict) else item
+
+
+def _keyed(item: Any) -> Any:
+    return _joined(item, key=number_of(item))

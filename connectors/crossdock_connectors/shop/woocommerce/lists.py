@@ -1,0 +1,168 @@
+"""The shop's lists: orders with their refunds, products with their variations, customers.
+
+Sources: ``WC_REST_CRUD_Controller`` and its subclasses in github.com/woocommerce/woocommerce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from crossdock import Context
+from crossdock.json_values import MISSING, at_path
+from crossdock.sources import OverlappingPages
+from crossdock.sources.retried_requests import NotFoundError
+from crossdock_connectors.shop.feeds import OVERLAP, Feed, Pages, read_once
+from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+
+WooContext = Context[WooCommerceSettings]
+Item = dict[str, Any]
+API = "/wp-json/wc/v3"
+TOTAL = "X-WP-Total"
+MOST = 100  # records on a page
+MISSING_HOUR = timedelta(hours=1)
+"""WordPress moves a time of spring's missing hour, on the site's clocks, one hour ahead, although it means UTC."""
+UNFILTERED = (
+    "the shop ignores modified_after, as those before WooCommerce 5.8 do: each run reads all orders and products"
+)
+_STATUSES = ("any", "trash")  # any is all but the trash; the trash comes last, as an order may get there meanwhile
+_OF_PARENT = frozenset({"id", "name", "status"})
+_OF_STOCK = "id,sku,name,type,manage_stock,stock_quantity"
+
+
+def pages(ctx: WooContext, path: str, change: str | tuple[str, ...] = "id", **params: str | None) -> Pages:
+    """The records of a list in the order of their ids, or of what *params* name with *change*; each page's address."""
+    size = ctx.settings.page_size or MOST
+    paginator = OverlappingPages(change=change, total=TOTAL, size=size, size_param="per_page")
+    asked = {"orderby": "id", "order": "asc", **params}
+    for page in ctx.api.pages(f"{API}/{path}", asked, paginator=paginator):
+        yield page.items(""), page.address
+
+
+# ---- orders
+
+
+def orders(ctx: WooContext, since: str | None) -> Feed:
+    """The orders that changed since *since*, with their refunds in full; those in the trash too."""
+    return read_once(ctx, "orders", since, lambda: _orders(ctx, since))
+
+
+def _orders(ctx: WooContext, since: str | None) -> Pages:
+    begin = datetime.fromisoformat(since) - OVERLAP if since else ctx.settings.first
+    for status in _STATUSES:
+        # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
+        change = ("date_modified_gmt", "date_modified")
+        for records, source in _changed(ctx, "orders", begin, change, status=status):
+            yield [_with_refunds(ctx, order) for order in records], source
+
+
+def _with_refunds(ctx: WooContext, order: Any) -> Any:
+    """*order* with its refunds in place of their summaries; what has none stays as it is."""
+    number = number_of(order)
+    if number is None or at_path(order, "refunds") in ([], None, MISSING):
+        return order
+    found: list[Any] = []
+    try:
+        for page in ctx.api.pages(f"{API}/orders/{number}/refunds", {"per_page": MOST}):
+            found += page.items("")
+    except NotFoundError:
+        ctx.run.note(ctx.connection, f"order {number} was deleted while it was read, and is read without its refunds")
+    return {**order, "refunds": found}
+
+
+def order_keys(ctx: WooContext) -> Feed:
+    """All orders with what tells their keys and those of their customers."""
+    fields = "id,customer_id,billing.email"
+    return read_once(
+        ctx,
+        "order-keys",
+        None,
+        lambda: (page for each in _STATUSES for page in pages(ctx, "orders", status=each, _fields=fields)),
+    )
+
+
+# ---- customers
+
+
+def customers(ctx: WooContext) -> Feed:
+    """All accounts, of whatever role: the list cannot be filtered by time."""
+    return read_once(ctx, "customers", None, lambda: pages(ctx, "customers", role="all"))
+
+
+# ---- products
+
+
+def products(ctx: WooContext, since: str | None) -> Pages:
+    """The variants that changed since *since*: those of a product whose variation changed have changed as well."""
+    begin = datetime.fromisoformat(since) - OVERLAP if since else None
+    for records, source in _changed(ctx, "products", begin, "date_modified", status="any"):
+        yield list(_variants(ctx, records)), source
+
+
+def catalog(ctx: WooContext) -> Feed:
+    """All variants with what tells their keys and their stock."""
+
+    def read() -> Pages:
+        for records, source in pages(ctx, "products", status="any", _fields=_OF_STOCK):
+            yield list(_variants(ctx, records, _OF_STOCK)), source
+
+    return read_once(ctx, "catalog", None, read)
+
+
+def _variants(ctx: WooContext, products: Iterable[Any], fields: str | None = None) -> Iterator[Any]:
+    """What is sold and counted: simple products, and the variations of variable ones, each with its ``parent``.
+
+    A variable product is no variant, unless it keeps the stock of its variations.
+    """
+    for product in products:
+        if not str(at_path(product, "type")).startswith("variable"):
+            yield product
+            continue
+        if at_path(product, "manage_stock") is True:
+            yield product
+        yield from _variations(ctx, product, fields)
+
+
+def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[Any]:
+    number = number_of(product)
+    parent = {name: value for name, value in product.items() if name in _OF_PARENT}
+    try:
+        for records, _ in pages(ctx, f"products/{number}/variations", status="any", _fields=fields):
+            for record in records:
+                yield {**record, "parent": parent} if isinstance(record, dict) else record
+    except NotFoundError:
+        ctx.run.note(ctx.connection, f"product {number} was deleted while it was read; its variations are left out")
+
+
+# ---- changes
+
+
+def _changed(ctx: WooContext, path: str, begin: datetime | None, change: str | tuple[str, ...], **params: str) -> Pages:
+    """The records of a list that changed at *begin* or later, oldest change first; all of them with None."""
+    if begin is None:
+        yield from pages(ctx, path, change, orderby="modified", **params)
+        return
+    bound = written(begin - MISSING_HOUR)
+    filtered = {**params, "modified_after": bound, "dates_are_gmt": "true"}
+    for records, source in pages(ctx, path, change, orderby="modified", **filtered):
+        if any(_is_older(record, bound) for record in records):
+            ctx.shared("woocommerce.unfiltered", lambda: ctx.run.warn(ctx.connection, UNFILTERED))
+        yield [record for record in records if not _is_older(record, written(begin))], source
+
+
+def _is_older(record: Any, than: str) -> bool:
+    """Whether *record* says that it has not changed since then."""
+    found = at_path(record, "date_modified_gmt")
+    return isinstance(found, str) and found < than
+
+
+def written(moment: datetime) -> str:
+    """*moment* in UTC as WooCommerce writes it: to the second and without a zone. One with a zone would be moved."""
+    return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()
+
+
+def number_of(record: Any) -> str | None:
+    """The id of a record, which is a whole number; None if it has none."""
+    found = at_path(record, "id")
+    return str(found) if isinstance(found, int) and not isinstance(found, bool) else None

@@ -1,0 +1,65 @@
+"""Parcels as tracking items of WooCommerce's extension Shipment Tracking.
+
+Source: woocommerce.com/document/shipment-tracking. It knows no idempotency keys and takes a number twice, so the items
+of the order are looked up first, and again after an ambiguous answer: a parcel is there if its number is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from crossdock.records import key_parts_of
+from crossdock.targets import Outcome
+
+_TRACKING = "/wp-json/wc-shipment-tracking/v3"
+
+
+def path(order: str) -> str:
+    """The list of an order's tracking items."""
+    return f"{_TRACKING}/orders/{order}/shipment-trackings"
+
+
+def order_of(target_id: str) -> str:
+    """The order in our id of a tracking item, whose own id is unknown without it."""
+    return target_id.partition("-")[0]
+
+
+def created(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a new item. With an address of its own, the carrier is a custom one."""
+    body = {"tracking_number": payload["number"], "date_shipped": payload.get("date")}
+    if payload.get("url") is None:
+        body["tracking_provider"] = payload["carrier"]
+    else:
+        body |= {"custom_tracking_provider": payload["carrier"], "custom_tracking_link": payload["url"]}
+    return {name: str(value) for name, value in body.items() if value is not None}
+
+
+def delivered(item: Any, status: int, name: str) -> Outcome:
+    """What the answer to a create says."""
+    order, number = key_parts_of(name)
+    target_id = _id_of(item, order)
+    if target_id is None or item.get("tracking_number") != number:
+        return Outcome("in_doubt", "answered success without the tracking item, or with another one", status)
+    return Outcome("delivered", status=status, target_id=target_id)
+
+
+def found(items: Any, name: str | None, target_id: str | None) -> Outcome:
+    """What a look-up of the order's items says of the parcel with our *name*, or with *target_id*."""
+    order, _, number = (name or "").partition("|")
+    order = order_of(target_id) if target_id is not None else order
+    if not order.isdecimal():
+        return Outcome("absent", status=200)
+    if not isinstance(items, list):
+        return Outcome("unavailable", "answered a look-up without a list", 200)
+    for item in items:
+        own = _id_of(item, order)
+        is_ours = own == target_id if target_id is not None else item.get("tracking_number") == key_parts_of(number)[0]
+        if own is not None and is_ours:
+            return Outcome("found", status=200, target_id=own, held={})
+    return Outcome("absent", status=200, held={})
+
+
+def _id_of(item: Any, order: str) -> str | None:
+    found_id = item.get("tracking_id") if isinstance(item, dict) else None
+    return f"{order}-{found_id}" if isinstance(found_id, str) and found_id else None

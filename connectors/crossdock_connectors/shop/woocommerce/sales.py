@@ -1,0 +1,97 @@
+"""WooCommerce's orders and refunds -> what was sold or paid back; field names are those of ``wc/v3``.
+
+Amounts of lines are without tax, also where prices contain it, and may have more decimals than the currency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+
+from crossdock import Reference
+from crossdock.json_access import JsonAccess
+from crossdock_connectors.shop.record_values import product_of, text
+from crossdock_connectors.shop.sale import Sale, SoldItem, least
+from crossdock_connectors.shop.settings import ChargeKind
+from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+
+_NOTHING = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Reads amounts in the currency of one order, rounded to its minor unit."""
+
+    currency: str
+    unit: Decimal
+
+    @classmethod
+    def of_order(cls, order: JsonAccess) -> Amounts:
+        """Raise RecordError if its currency is not in ISO 4217."""
+        currency = order.at("/currency", str)
+        return cls(currency, least(currency, "/currency"))
+
+    def of(self, record: JsonAccess, pointer: str) -> Decimal:
+        return record.decimal(pointer).quantize(self.unit, ROUND_HALF_UP)
+
+    def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
+        return sum((self.of(record, pointer) for record in records), _NOTHING)
+
+
+def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+    """What the buyer was charged; refunds do not change an order, but their list has to be there.
+
+    WooCommerce rounds lines or sums, as its settings say, so the total may differ from the lines by a minor unit each.
+    """
+    lines, shipping, fees = (order.each(f"/{kind}") for kind in ("line_items", "shipping_lines", "fee_lines"))
+    order.at("/refunds", list)
+    items = tuple(_item(line, amounts.of(line, "/subtotal"), settings) for line in lines)
+    charges: dict[ChargeKind, Decimal] = {
+        "discount": amounts.sum(lines, "/total") - amounts.sum(lines, "/subtotal"),
+        "shipping": amounts.sum(shipping, "/total"),
+        "fee": amounts.sum(fees, "/total"),
+        "tax": amounts.of(order, "/total_tax"),
+        "custom_item": sum((item.amount for item in items if not item.quantity), _NOTHING),
+    }
+    rounding = amounts.unit * (len(lines) + len(shipping) + len(fees))
+    return Sale(amounts.currency, _with_units(items), amounts.of(order, "/total"), charges, rounding)
+
+
+def kept(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+    """What was charged less what was paid back."""
+    sale, back = charged(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
+    return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
+
+
+def paid_back(refund: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
+    """A refund as a negative sale: units that came back, and what else of its amount its lines do not explain."""
+    lines, shipping, fees = (
+        refund.each(f"/{kind}", default=()) for kind in ("line_items", "shipping_lines", "fee_lines")
+    )
+    items = _with_units([_item(line, amounts.of(line, "/total"), settings) for line in lines])
+    total = -amounts.of(refund, "/amount")
+    charges: dict[ChargeKind, Decimal] = {
+        "shipping": amounts.sum(shipping, "/total"),
+        "fee": amounts.sum(fees, "/total"),
+        "tax": amounts.sum((*lines, *shipping, *fees), "/total_tax"),
+    }
+    rest = total - sum((item.amount for item in items), _NOTHING) - sum(charges.values())
+    return Sale(amounts.currency, items, total, {**charges, "refund": rest})
+
+
+def _item(line: JsonAccess, amount: Decimal, settings: WooCommerceSettings) -> SoldItem:
+    return SoldItem(_product(line, settings), Decimal(line.at("/quantity", int)), amount)
+
+
+def _with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
+    """*items* without amounts for no units, which a merchant may enter."""
+    return tuple(item for item in items if item.quantity or not item.amount)
+
+
+def _product(line: JsonAccess, settings: WooCommerceSettings) -> Reference | None:
+    """The product of a line; None if it never had one, or it was deleted: then WooCommerce has null for its SKU."""
+    number = line.at("/variation_id", int, default=0) or line.at("/product_id", int, default=0)
+    if not number or line.at("/sku", str, default=None) is None:
+        return None
+    return product_of(settings, str(number), text(line, "/sku"), line.place("/sku"))

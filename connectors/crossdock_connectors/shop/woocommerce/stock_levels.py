@@ -1,0 +1,59 @@
+"""Stock of WooCommerce's products and variations: changed by the difference to what was looked up just before.
+
+Source: ``inventory_delta`` in ``WC_REST_Products_V2_Controller`` and ``WC_REST_Product_Variations_V2_Controller`` of
+github.com/woocommerce/woocommerce. A sale between look-up and change is kept; a quantity that is set would undo it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from crossdock import RecordError
+from crossdock.targets import Outcome
+from crossdock_connectors.shop.woocommerce.lists import API
+
+FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"
+
+
+def check_sku(parts: Sequence[str]) -> None:
+    """Raise RecordError if a key is no SKU that can be looked up: WooCommerce takes commas as ends of SKUs."""
+    if len(parts) != 1 or not parts[0].strip():
+        raise RecordError("invalid_draft", "the key must be the SKU")
+    if "," in parts[0]:
+        raise RecordError("invalid_draft", "WooCommerce looks up no SKU with a comma")
+
+
+def path(target_id: str) -> str:
+    """Where a product is read and changed, or a variation, whose id begins with its product's."""
+    parent, _, number = target_id.rpartition("-")
+    return f"{API}/products/{parent}/variations/{number}" if parent else f"{API}/products/{number}"
+
+
+def of_sku(products: Any, sku: str) -> Outcome:
+    """What a look-up by the SKU says."""
+    if not isinstance(products, list):
+        return Outcome("unavailable", "answered a look-up without a list", 200)
+    same = [product for product in products if isinstance(product, dict) and product.get("sku") == sku]
+    if len(same) > 1:
+        message = f"the shop has {len(same)} products with the SKU {sku}"
+        return Outcome("rejected", message, 200, reason="conflict", pointer="/sku")
+    if not same:
+        return Outcome("absent", status=200)
+    return of_product(same[0])
+
+
+def of_product(product: Any) -> Outcome:
+    """What a look-up of a product or variation says."""
+    number = product.get("id") if isinstance(product, dict) else None
+    if not isinstance(number, int):
+        return Outcome("unavailable", "answered a look-up with a different record", 200)
+    parent, managed, held = (product.get(name) for name in ("parent_id", "manage_stock", "stock_quantity"))
+    if managed == "parent":
+        message = "this variation has no stock of its own: write that of its product"
+        return Outcome("rejected", message, 200, reason="rejected", pointer="/sku")
+    if managed is not True or not isinstance(held, int):
+        message = "the shop does not manage the stock of this product"
+        return Outcome("rejected", message, 200, reason="rejected", pointer="/sku")
+    target_id = f"{parent}-{number}" if isinstance(parent, int) and parent else str(number)
+    return Outcome("found", status=200, target_id=target_id, held={"quantity": held})

@@ -1,0 +1,182 @@
+"""A WooCommerce shop as a target: parcels, statuses of orders, and stock.
+
+Each record is looked up before it is written, and again after an answer that leaves in doubt whether it was, so nothing
+is written twice. Orders themselves are not created.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from crossdock import RecordError
+from crossdock.records import key_parts_of
+from crossdock.targets import (
+    Answer,
+    ApiTarget,
+    EndpointProfile,
+    ExpectedRecord,
+    Outcome,
+    Request,
+    TargetResource,
+    Update,
+    body_of,
+)
+from crossdock_connectors.shop.target_records import StockLevel
+from crossdock_connectors.shop.woocommerce import parcels, stock_levels
+from crossdock_connectors.shop.woocommerce.answers import code_of
+from crossdock_connectors.shop.woocommerce.lists import API
+from crossdock_connectors.shop.woocommerce.target_records import OrderStatus, Parcel
+
+_EACH_TIME = EndpointProfile(look_up=True, looks_up_first=frozenset({"create", "update"}))
+_RESOURCES = {
+    "fulfillments": TargetResource(
+        "fulfillments",
+        Parcel,
+        write_once=True,
+        deletes=False,
+        endpoint=EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})),
+        name_limit=200,
+    ),
+    "order_status": TargetResource("order_status", OrderStatus, deletes=False, endpoint=_EACH_TIME, name_limit=200),
+    "stock": TargetResource("stock", StockLevel, deletes=False, endpoint=_EACH_TIME, name_limit=200),
+}
+_PING = f"{API}/orders?per_page=1&_fields=id"
+
+
+class WooCommerceTarget(ApiTarget):
+    """The REST API ``wc/v3``, and for parcels that of the extension Shipment Tracking."""
+
+    resources = _RESOURCES
+    in_flight = 4
+
+    # ---- names: the record key, which says all that a look-up needs
+
+    def check_key(self, resource: str, namespace: str, key: str) -> None:
+        super().check_key(resource, namespace, key)
+        parts = key_parts_of(key)
+        match resource:
+            case "fulfillments":
+                if len(parts) != 2 or not parts[0].isdecimal():
+                    message = "the key must be the id of the shop's order and the tracking number, in this order"
+                    raise RecordError("invalid_draft", message)
+            case "order_status":
+                if len(parts) != 1 or not parts[0].isdecimal():
+                    raise RecordError("invalid_draft", "the key must be the id of the shop's order")
+            case _:
+                stock_levels.check_sku(parts)
+
+    def name_of(self, resource: str, namespace: str, key: str) -> str:  # noqa: ARG002
+        return key
+
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        if resource != "fulfillments":
+            return members
+        order, number = key_parts_of(key)
+        return {"order": order, "number": number, **members}
+
+    # ---- requests
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        """Never sent: `create_from` and `update` make the requests. Its path is that in messages."""
+        return self.create_from(resource, payload, {}) if resource == "fulfillments" else self.ping(resource)
+
+    def create_from(self, resource: str, payload: dict[str, Any], held: Any) -> Request:  # noqa: ARG002
+        if resource == "stock":
+            raise RecordError("missing", "the shop has no product with this SKU", pointer="/sku")
+        assert resource == "fulfillments"  # an order is there, or the look-up says why it is not
+        return Request.json("POST", parcels.path(payload["order"]), parcels.created(payload))
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        if resource == "order_status":
+            return Request.json("PUT", f"{API}/orders/{target_id}", update.changes)
+        delta = int(update.after["quantity"]) - int(update.before["quantity"])
+        return Request.json("PUT", stock_levels.path(target_id), {"inventory_delta": delta})
+
+    def delete(self, resource: str, target_id: str) -> Request:
+        raise NotImplementedError  # no resource has deletes
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        match resource:
+            case "fulfillments":
+                order = parcels.order_of(target_id) if target_id is not None else key_parts_of(name or "")[0]
+                return Request("GET", parcels.path(order)) if order.isdecimal() else self.ping(resource)
+            case "order_status":
+                order = target_id or name or ""
+                return Request("GET", f"{API}/orders/{order}") if order.isdecimal() else self.ping(resource)
+        if target_id is not None:
+            return Request("GET", stock_levels.path(target_id))
+        asked = {"sku": key_parts_of(name or "")[0], "status": "any", "_fields": stock_levels.FIELDS}
+        return Request("GET", f"{API}/products?{urlencode(asked)}")
+
+    def ping(self, resource: str) -> Request:  # noqa: ARG002
+        return Request("GET", _PING)
+
+    # ---- answers
+
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if missing := _missing(answer):
+            return missing
+        if resource == "fulfillments" and 200 <= answer.status < 300:
+            return parcels.delivered(body_of(answer), answer.status, expected.name or "")
+        if 200 <= answer.status < 300:
+            return _delivered(body_of(answer), answer.status, expected)
+        return super().outcome(resource, answer, expected)
+
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        if missing := _missing(answer):
+            return missing
+        if answer.status != 200:
+            return _unanswered(super().outcome(resource, answer, expected))
+        body = body_of(answer)
+        match resource:
+            case "fulfillments":
+                return parcels.found(body, expected.name, expected.target_id)
+            case "order_status":
+                return _status(body, expected.target_id or expected.name)
+        if expected.target_id is not None:
+            return stock_levels.of_product(body)
+        return stock_levels.of_sku(body, key_parts_of(expected.name or "")[0])
+
+    def advice(self, resource: str, status: int | None) -> str:
+        match status:
+            case 401 | 403:
+                return f"check {self.place}.consumer_key: it needs the permissions read and write, of a shop manager"
+            case 404 if resource == "fulfillments":
+                return f"check {self.place}.base_url, and that the shop has the extension Shipment Tracking"
+            case 404:
+                return f"check {self.place}.base_url"
+        return f"check {self.place}"
+
+
+def _missing(answer: Answer) -> Outcome | None:
+    """The rejection of a record that the shop does not have; other answers of 404 concern all records."""
+    if answer.status in {400, 404} and code_of(answer).endswith("_invalid_id"):
+        return Outcome("rejected", "the shop has no such order or product", 200, reason="missing")
+    return None
+
+
+def _unanswered(outcome: Outcome) -> Outcome:
+    """What became of a look-up that was answered by no list: a look-up leaves nothing in doubt."""
+    return (
+        outcome
+        if outcome.kind in {"throttled", "unauthorized", "rejected"}
+        else Outcome("unavailable", outcome.message, outcome.status, outcome.retry_after_s)
+    )
+
+
+def _delivered(body: Any, status: int, expected: ExpectedRecord) -> Outcome:
+    target_id = expected.target_id or ""
+    if not isinstance(body, dict) or str(body.get("id")) != target_id.rpartition("-")[2]:
+        return Outcome("in_doubt", "answered success for another record, or with a broken body", status)
+    return Outcome("delivered", status=status, target_id=target_id)
+
+
+def _status(body: Any, order: str | None) -> Outcome:
+    if not (order or "").isdecimal():
+        return Outcome("absent", status=200)
+    if not isinstance(body, dict) or str(body.get("id")) != order or not isinstance(body.get("status"), str):
+        return Outcome("unavailable", "answered a look-up with a different record", 200)
+    if body["status"] == "trash":
+        return Outcome("rejected", "the order is in the shop's trash", 200, reason="missing")
+    return Outcome("found", status=200, target_id=order, held={"status": body["status"]})

@@ -1,0 +1,107 @@
+"""What changed in a list of a Shopify shop, from where a run continues."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from unittest import mock
+
+import pytest
+from tests.partners.shopify.access import ALL_SCOPES
+from tests.partners.shopify.order_lines import Line
+from tests.partners.shopify.reading import CONNECTOR, drafts, shop_context
+from tests.partners.shopify.site import Site
+
+from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.testing.connector_context import read
+from crossdock_connectors.shop.feeds import Feed
+from crossdock_connectors.shop.shopify.feeds import changes, search_from
+from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
+
+
+def aged(days: int) -> Site:
+    """A shop with an order, a customer and a product that nobody has changed for *days* days."""
+    site = Site()
+    site.shop.orders.place(Line(site.lamp), customer=site.shop.customers.add("ada@example.com"))
+    site.clock.advance(timedelta(days=days).total_seconds())
+    return site
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_first_limits_orders_only(bulk: bool) -> None:
+    """Orders before ``first`` are left out, but products and customers that later orders name are read at any age."""
+    site = aged(days=30)
+    site.shop.orders.place(Line(site.lamp), email="bo@example.com")
+    first = (site.clock.now() - timedelta(days=1)).isoformat()
+    assert len(drafts(site, "orders", first=first, bulk=bulk)) == 1
+    assert str(site.lamp.legacy_resource_id) in drafts(site, "products", first=first, bulk=bulk)
+    assert len(drafts(site, "customers", first=first, bulk=bulk)) == 2  # the account, and the guest of the late order
+
+
+@pytest.mark.parametrize(("late_s", "is_read"), [(-1, False), (0, True), (1, True)])
+def test_a_run_reads_again_what_changed_shortly_before_the_last_one(late_s: int, is_read: bool) -> None:
+    """Exactly as long as the overlap: clocks differ, and the shop's search lags behind."""
+    site = aged(days=1)
+    changed_at = site.clock.now()
+    site.shop.orders.place(Line(site.lamp), email="bo@example.com")
+    site.clock.advance(3600)
+    since = instant_cursor(changed_at + timedelta(seconds=OVERLAP_S - late_s))
+    assert len(drafts(site, "orders", since)) == is_read
+
+
+def test_a_feed_is_read_once_for_all_streams() -> None:
+    """Orders, guests and invoices come from the same pages, and the cursor is when reading began."""
+    site = aged(days=0)
+    began = site.clock.now()
+    ctx = shop_context(site, bulk=False)
+    with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
+        first = changes(ctx, ORDERS, None)
+        site.clock.advance(60)
+        site.shop.orders.place(Line(site.lamp), email="bo@example.com")
+        again = changes(ctx, ORDERS, None)
+    assert first is again
+    assert first.cursor == instant_cursor(began)
+    assert [len(records) for records, _ in first.pages()] == [1]
+
+
+def test_each_list_and_cursor_has_a_feed_of_its_own() -> None:
+    """Streams that continue from different cursors do not share what they read."""
+    site = aged(days=0)
+    since = instant_cursor(site.clock.now() + timedelta(days=1))
+    site.clock.advance(3600)
+    ctx = shop_context(site, bulk=False)
+    with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
+        found: list[Feed] = [changes(ctx, ORDERS, None), changes(ctx, ORDERS, since), changes(ctx, CUSTOMERS, None)]
+    assert len({feed.path for feed in found}) == 3
+    assert [sum(len(records) for records, _ in feed.pages()) for feed in found] == [1, 0, 1]
+
+
+def test_a_search_has_whole_seconds_and_quotes() -> None:
+    """Shopify takes no notice of times without quotes."""
+    moment = Site().clock.now().replace(microsecond=999_999)
+    assert search_from(moment) == f"updated_at:>='{instant_cursor(moment.replace(microsecond=0))}'"
+    assert search_from(None) is None
+
+
+@pytest.mark.parametrize(
+    ("scopes", "days", "warned"),
+    [
+        pytest.param(ALL_SCOPES, None, False, id="all orders are seen"),
+        pytest.param(ALL_SCOPES - {"read_all_orders"}, None, True, id="no limit"),
+        pytest.param(ALL_SCOPES - {"read_all_orders"}, 60, True, id="an old limit"),
+        pytest.param(ALL_SCOPES - {"read_all_orders"}, 59, False, id="a young limit"),
+    ],
+)
+def test_a_first_run_warns_of_orders_that_it_cannot_see(scopes: frozenset[str], days: int | None, warned: bool) -> None:
+    """Once for all streams of orders; a later run does not."""
+    site = Site(scopes=scopes)
+    first = {} if days is None else {"first": (site.clock.now() - timedelta(days=days)).isoformat()}
+    with mock.patch.dict(os.environ, {"SHOP_TOKEN": site.shop.token}):
+        ctx = shop_context(site, bulk=False, **first)
+        for stream in ("customers", "orders", "invoices"):
+            read(CONNECTOR, ctx, stream)
+        later = shop_context(site, bulk=False, **first)
+        read(CONNECTOR, later, "orders", since=instant_cursor(site.clock.now()))
+    text = "shopify: the token lacks the scope read_all_orders: orders older than 60 days are not seen"
+    assert ctx.run.warnings == ([text] if warned else [])
+    assert later.run.warnings == []

@@ -1,0 +1,79 @@
+"""Every query that is sent is valid by Shopify's schema, and cheap enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from graphql import parse, validate
+from tests.partners.shopify.bulk_queries import checked
+from tests.partners.shopify.cost import MAX_COST
+from tests.partners.shopify.execution import prepared
+from tests.partners.shopify.schema import VERSION as FAKE
+from tests.partners.shopify.schema import admin_schema
+from tests.partners.shopify.sent_queries import bulk_queries, cost, documents, lists
+
+from crossdock_connectors.shop.shopify.queries import VERSION
+
+
+def test_the_queries_are_for_the_version_of_the_schema() -> None:
+    """The schema that judges them is that of the version that is asked."""
+    assert VERSION == FAKE
+
+
+def test_all_queries_of_the_module_are_known_here() -> None:
+    """The tests below run over each list and each text of the module that is a document."""
+    assert lists().keys() >= {"ORDERS", "PRODUCTS", "CUSTOMERS", "STOCK"}
+    assert documents().keys() >= {"SHOP", "COUNTS", "REFUNDS", "LOCATIONS", "DELETIONS", "ORDERS.paged", "RUN_BULK"}
+
+
+@pytest.mark.parametrize("name", documents())
+def test_a_query_is_valid_and_uses_nothing_deprecated(name: str) -> None:
+    """By the part of the published schema that the fake has."""
+    assert validate(admin_schema(), parse(documents()[name])) == []
+    assert prepared(documents()[name]).deprecated == ()
+
+
+@pytest.mark.parametrize("name", [name for name, text in documents().items() if text.startswith("query")])
+def test_a_query_costs_less_than_the_most_of_one_query(name: str) -> None:
+    """Shopify refuses a query of more than 1,000 points, whatever the bucket holds."""
+    points = cost(name)
+    print(f"{name}: {points} points")
+    assert 0 < points <= MAX_COST
+
+
+@pytest.mark.parametrize("name", bulk_queries())
+def test_a_bulk_query_is_one_that_shopify_carries_out(name: str) -> None:
+    """It obeys the rules of bulk operations: edges and nodes, ids of parents, no list inside a list."""
+    _, problems = checked(bulk_queries()[name])
+    assert problems == []
+
+
+def selected(document: str) -> set[str]:
+    """The paths of the fields of a record, whatever way its lists are selected."""
+
+    def paths(node: Any, above: str) -> Iterator[str]:
+        for field in node.selection_set.selections:
+            if field.name.value == "pageInfo":
+                continue
+            path = above if field.name.value in {"edges", "node", "nodes"} else f"{above}/{field.name.value}"
+            yield from paths(field, path) if field.selection_set else [path]
+
+    [operation] = parse(document).definitions
+    return set(paths(operation, ""))
+
+
+@pytest.mark.parametrize("name", lists())
+def test_pages_and_bulk_operations_select_the_same_fields(name: str) -> None:
+    """So that a record reads the same from both."""
+    one = lists()[name]
+    assert selected(one.paged) == selected(one.bulk(""))
+
+
+def test_a_search_is_quoted_in_a_bulk_query() -> None:
+    """Quotes of the search do not end the argument."""
+    query = lists()["CUSTOMERS"].bulk('a:"b" \\')
+    assert '(query: "a:\\"b\\" \\\\")' in query
+    _, problems = checked(query)
+    assert problems == []

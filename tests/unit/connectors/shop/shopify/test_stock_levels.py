@@ -1,0 +1,68 @@
+"""What look-ups of stock say, and the input by which a quantity is set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crossdock_connectors.shop.shopify.stock_levels import of_item, of_sku, search, set_input
+
+
+def item(sku: str = "LAMP", number: int = 7, **level: Any) -> dict[str, Any]:
+    quantities = [{"name": "available", "quantity": 3}, {"name": "on_hand", "quantity": 5}]
+    shown = {"isActive": True, "quantities": quantities, **level}
+    return {"id": f"gid://shopify/InventoryItem/{number}", "sku": sku, "inventoryLevel": shown}
+
+
+@pytest.mark.parametrize(("name", "quantity"), [("on_hand", 5), ("available", 3)])
+def test_the_quantity_that_the_settings_name_is_found(name: str, quantity: int) -> None:
+    """The id has the item and the location, by which it is looked up from then on."""
+    found = of_sku([item("lamp", 8), item(), "odd"], "LAMP", "42", name)
+    assert (found.kind, found.target_id, found.held) == ("found", "7-42", {"quantity": quantity})
+    assert of_item(item(), "42", name) == found
+
+
+@pytest.mark.parametrize(
+    ("items", "reason", "message"),
+    [
+        ([], "missing", "the shop has no variant with the SKU LAMP"),
+        ([item("lamp")], "missing", "the shop has no variant with the SKU LAMP"),
+        ([item(), item(number=8)], "conflict", "the shop has 2 variants with the SKU LAMP"),
+    ],
+)
+def test_a_sku_must_be_that_of_one_variant(items: list[Any], reason: str, message: str) -> None:
+    """Shopify's search ignores case, and nothing of the shop forbids a SKU twice."""
+    found = of_sku(items, "LAMP", "42", "on_hand")
+    assert (found.kind, found.reason, found.pointer, found.message) == ("rejected", reason, "/sku", message)
+
+
+@pytest.mark.parametrize("shown", [{"inventoryLevel": None}, {}, {"inventoryLevel": {"isActive": False}}])
+def test_a_product_that_is_not_stocked_there_is_rejected(shown: dict[str, Any]) -> None:
+    """Shopify would carry out nothing, and tell no error."""
+    found = of_item({"id": "gid://shopify/InventoryItem/7", **shown}, "42", "on_hand")
+    assert (found.kind, found.reason, found.pointer) == ("rejected", "missing", "/location")
+
+
+def test_what_is_not_told_is_not_guessed() -> None:
+    """A deleted item is missing; an answer without the quantity decides nothing."""
+    assert (of_item(None, "42", "on_hand").kind, of_item(None, "42", "on_hand").reason) == ("rejected", "missing")
+    for quantities in (None, [], [{"name": "on_hand", "quantity": None}], ["odd"]):
+        assert of_item(item(quantities=quantities), "42", "on_hand").kind == "in_doubt"
+
+
+def test_a_quantity_replaces_the_one_that_was_found() -> None:
+    """Of an unknown one Shopify is told that any will do."""
+    (row,) = set_input("7-42", 9, {"quantity": 5}, "on_hand")["quantities"]
+    assert row == {
+        "inventoryItemId": "gid://shopify/InventoryItem/7",
+        "locationId": "gid://shopify/Location/42",
+        "quantity": 9,
+        "changeFromQuantity": 5,
+    }
+    assert set_input("7-42", 9, {}, "on_hand")["quantities"][0]["changeFromQuantity"] is None
+
+
+def test_a_sku_with_quotes_is_searched_as_it_is() -> None:
+    """It cannot end the search and begin another one."""
+    assert search('A" OR sku:"B') == 'sku:"A\\" OR sku:\\"B"'

@@ -1,0 +1,247 @@
+"""WooCommerce's records become drafts: sums to the cent, and a clear reason for each record that cannot be mapped."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock import RawBatch, Record, RecordError, Reference
+from crossdock.records import key_text
+from crossdock_connectors.shop.woocommerce import mapping
+from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, refund_rows
+from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+
+BASE = {
+    "kind": "woocommerce",
+    "base_url": "https://shop.example",
+    "consumer_key": "env:KEY",
+    "consumer_secret": "env:SECRET",
+}
+
+
+def settings(**more: Any) -> WooCommerceSettings:
+    return WooCommerceSettings.model_validate({**BASE, **more})
+
+
+def record(item: Any, key: str = "1") -> Record:
+    batch = RawBatch.json([item], source="page")
+    return Record(key_text((key,)), (batch.load().drop("_line").to_dicts()[0],), "page", (1,))
+
+
+def line(subtotal: str, total: str | None = None, quantity: Any = 1, **more: Any) -> dict[str, Any]:
+    amounts = {"subtotal": subtotal, "total": subtotal if total is None else total, "total_tax": "0.00"}
+    return {"product_id": 5, "variation_id": 0, "sku": "LAMP", "quantity": quantity, **amounts, **more}
+
+
+def order(*lines: dict[str, Any], total: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": 7,
+        "status": "processing",
+        "currency": "EUR",
+        "customer_id": 3,
+        "date_created_gmt": "2026-03-02T12:00:00",
+        "billing": {"email": "ada@example.com"},
+        "shipping": {},
+        "line_items": list(lines),
+        "shipping_lines": [],
+        "fee_lines": [],
+        "refunds": [],
+        "total_tax": "0.00",
+        "total": total,
+        **more,
+    }
+
+
+def charges(items: Any) -> dict[str, Decimal]:
+    """The amounts of lines by the key of their product."""
+    found: dict[str, Decimal] = {}
+    for item in items:
+        found[item.product_id.key] = found.get(item.product_id.key, Decimal(0)) + item.quantity * item.unit_price
+    return found
+
+
+@given(
+    lines=st.lists(st.tuples(st.integers(1, 7), st.integers(0, 99_999), st.integers(0, 100)), min_size=1, max_size=5),
+    decimals=st.integers(2, 4),
+    tax=st.integers(0, 9_999),
+    currency=st.sampled_from(["EUR", "JPY", "KWD"]),
+)
+def test_lines_add_up_to_the_total(lines: list[tuple[int, int, int]], decimals: int, tax: int, currency: str) -> None:
+    """However many decimals the shop shows, and whichever it rounds: the sum is the shop's total in its currency."""
+    scale = Decimal(1).scaleb(-decimals)
+    amounts = [
+        (quantity, units * scale, (units * scale * (100 - off) / 100).quantize(scale)) for quantity, units, off in lines
+    ]
+    taxes = tax * scale
+    total = sum((each[2] for each in amounts), taxes)
+    items = [line(f"{before:f}", f"{after:f}", quantity) for quantity, before, after in amounts]
+    unit = {"EUR": Decimal("0.01"), "JPY": Decimal(1), "KWD": Decimal("0.001")}[currency]
+    shown = order(*items, total=f"{total:f}", total_tax=f"{taxes:f}", currency=currency)
+    draft = mapping.order(record(shown), settings())
+    found = sum((item.quantity * item.unit_price for item in draft.items), Decimal(0))
+    assert abs(found - total) <= unit / 2
+
+
+def test_a_wrong_total_is_refused() -> None:
+    """A difference beyond rounding means that something is not understood."""
+    with pytest.raises(RecordError, match="is 12.00, but items and charges add up to 10.00 EUR") as caught:
+        mapping.order(record(order(line("10.00"), total="12.00")), settings())
+    assert caught.value.pointer == "/total"
+
+
+def test_an_amount_without_units_is_a_charge() -> None:
+    """A merchant may enter an amount for no units; it is not lost."""
+    draft = mapping.order(record(order(line("10.00"), line("4.00", quantity=0), total="14.00")), settings())
+    assert charges(draft.items) == {"5": Decimal(10), "charge-custom_item": Decimal(4)}
+
+
+def test_a_deleted_product_is_an_item_without_a_product() -> None:
+    """WooCommerce keeps the id of a deleted product in its orders, and has null for its SKU."""
+    draft = mapping.order(record(order(line("10.00", sku=None), total="10.00")), settings())
+    assert charges(draft.items) == {"charge-custom_item": Decimal(10)}
+
+
+def test_products_are_referred_to_by_sku_if_the_settings_say_so() -> None:
+    """A product without SKU is then refused, since nothing else names it."""
+    by_sku = settings(product_namespace="erp")
+    draft = mapping.order(record(order(line("10.00", variation_id=9), total="10.00")), by_sku)
+    assert draft.items[0].product_id == Reference("product", "LAMP", "erp")
+    with pytest.raises(RecordError, match="the products' key is the SKU"):
+        mapping.order(record(order(line("10.00", sku=""), total="10.00")), by_sku)
+    assert mapping.order(record(order(line("1.00", variation_id=9), total="1.00")), settings()).items[
+        0
+    ].product_id == Reference("product", "9")
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "message"),
+    [
+        ("line_items", None, "/line_items"),
+        ("shipping_lines", {}, "/shipping_lines"),
+        ("refunds", None, "/refunds"),
+        ("total", None, "/total"),
+        ("currency", "EURO", "/currency"),
+        ("status", "wc-waiting", "/status"),
+        ("date_created_gmt", None, "/date_created_gmt"),
+        ("customer_id", None, "/customer_id"),
+    ],
+)
+def test_a_broken_order_names_the_place(member: str, value: Any, message: str) -> None:
+    """Null in place of a list, and values that are none, are the order's dead letter."""
+    with pytest.raises(RecordError) as caught:
+        mapping.order(record({**order(line("1.00"), total="1.00"), member: value}), settings())
+    assert caught.value.pointer == message
+
+
+def test_the_status_is_left_to_another_stream() -> None:
+    """With progress: other, a status that crossdock does not know harms nobody."""
+    shown = order(line("1.00"), total="1.00", status="wc-waiting")
+    assert mapping.order(record(shown), settings(progress="other")).status is None
+    assert mapping.order(record(shown), settings(statuses={"wc-waiting": "on_hold"})).status == "on_hold"
+
+
+REFUND = {"id": 9, "amount": "59.50", "line_items": [line("0", "-50.00", -1, total_tax="-9.50")]}
+
+
+def test_a_refund_with_its_tax_needs_no_adjustment() -> None:
+    """Units, tax and shipping of a refund are its lines; only the rest is an adjustment."""
+    [row] = refund_rows({**order(total="0"), "refunds": [REFUND]}, due=True)
+    assert (row["key"], row["due"], row["test"]) == ("credit-note-9", True, False)
+    draft = mapping.credit_note(record(row), settings())
+    assert charges(draft.items) == {"5": Decimal(-50), "charge-tax": Decimal("-9.5")}
+    with_shipping = {**row, "amount": "70", "shipping_lines": [{"total": "-5.00", "total_tax": "-0.95"}]}
+    draft = mapping.credit_note(record(with_shipping), settings())
+    assert charges(draft.items)["charge-shipping"] == -5
+    assert charges(draft.items)["charge-refund"] == Decimal("-4.55")
+    assert sum(charges(draft.items).values()) == -70
+
+
+def test_a_refund_without_money_is_not_due() -> None:
+    """Units that come back for nothing are no credit note."""
+    rows = list(refund_rows({"refunds": [{**REFUND, "amount": "0.00"}, None]}, due=True))
+    assert [row["due"] for row in rows] == [False, True]
+    assert rows[1]["key"] is None
+
+
+def test_with_refunds_rejected_the_invoice_changes() -> None:
+    """So that the invoice that was sent is a dead letter."""
+    shown = order(line("50.00"), total="50.00", refunds=[{**REFUND, "amount": "20.00"}])
+    draft = mapping.invoice(record(shown), settings(refunds="reject"))
+    assert charges(draft.items) == {"5": Decimal(50), "charge-refund": Decimal(-20)}
+    assert charges(mapping.invoice(record(shown), settings()).items) == {"5": Decimal(50)}
+
+
+@pytest.mark.parametrize(
+    ("status", "paid", "completed", "due"),
+    [
+        pytest.param("pending", False, False, "", id="not paid"),
+        pytest.param("on-hold", False, False, "placed", id="paid later"),
+        pytest.param("processing", True, False, "paid placed", id="paid"),
+        pytest.param("completed", True, True, "paid shipped placed", id="shipped"),
+        pytest.param("refunded", True, True, "paid shipped placed", id="shipped, and refunded later"),
+        pytest.param("refunded", False, False, "placed", id="refunded without payment"),
+        pytest.param("cancelled", False, False, "", id="cancelled"),
+        pytest.param("cancelled", True, False, "paid", id="cancelled after payment"),
+        pytest.param("waiting", False, False, "placed", id="a status of an extension"),
+        pytest.param("trash", True, True, "", id="in the trash"),
+    ],
+)
+def test_when_an_order_is_invoiced(status: str, paid: bool, completed: bool, due: str) -> None:
+    """A paid order is invoiced whatever becomes of it later, except in the trash."""
+    at = "2026-03-02T12:00:00"
+    shown = {"status": status, "date_paid_gmt": at if paid else None, "date_completed_gmt": at if completed else None}
+    assert " ".join(when for when in ("paid", "shipped", "placed") if invoice_due(shown, when)) == due
+
+
+PRODUCT = {
+    "id": 5,
+    "name": "Shirt",
+    "sku": "",
+    "status": "publish",
+    "price": "9.90",
+    "attributes": [{"options": ["S"]}],
+}
+
+
+def test_a_product_without_sku_has_its_id() -> None:
+    """Prices need a currency, which the API does not tell."""
+    draft = mapping.product(record(PRODUCT), settings(price_currency="EUR"))
+    assert (draft.sku, draft.name, draft.unit_price, draft.currency) == ("5", "Shirt", Decimal("9.90"), "EUR")
+    assert mapping.product(record(PRODUCT), settings()).unit_price is None
+    assert mapping.product(record({**PRODUCT, "price": ""}), settings(price_currency="EUR")).unit_price is None
+
+
+@pytest.mark.parametrize(
+    ("own", "of_parent", "active"),
+    [("publish", "publish", True), ("private", "publish", False), ("publish", "draft", False)],
+)
+def test_a_variation_is_sold_if_its_product_is(own: str, of_parent: str, active: bool) -> None:
+    """Its name is that of its product and its own attributes; "any" has no option."""
+    options = [{"name": "Colour", "option": "Blue"}, {"name": "Size", "option": ""}]
+    parent = {"id": 4, "name": "Shirt", "status": of_parent}
+    shown = {**PRODUCT, "status": own, "attributes": options, "parent": parent}
+    draft = mapping.product(record(shown), settings())
+    assert (draft.name, draft.active) == ("Shirt - Blue", active)
+
+
+def test_a_customer_is_called_by_the_best_name_there_is() -> None:
+    """Names, the name of the bill, the company, the address, the user's name, the number."""
+    person = {"first_name": "Ada", "last_name": "", "email": "", "username": "", "billing": {}, "shipping": {}}
+    assert mapping.customer(record(person)).name == "Ada"
+    person["first_name"] = ""
+    assert mapping.customer(record(person, "12")).name == "Customer 12"
+    assert mapping.customer(record({**person, "username": "ada"})).name == "ada"
+    assert mapping.customer(record({**person, "billing": {"company": "Lux", "email": "a@b.c"}})).name == "Lux"
+    assert mapping.customer(record({**person, "billing": {"last_name": "L."}})).name == "L."
+
+
+def test_stock_that_is_managed_and_unknown_is_refused() -> None:
+    """Null is no quantity; negative ones of backorders are."""
+    level = {"id": 5, "sku": "LAMP", "stock_quantity": -3}
+    assert mapping.lot(record(level), settings()).quantity == -3
+    with pytest.raises(RecordError):
+        mapping.lot(record({**level, "stock_quantity": None}), settings())

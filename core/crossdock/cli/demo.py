@@ -16,11 +16,12 @@ from crossdock.errors import StoppedError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from crossdock.demo.shop.shop_folder import Kind
     from crossdock.project.project import Project
     from crossdock.runs.run_report import Report
 
 
-@click.command(epilog=example("crossdock demo", "crossdock demo --serve"))
+@click.command(epilog=example("crossdock demo", "crossdock demo --shop", "crossdock demo --serve"))
 @click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -28,26 +29,46 @@ if TYPE_CHECKING:
     show_default=True,
     help="A new or empty folder for the demo's files.",
 )
-@click.option("--serve", is_flag=True, help="Run both servers of an earlier demo until Ctrl-C.")
+@click.option(
+    "--shop",
+    type=click.Choice(["shopify", "woocommerce"]),
+    is_flag=False,
+    flag_value="shopify",
+    help="A shop and a 3PL instead of a warehouse; which kind of shop, shopify by default.",
+)
+@click.option(
+    "--serve",
+    is_flag=True,
+    help="Run both servers of an earlier demo until Ctrl-C; with --shop, new ones in a new folder.",
+)
 @as_json
 @click.pass_context
-def demo(ctx: click.Context, folder: Path, *, serve: bool, as_json: bool) -> None:
+def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, serve: bool, as_json: bool) -> None:
     """Sync two days of exports from a sample warehouse to a sandbox on this machine.
+
+    With --shop, a sample shop's orders become orders and invoices of the platform, go to a sample 3PL, and come back
+    shipped.
 
     It takes a few seconds and leaves a folder with the config, the state and the exports of a third day for you to
     try out.
     """
-    from crossdock.cli import terminal_output
+    from crossdock.cli import demo_shop, terminal_output
     from crossdock.demo.demo_folder import keep_open
 
     console = terminal_output.out()
+    if serve and shop:
+        demo_shop.serve(console, folder, shop, as_json=as_json)
+        return
     if serve:
         keep_open(
             folder, terminal_output.print_json if as_json else lambda facts: _print_serving(console, folder, facts)
         )
         return
     console.quiet = as_json
-    document = _run(ctx, console, folder, as_json=as_json)
+    if shop is None:
+        document = _run(ctx, console, folder, as_json=as_json)
+    else:
+        document = demo_shop.run(ctx, console, folder, shop, _sync, _heading, as_json=as_json)
     if as_json:
         terminal_output.print_json(document)
 
@@ -71,7 +92,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
                 _heading(console, f"Day {day}: crossdock plan --limit {limit}", _BEFORE[day])
                 ctx.invoke(plan.plan, config=config, limit=limit)
                 _heading(console, f"Day {day}: crossdock sync")
-            reports.append(_sync(loaded, interrupt, as_json=as_json))
+            reports.append(_sync(loaded, [], interrupt, as_json=as_json))
             if not as_json:
                 terminal_output.show_run(console, reports[-1].as_json())
                 _heading(console, f"Day {day}: crossdock records list")
@@ -84,13 +105,13 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
     return {"folder": str(folder), "runs": [report.as_json() for report in reports], "effects": dict(effects)}
 
 
-def _sync(loaded: Project, interrupt: threading.Event, *, as_json: bool) -> Report:
+def _sync(loaded: Project, streams: list[str], interrupt: threading.Event, *, as_json: bool) -> Report:
     from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
     from crossdock.runs import runner
 
     with terminal_output.progress(wanted=not as_json) as progress:
-        report = runner.sync(loaded, [], clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = runner.sync(loaded, streams, clock=SystemClock(), progress=progress, interrupt=interrupt)
     if interrupt.is_set():
         raise StoppedError("the demo was interrupted", hint="remove the folder before you start it again")
     for error in report.errors.values():

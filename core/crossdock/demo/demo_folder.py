@@ -31,8 +31,8 @@ def opened(folder: Path) -> Iterator[SftpServer]:
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
     """
-    _create(folder)
-    with SandboxServer(folder / "sandbox", port=_stable_port()) as platform, _warehouse(folder) as warehouse:
+    create(folder)
+    with SandboxServer(folder / "sandbox", port=stable_port()) as platform, _warehouse(folder) as warehouse:
         _write_secret(folder / _PASSWORD, warehouse.password)
         _write_secret(folder / _KEY, platform.api_key)
         facts = {"base_url": platform.base_url, "tenant": platform.tenant, **_address(warehouse)}
@@ -79,7 +79,7 @@ def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:
             raise ConfigError(error.message, where=error.where, hint=hint) from error
 
 
-def _create(folder: Path) -> None:
+def create(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -89,7 +89,7 @@ def _create(folder: Path) -> None:
         raise ConfigError(f"cannot be created: {error.strerror}", where=str(folder)) from error
 
 
-def _stable_port() -> int:
+def stable_port() -> int:
     """A free port below the ephemeral range, so that it is probably still free when the demo is served again."""
     for port in secrets.SystemRandom().sample(range(20_000, 32_000), 100):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):

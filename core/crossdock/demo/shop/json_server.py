@@ -1,0 +1,93 @@
+"""JSON APIs on a port of the loopback interface."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from crossdock import exact_json
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request; *headers* by names in lower case, *body* is None without one."""
+
+    method: str
+    path: str
+    params: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer; *body* is a JSON value, or bytes that are sent as they are."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet for the whole answer
+    server: _Server
+
+    def _serve(self) -> None:
+        parts = urlsplit(self.path)
+        content = self.rfile.read(int(self.headers.get("content-length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            body = exact_json.loads(content) if content else None
+        except ValueError:
+            answer = Answer(400, {"message": "the body is no JSON"})
+        else:
+            with self.server.lock:
+                call = Call(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
+                answer = self.server.respond(call)
+        sent = answer.body if isinstance(answer.body, bytes) else exact_json.dumps(answer.body)
+        self.send_response_only(answer.status)
+        for name, value in {"content-type": "application/json", **answer.headers}.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    do_GET = do_POST = do_PUT = _serve  # noqa: N815  the names that http.server calls
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name that http.server declares
+        """Nothing: the demo shows what happened."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, port: int, respond: Callable[[Call], Answer]) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.respond, self.lock = respond, threading.Lock()
+
+
+@contextmanager
+def serving(respond: Callable[[Call], Answer], port: int = 0) -> Iterator[str]:
+    """The address of an API whose requests *respond* answers, one at a time.
+
+    Args:
+        port: 0 for a free one.
+
+    Raises:
+        OSError: If the port is taken.
+    """
+    server = _Server(port, respond)
+    thread = threading.Thread(target=server.serve_forever, name="sample-api", daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

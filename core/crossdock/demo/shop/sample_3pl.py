@@ -1,0 +1,67 @@
+"""A made-up 3PL with a plain API: it takes orders, ships them in parcels, and tells its stock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crossdock.demo.shop.json_server import Answer, Call
+
+CARRIER, LOCATION = "Sample Parcel", "MAIN"
+
+
+class Sample3pl:
+    """Answers requests that show *key*.
+
+    Args:
+        stock: Units by SKU.
+        ships_when_asked: Whether all orders are shipped when somebody asks for shipments.
+
+    | request | answer |
+    |---|---|
+    | ``GET /orders``, ``/shipments``, ``/stock`` | ``{"items": [...]}``; orders may be asked for by ``reference`` |
+    | ``POST /orders`` | the order; one with a reference that is taken is refused by 409 |
+    """
+
+    def __init__(self, key: str, stock: dict[str, int], *, ships_when_asked: bool) -> None:
+        self._key, self._stock, self._ships_when_asked = key, stock, ships_when_asked
+        self.orders: list[dict[str, Any]] = []
+        self.shipments: list[dict[str, Any]] = []
+
+    def respond(self, call: Call) -> Answer:
+        if call.headers.get("api-key") != self._key:
+            return Answer(401, {"message": "the header Api-Key has no valid key"})
+        match call.method, call.path:
+            case "GET", "/orders":
+                wanted = call.params.get("reference")
+                return Answer(200, {"items": [each for each in self.orders if wanted in {None, each["reference"]}]})
+            case "POST", "/orders":
+                return self._take(dict(call.body))
+            case "GET", "/shipments":
+                if self._ships_when_asked:
+                    self.work()
+                return Answer(200, {"items": self.shipments})
+            case "GET", "/stock":
+                stock = [{"sku": sku, "location": LOCATION, "quantity": units} for sku, units in self._stock.items()]
+                return Answer(200, {"items": stock})
+        return Answer(404, {"message": "not found"})
+
+    def _take(self, order: dict[str, Any]) -> Answer:
+        if any(each["reference"] == order["reference"] for each in self.orders):
+            return Answer(409, {"message": "duplicate reference"})
+        order["id"] = len(self.orders) + 1
+        self.orders.append(order)
+        return Answer(201, order)
+
+    def work(self) -> None:
+        """Ship every order: the first item of an order by itself, and the rest in another parcel."""
+        for order in self.orders[len({each["order_id"] for each in self.shipments}) :]:
+            first, *rest = order["lines"]
+            for lines in filter(None, ([first], rest)):
+                self._ship(order, lines)
+
+    def _ship(self, order: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            self._stock[line["sku"]] -= int(line["quantity"])
+        number = f"SP{len(self.shipments) + 1:06}"
+        shipment = {"order_id": order["id"], "shop_order": order["shop_order"], "carrier": CARRIER, "number": number}
+        self.shipments.append({**shipment, "lines": lines})

@@ -1,0 +1,82 @@
+"""The folder of ``crossdock demo --shop``: config, secrets, state, and the three servers that run on it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from shlex import quote
+from typing import Literal
+
+from crossdock.demo.demo_folder import create, stable_port
+from crossdock.demo.shop.json_server import serving
+from crossdock.demo.shop.sample_3pl import Sample3pl
+from crossdock.demo.shop.sample_shop import SampleShop
+from crossdock.demo.shop.shopify_api import ShopifyApi
+from crossdock.demo.shop.woocommerce_api import WooCommerceApi
+from crossdock.sandbox import SandboxServer
+
+Kind = Literal["shopify", "woocommerce"]
+CONFIG = "crossdock.yaml"
+VARIABLES = "environment.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class ShopDemo:
+    """What runs.
+
+    Attributes:
+        variables: The environment variables that the config names.
+    """
+
+    shop: SampleShop
+    depot: Sample3pl
+    platform: SandboxServer
+    variables: Mapping[str, str]
+
+
+@contextmanager
+def opened(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Iterator[ShopDemo]:
+    """Create a demo folder, and run the platform, the shop and the 3PL on it.
+
+    Args:
+        kind: Which API the shop has.
+        ships_when_asked: As `Sample3pl`.
+
+    Raises:
+        ConfigError: If the folder is not empty, or cannot be created.
+    """
+    create(folder)
+    shop, token, key = SampleShop(), secrets.token_hex(16), secrets.token_hex(16)
+    api = ShopifyApi(shop, token) if kind == "shopify" else WooCommerceApi(shop, token)
+    stock = {article.sku: article.stock for article in shop.articles}
+    depot = Sample3pl(key, stock, ships_when_asked=ships_when_asked)
+    with (
+        SandboxServer(folder / "sandbox", port=stable_port()) as platform,
+        serving(api.respond) as shop_url,
+        serving(depot.respond) as depot_url,
+    ):
+        variables = {
+            "PLATFORM_URL": platform.base_url,
+            "CROSSDOCK_API_KEY": platform.api_key,
+            "SHOP_URL": shop_url,
+            **({"SHOP_TOKEN": token} if kind == "shopify" else {"SHOP_KEY": token, "SHOP_SECRET": key}),
+            "THREEPL_URL": depot_url,
+            "THREEPL_KEY": key,
+        }
+        _write(folder, kind, variables)
+        os.environ.update(variables)  # for this process, which ends with the demo
+        yield ShopDemo(shop, depot, platform, variables)
+
+
+def _write(folder: Path, kind: Kind, variables: Mapping[str, str]) -> None:
+    config = files("crossdock.demo.shop").joinpath(f"{kind}.yaml").read_text("utf-8")
+    (folder / CONFIG).write_text(config, "utf-8")
+    lines = "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())
+    path = folder / VARIABLES
+    path.touch(mode=0o600)
+    path.write_text(lines, "utf-8")

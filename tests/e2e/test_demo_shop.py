@@ -1,0 +1,132 @@
+"""The demo with a shop, judged by what its three systems have in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crossdock.cli.main import main
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+VARIABLES = (
+    "PLATFORM_URL", "CROSSDOCK_API_KEY", "SHOP_URL", "SHOP_TOKEN", "SHOP_KEY", "SHOP_SECRET", "THREEPL_URL",
+    "THREEPL_KEY",
+)  # fmt: skip
+DEADLINE_S = 60
+SUMS = {1: "129.33", 2: "159.84", 3: "63.13", 4: "319.80"}
+"""Of the orders, by hand: 2 x 49.90 + 3 x 8.35 - 10.00 + 4.90 = 119.75, and 8 percent tax; and so on."""
+
+
+def variables_of(folder: Path) -> dict[str, str]:
+    """What ``environment.sh`` exports."""
+    lines = (folder / "environment.sh").read_text().splitlines()
+    pairs = (line.removeprefix("export ").split("=") for line in lines)
+    return {name: value.strip("'") for name, value in pairs}
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a command in this process; its exit code, output and errors."""
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setenv("COLUMNS", "80")
+        for name in VARIABLES:
+            monkeypatch.setenv(name, "")  # the demo sets them for its process
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["shopify", "woocommerce"])
+def test_orders_become_invoices_and_come_back_shipped(run: Any, tmp_path: Path, kind: str) -> None:
+    """Sums agree to the cent, each order has all its parcels, and the refund is a credit note."""
+    code, output, errors = run("demo", "--shop", kind, "--json", "--folder", str(tmp_path / "demo"))
+    assert (code, errors) == (0, "")
+    found = json.loads(output)
+    for each in found["runs"]:
+        assert (each["status"], each["balanced"], sum(each["open"].values())) == ("done", True, 0)
+    for number, order in enumerate(found["orders"], 1):
+        total, back = Decimal(SUMS[number]), Decimal("18.04") if number == 3 else Decimal(0)
+        shown = total - back if kind == "shopify" else total  # refunds change no order of WooCommerce
+        assert Decimal(order["shop"]) == Decimal(order["platform"]) == shown
+        assert sum(map(Decimal, order["invoices"])) == total - back
+        assert order["status"] == "shipped"
+    assert [len(order["parcels"]) for order in found["orders"]] == [2, 1, 1, 2]
+
+
+def test_the_texts_fit_a_terminal(run: Any, tmp_path: Path) -> None:
+    """No line of the demo's own has more than 80 characters, and each step is shown with its command."""
+    code, output, errors = run("demo", "--shop", "--folder", str(tmp_path / "demo"))
+    assert (code, errors) == (0, "")
+    for command in ("crossdock plan --limit 2", "crossdock sync shop", "crossdock sync erp", "crossdock sync depot"):
+        assert command in output
+    said = [line for line in output.splitlines() if not line.startswith(("folder", "  cd", "plan"))]
+    assert max(map(len, said)) <= 81
+    assert "#1012        45.09            45.09  63.13 -18.04  shipped" in output
+
+
+@pytest.mark.parametrize(
+    ("kind", "secrets"), [("shopify", ["SHOP_TOKEN"]), ("woocommerce", ["SHOP_KEY", "SHOP_SECRET"])]
+)
+def test_the_config_is_the_one_to_copy(run: Any, tmp_path: Path, kind: str, secrets: list[str]) -> None:
+    """What the demo runs is the file in configs, byte for byte; its variables are in a private file."""
+    run("demo", "--shop", kind, "--json", "--folder", str(tmp_path / "demo"))
+    config = (tmp_path / "demo" / "crossdock.yaml").read_bytes()
+    assert config == (CONFIGS / f"{kind}.yaml").read_bytes()
+    assert config == files("crossdock.demo.shop").joinpath(f"{kind}.yaml").read_bytes()
+    variables = tmp_path / "demo" / "environment.sh"
+    assert variables.stat().st_mode & 0o077 == 0
+    names = [line.removeprefix("export ").split("=")[0] for line in variables.read_text().splitlines()]
+    assert names == ["PLATFORM_URL", "CROSSDOCK_API_KEY", "SHOP_URL", *secrets, "THREEPL_URL", "THREEPL_KEY"]
+
+
+def test_the_next_steps_work(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the servers, with the variables of environment.sh, in the demo's folder."""
+    folder = tmp_path / "demo"
+    _, said, _ = run("demo", "--shop", "--folder", str(folder))
+    variables = variables_of(folder)
+    monkeypatch.chdir(folder)
+    for step in ("runs", "trace 1008", "records list"):
+        assert f"  crossdock {step}" in said
+        with monkeypatch.context() as patch, pytest.raises(SystemExit) as ended:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            main(step.split())
+        assert ended.value.code in {0, None}
+
+
+def test_the_servers_can_be_used_from_another_terminal(tmp_path: Path) -> None:
+    """With the variables of environment.sh each command of the page works, and Ctrl-C ends the servers."""
+    folder, pipe = tmp_path / "demo", subprocess.PIPE
+    crossdock = [sys.executable, "-m", "crossdock"]
+    arguments = ["demo", "--shop", "--serve", "--json", "--folder", str(folder)]
+    with subprocess.Popen([*crossdock, *arguments], stdout=pipe, stderr=pipe, text=True) as servers:
+        try:
+            assert servers.stdout is not None
+            shown = "".join(iter(servers.stdout.readline, "}\n"))
+            assert json.loads(shown + "}")["folder"] == str(folder)
+            variables = {**os.environ, **variables_of(folder)}
+            for command in ("init", "check", "sync shop", "sync erp", "sync depot", "sync shop"):
+                done = subprocess.run(
+                    [*crossdock, *command.split()],
+                    cwd=folder,
+                    env=variables,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        finally:
+            servers.send_signal(signal.SIGINT)
+        assert servers.wait(DEADLINE_S) in {0, 130}

@@ -1,21 +1,13 @@
-"""A platform for the tests of this folder, and how they open states."""
+"""A platform for the tests of this folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from tests.chaos.quick_states import quick_states
 from tests.e2e.project_folder import UNPACED
 
 from crossdock.sandbox import SandboxServer, SandboxSettings
-
-
-@pytest.fixture(scope="session", autouse=True)
-def states_are_quick() -> Iterator[None]:
-    """Those of runs in this process; a process of its own opens them as users do."""
-    with quick_states():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,14 +15,12 @@ from random import Random
 from typing import Any
 
 import yaml
-from tests.chaos import processes
-from tests.chaos.failing import NOTE_VARIABLE
-from tests.chaos.processes import CROSSDOCK
+from tests.chaos.killed_syncs import KilledSyncs
 from tests.chaos.round_trip_config import config
 from tests.chaos.round_trip_judge import faults
 from tests.e2e import platform_faults
 from tests.e2e.order_depot import HEADERS, REPEATED
-from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance
+from tests.e2e.project_folder import UNPACED, SandboxProcess
 from tests.partners.partner_server import Fault, PartnerServer, serving
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
@@ -33,33 +29,28 @@ from tests.partners.plain_3pl_warehouse import Stored
 from crossdock.client import Client, Customer, Line, Order, Product
 from crossdock.planning.binding_import import COLUMNS
 
-FAILING = str(Path(__file__).with_name("failing.py"))
 SKUS = ("0017", "0018", "0019")
 PARTNER_FAULTS: Mapping[Fault, float] = {"lost_answer": 0.05, "refused": 0.03, "throttled": 0.05, "unavailable": 0.02}
 PLATFORM_FAULTS = {"lost_answer": 0.05, "error_after_commit": 0.02, "reset_before": 0.02, "throttle": 0.03}
 WRITES = ("POST", "PATCH")
 
 
-@dataclass
-class RoundTrip:
+@dataclass(kw_only=True)
+class RoundTrip(KilledSyncs):
     """A platform, a 3PL, and the project between them.
 
     Attributes:
         orders: Ids of the platform's orders.
         edited: Those of which the platform changes quantities; the warehouse leaves them alone.
-        happened: What was done, for the report.
         haste: How likely the warehouse does each thing that is left to do, before a request.
     """
 
-    folder: Path
     sandbox: SandboxProcess
     client: Client
     partner: Plain3pl
     server: PartnerServer
-    random: Random
     orders: list[str] = field(default_factory=list)
     edited: list[str] = field(default_factory=list)
-    happened: Counter[str] = field(default_factory=Counter)
     haste: float = 0.3
 
     def begin(self, resource: Mapping[str, Any]) -> None:
@@ -89,33 +80,6 @@ class RoundTrip:
         for owner in ("acme", "globex"):
             self.partner.warehouse.add_product(owner, sku)
         return self.client.products.create(Product(external_id=sku, sku=sku, name=f"Part {sku}")).id
-
-    # ---- commands
-
-    def command(self, *arguments: str, program: tuple[str, ...] = CROSSDOCK) -> Done:
-        command = [*program, "-C", str(self.folder / "c.yaml"), *arguments]
-        keys = {"CROSSDOCK_API_KEY": self.sandbox.api_key, "DEPOT_KEY": API_KEY}
-        return processes.finish(command, {**os.environ, **keys, NOTE_VARIABLE: str(self.folder / "note")})
-
-    def run(self, *arguments: str) -> Done:
-        """Run a command that must succeed."""
-        done = self.command(*arguments)
-        assert done.exit_code == 0, f"{done.stderr}{done.stdout}"
-        return done
-
-    def struck(self, name: str, nth: int, side: str) -> None:
-        """A sync that ends in SIGKILL at a failpoint, unless it comes by it less often."""
-        done = self.command("sync", program=("-P", FAILING, f"{name}:{nth}:{side}"))
-        killed = done.exit_code == -signal.SIGKILL
-        assert killed or done.exit_code in {0, 1, 3}, f"{done.stderr}{done.stdout}"
-        self.happened["kills" if killed else "ended before the kill"] += 1
-
-    def sync(self) -> dict[str, Any]:
-        """A sync that is not killed; its tally balances."""
-        done = self.command("sync", "--json")
-        assert done.exit_code in {0, 1, 3}, f"{done.stderr}{done.stdout}"
-        balance(done.document)
-        return {**done.document, "exit": done.exit_code, "said": done.stderr + done.stdout}
 
     def requested(self) -> tuple[int, int]:
         """The writes that both sides received."""
@@ -221,13 +185,9 @@ class RoundTrip:
     # ---- the judge
 
     def converge(self) -> None:
-        """Sync without faults until everything is delivered; the warehouse ends its work in the first sync."""
+        """As of any trip; the warehouse ends its work in the first sync."""
         self.haste = 1
-        for _ in range(4):
-            report = self.sync()
-            if report["exit"] == 0:
-                return
-        raise AssertionError(report["said"])
+        super().converge()
 
     def judge(self) -> None:
         """Both sides agree, and one more sync writes nothing."""
@@ -269,7 +229,16 @@ def opened(folder: Path, seed: int, *, negative_stock: bool = False) -> Iterator
         SandboxProcess(folder / "sandbox", UNPACED) as sandbox,
         Client(sandbox.base_url, sandbox.tenant, sandbox.api_key) as client,
     ):
-        trip = RoundTrip(folder, sandbox, client, partner, server, Random(seed))
+        keys = {"CROSSDOCK_API_KEY": sandbox.api_key, "DEPOT_KEY": API_KEY}
+        trip = RoundTrip(
+            folder=folder,
+            environment=keys,
+            random=Random(seed),
+            sandbox=sandbox,
+            client=client,
+            partner=partner,
+            server=server,
+        )
         trip.begin(REPEATED if unique else HEADERS)
         yield trip
 
@@ -288,9 +257,7 @@ def round_trip(folder: Path, *, seed: int, orders: int, nights: int, kills: int,
             trip.work(size)
             with trip.trouble(reads=reads):
                 for _ in range(kills):
-                    point = trip.random.choice(("sent", "settle_written", "committed", "intents_added"))
-                    nth = trip.random.randint(1, size if point == "sent" else 3)
-                    trip.struck(point, nth, trip.random.choice(("before", "after")))
+                    trip.struck_somewhere(size)
                 trip.sync()
         for _ in range(2):  # the first reads some lists before the warehouse has ended
             trip.converge()

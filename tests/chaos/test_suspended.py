@@ -131,6 +131,7 @@ def test_a_suspended_run_sends_nothing_when_it_wakes_up(
 ) -> None:
     """Whatever waited in its threads is given back, whether or not the platform still knows the idempotency keys."""
     with warehouse(tmp_path, monkeypatch, state_url, profile, in_flight=12) as site:
-        waited = suspended(site, starter, state_url, profile, tries=2, invoices=40)
+        tries = 2 if profile == "full" else 1  # after keys are forgotten, and before; without keys both are the same
+        waited = suspended(site, starter, state_url, profile, tries=tries, invoices=40)
         names = Counter(each["id"] for each in site.effects("invoice"))
     print(f"\nsuspended, {profile} on {state_url.drivername}: {waited} waited, {names.total()} invoices, none twice")

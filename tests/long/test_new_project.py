@@ -10,7 +10,7 @@ from tests.unit.cli.test_new_project import line
 __all__ = ["line"]  # a fixture
 
 
-@pytest.mark.parametrize("kind", ["files", "declarative"])
+@pytest.mark.parametrize("kind", ["http", "files", "declarative"])
 def test_a_new_project_is_accepted(line: CommandLine, kind: str) -> None:
     """The kinds whose acceptance the suite leaves out."""
     short.test_a_new_project_works_as_it_is(line, kind, "")

@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from graphql import parse, validate
+from graphql import NoDeprecatedCustomRule, parse, validate
 from tests.consumers.generated_clients import npm_registry_answers
 from tests.partners.shopify import access
 from tests.partners.shopify.lists import LISTS
 from tests.partners.shopify.published_schema import differences, fetched, introspection, kept_in, published_schema
 from tests.partners.shopify.schema import admin_schema
+from tests.partners.shopify.sent_queries import bulk_queries, documents
 from tests.partners.shopify.site import ORDERS_BY_CHANGE
 from tests.servers import require
 
@@ -34,6 +35,14 @@ def test_our_schema_is_a_part_of_the_published_one(file: Path) -> None:
 def test_a_query_of_ours_is_valid_by_the_published_schema(file: Path) -> None:
     """What the fake accepts, Shopify accepts."""
     assert validate(published_schema(file), parse(ORDERS_BY_CHANGE)) == []
+
+
+@pytest.mark.parametrize("name", [*documents(), *bulk_queries()])
+def test_a_query_of_the_connector_is_valid_by_the_published_schema(file: Path, name: str) -> None:
+    """Shopify accepts each query that is sent, and calls none deprecated."""
+    document = parse({**documents(), **bulk_queries()}[name])
+    assert validate(published_schema(file), document) == []
+    assert validate(published_schema(file), document, [NoDeprecatedCustomRule]) == []
 
 
 def test_each_filter_is_in_the_published_description(file: Path) -> None:

@@ -1,0 +1,27 @@
+"""The connector of Shopify shops without its pauses, for a shop on the loopback interface."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from crossdock.sources import Api, HeaderAuth, RateLimit
+from crossdock.testing.example_source import hurried
+from crossdock_connectors.shop import shopify
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+
+class HurriedSettings(ShopifySettings):
+    """A shop whose requests nothing but its points limits."""
+
+    kind: Literal["hurried_shop"]  # type: ignore[assignment]  # a kind of its own, since it is installed beside the other
+
+    def declared_api(self) -> Api:
+        return self.api(
+            auth=HeaderAuth("X-Shopify-Access-Token", self.token), rate=RateLimit(per_minute=600_000, burst=10_000)
+        )
+
+
+CONNECTOR = replace(
+    hurried(shopify.CONNECTOR), name="hurried_shop", settings=HurriedSettings, api=HurriedSettings.declared_api
+)

@@ -35,7 +35,7 @@ def npm_registry_answers() -> bool:
 
 def typescript_client(server: SandboxServer, folder: Path) -> Path:
     """Generate the types and compile the program that uses them, with the packages of the lock file."""
-    _install_npm_packages(HERE / "typescript", folder)
+    install_npm_packages(HERE / "typescript", folder)
     document, packages = _document(server, folder), folder / "node_modules"
     generator = packages / "openapi-typescript" / "bin" / "cli.js"
     run([*NODE, str(generator), str(document), "--output", "platform.d.ts"], folder)
@@ -62,7 +62,7 @@ def csharp_client(server: SandboxServer, folder: Path) -> Path:
     options = "--library httpclient --additional-properties"
     facts = "packageName=Platform,targetFramework=netstandard2.0,conditionalSerialization=true"
     _generate_with_java("csharp", server, folder, folder / "client", f"{options} {facts}")
-    _install_npm_packages(HERE / "csharp", folder)
+    install_npm_packages(HERE / "csharp", folder)
     (found,) = folder.glob("node_modules/*/Plugins/Newtonsoft.Json Editor/Newtonsoft.Json.dll")
     library = shutil.copy2(found, folder)  # where the program looks for it
     own = ("System.Net.Http", "System.ComponentModel.DataAnnotations", "System.Runtime.Serialization", "System.Web")
@@ -88,7 +88,7 @@ def _generate_with_java(language: str, server: SandboxServer, folder: Path, made
     run([*generate, *options.split(), *scheme, "--global-property", "apiTests=false,modelTests=false"], folder)
 
 
-def _install_npm_packages(source: Path, folder: Path) -> None:
+def install_npm_packages(source: Path, folder: Path) -> None:
     """Copy *source* to *folder* and install what its lock file pins; nothing of the packages is executed."""
     shutil.copytree(source, folder, dirs_exist_ok=True)
     npm(folder, "ci", "--ignore-scripts", "--no-audit", "--no-fund")

@@ -12,5 +12,5 @@ pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 
 
 def test_each_run_ends_once_after_kills(fresh: Stage, exports: list[Path]) -> None:
-    """Two schedulers on one state; the running one is killed five times."""
-    owners_are_killed(fresh, exports, kills=5)
+    """Two schedulers on one state; the running one is killed four times."""
+    owners_are_killed(fresh, exports, kills=4)

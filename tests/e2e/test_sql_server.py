@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.e2e import sql_server_truth
-from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance, finish
+from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance, in_process
 from tests.e2e.sql_server_exports import Night, Size, nights
 from tests.e2e.sql_server_truth import Truth
 
@@ -40,9 +39,9 @@ class Stage:
         self._configs[1].write_text(json.dumps({"platform": platform}))
 
     def run(self, *arguments: str) -> Done:
-        configs = [option for path in self._configs for option in ("-C", str(path))]
-        command = [sys.executable, "-m", "crossdock", *configs, *arguments]
-        return finish(command, {**os.environ, "CROSSDOCK_API_KEY": self.sandbox.api_key})
+        config, platform = self._configs
+        environment = {"CROSSDOCK_API_KEY": self.sandbox.api_key}
+        return in_process(config, "-C", str(platform), *arguments, environment=environment)
 
     def sync(self, night: Night) -> Done:
         night.write(self.exports)

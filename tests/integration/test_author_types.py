@@ -48,6 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             cli.main(["new", f"acme-{kind}", "--kind", kind], standalone_mode=False)
     (made / "readme.py").write_text(examples(ROOT / "README.md"), encoding="utf-8")
     (made / "connectors.py").write_text(examples(ROOT / "docs" / "connectors.md"), encoding="utf-8")
+    (made / "client.py").write_text(examples(ROOT / "docs" / "client.md"), encoding="utf-8")
     (made / "every_name.py").write_text(every_name(), encoding="utf-8")
     (made / "pyrightconfig.json").write_text(json.dumps(PYRIGHT), encoding="utf-8")
     return made
@@ -96,5 +97,5 @@ def test_mypy_strict_accepts_them(folder: Path, part: str) -> None:
         "--follow-imports",
         "silent",
     ]
-    modules = ["."] if part != "." else ["readme.py", "connectors.py", "every_name.py"]
+    modules = ["."] if part != "." else ["readme.py", "connectors.py", "client.py", "every_name.py"]
     assert failures(folder / part, "mypy", *settings, *modules) == ""

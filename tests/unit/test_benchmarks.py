@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery, bench_sandbox, bench_sources, bench_webhooks, results
+from tests.benchmarks import bench_delivery, bench_sandbox, bench_shop, bench_sources, bench_webhooks, results
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +39,20 @@ def test_sources_read_every_page(tmp_path: Path, kind: str) -> None:
     rows = list(bench_sources.measure(case, tmp_path, None))
     assert [row[1:3] for row in rows] == [("crossdock, run 1", "5"), ("crossdock, run 2", "5")]
     assert [row[5] for row in rows] == [0, 0]
+
+
+def test_a_shop_is_read_in_pages_without_being_throttled(tmp_path: Path) -> None:
+    """All orders of a small shop are read within the allowance, and no request is refused."""
+    paged = bench_shop.paged(tmp_path, 30)
+    assert (paged.orders, paged.throttled) == (30, 0)
+    assert 0 < paged.used <= 1
+
+
+def test_a_shop_is_loaded_by_a_bulk_file(tmp_path: Path) -> None:
+    """All orders of a small file are read, with their refunds."""
+    loaded = bench_shop.loaded(tmp_path, 200)
+    assert loaded.orders == 200
+    assert loaded.refund_requests > 0
 
 
 def test_webhooks_reach_a_healthy_receiver_beside_a_dead_and_a_slow_one(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def block(language: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: "/".join(path.parts[-2:]))
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_a_module_is_small_and_says_what_it_is_for(path: Path) -> None:
     """No module is longer than 350 lines, and each begins with a sentence."""
     text = path.read_text(encoding="utf-8")

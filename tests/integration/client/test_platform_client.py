@@ -243,15 +243,12 @@ def test_an_unreachable_platform_says_how_to_go_on(tmp_path: Path) -> None:
     assert "secret" not in str(error.value)
 
 
-def test_the_example_of_the_documentation_runs_and_is_typed(tmp_path: Path) -> None:
-    """The page's program runs against a new sandbox, and pyright accepts it as strictly as it can."""
+def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
+    """The page's program runs against a new sandbox; `tests.integration.test_author_types` checks its types."""
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "client.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "example.py").write_text(code, encoding="utf-8")
-    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
     with SandboxServer(tmp_path / "sandbox") as server:
         known = {"BASE_URL": server.base_url, "TENANT": server.tenant, "API_KEY": server.api_key}
         output = run([sys.executable, "example.py"], tmp_path, known)
     assert output.splitlines()[:2] == ["approved 37.5", "0017 12.5"]
     assert output.splitlines()[2].startswith("404 ")
-    run([sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "example.py"], tmp_path)
-    run([sys.executable, "-m", "mypy", "--strict", "example.py"], tmp_path)

@@ -74,13 +74,13 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 
 @pytest.mark.parametrize(
     ("kind", "deselected"),
-    [("http", ""), ("files", "TestAcceptance"), ("declarative", "TestAcceptance"), ("declarative-files", "")],
+    [(kind, "TestAcceptance") for kind in ("http", "files", "declarative")] + [("declarative-files", "")],
 )
 def test_a_new_project_works_as_it_is(line: CommandLine, kind: str, deselected: str) -> None:
     """Its tests pass, and ``crossdock try`` reads its first product.
 
-    The slow acceptance is run in Python and by config, with an API and with files. `tests.long.test_new_project` runs
-    the others.
+    The slow acceptance is run with files by config; that of Python with an API is the one of docs/connectors.md, which
+    `tests.unit.test_docs` runs. `tests.long.test_new_project` runs the others.
     """
     made = line.run("new", "acme-shop", "--kind", kind, "--json")
     assert made.code == 0, made.err

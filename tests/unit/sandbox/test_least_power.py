@@ -1,6 +1,7 @@
 """Every credential does all that its scopes permit, and nothing else: judged by the effects log and a second rule book.
 
-The rules are written here a second time, over the few records of the test, independently of the sandbox's code.
+The rules are written here a second time, over the few records of the test, independently of the sandbox's code. More
+examples are in `tests.long.test_properties`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import quote_plus
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.sandbox.raw import ACCOUNTS, BINS, CUSTOMERS, INVOICES, LOTS, ManualTime, Raw, exact
 
@@ -29,6 +30,7 @@ NARROWED = [
     for access in ("read", "write")
 ]
 SCOPES = st.lists(st.sampled_from(PLAIN[:10] + NARROWED * 2 + PLAIN[10:]), min_size=1, max_size=5, unique=True)
+OWN, SLUG = st.sampled_from(TENANTS), st.sampled_from((*TENANTS, "sandbox"))
 
 
 class Request(NamedTuple):
@@ -136,12 +138,7 @@ def token(world: World, tenant: str, scopes: list[str], asked: list[str]) -> str
     return str(world.owner[tenant]("POST", "/oauth/token", form, **headers).json()["access_token"])
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), scopes=SCOPES, own=st.sampled_from(TENANTS), slug=st.sampled_from((*TENANTS, "sandbox")))
-def test_forbidden_requests_have_no_effect_and_permitted_ones_pass(
-    world: World, data: st.DataObject, scopes: list[str], own: str, slug: str
-) -> None:
-    """For a key, a token, and a token with fewer scopes than its client."""
+def does_what_its_scopes_permit(world: World, data: st.DataObject, scopes: list[str], own: str, slug: str) -> None:
     kind = data.draw(st.sampled_from(["key", "token"]))
     key = world.sandbox.new_key(own, *scopes) if kind == "key" else token(world, own, scopes, scopes)
     request = data.draw(st.sampled_from(world.requests(slug)))
@@ -157,12 +154,7 @@ def test_forbidden_requests_have_no_effect_and_permitted_ones_pass(
         assert effects == []
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), scopes=SCOPES)
-def test_a_token_with_fewer_scopes_has_no_more_power_than_its_client(
-    world: World, data: st.DataObject, scopes: list[str]
-) -> None:
-    """Whatever a token leaves out, it does nothing that a key with its client's scopes could not do."""
+def has_no_more_power_than_its_client(world: World, data: st.DataObject, scopes: list[str]) -> None:
     fewer = data.draw(st.lists(st.sampled_from(scopes), min_size=1, unique=True))
     request = data.draw(st.sampled_from(world.requests("sandbox")))
     before = last_effect(world)
@@ -170,6 +162,24 @@ def test_a_token_with_fewer_scopes_has_no_more_power_than_its_client(
     if not expected(scopes, request):
         assert answer.status_code in {403, 404, 422}, answer.text
         assert world.owner["sandbox"].effects(f"?after={before}") == []
+
+
+@settings(max_examples=100)
+@given(data=st.data(), scopes=SCOPES, own=OWN, slug=SLUG)
+def test_forbidden_requests_have_no_effect_and_permitted_ones_pass(
+    world: World, data: st.DataObject, scopes: list[str], own: str, slug: str
+) -> None:
+    """For a key, a token, and a token with fewer scopes than its client."""
+    does_what_its_scopes_permit(world, data, scopes, own, slug)
+
+
+@settings(max_examples=50)
+@given(data=st.data(), scopes=SCOPES)
+def test_a_token_with_fewer_scopes_has_no_more_power_than_its_client(
+    world: World, data: st.DataObject, scopes: list[str]
+) -> None:
+    """Whatever a token leaves out, it does nothing that a key with its client's scopes could not do."""
+    has_no_more_power_than_its_client(world, data, scopes)
 
 
 def last_effect(world: World) -> int:

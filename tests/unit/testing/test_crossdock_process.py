@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import signal
+import sys
 from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
+from tests.partners.shopify import reading
 from tests.unit.testing import reference_connector
 from tests.unit.testing.reference_connector import Orders, OrdersContract, connector
 
-from crossdock.testing.crossdock_process import Commands, entry_point
+from crossdock.testing.crossdock_process import Commands, entry_point, home_of
+from crossdock_connectors.shop.shopify import CONNECTOR
 
 
 def test_a_connector_is_found_in_the_module_that_has_it(tmp_path: Path) -> None:
@@ -40,3 +43,10 @@ def test_a_command_runs_to_its_end_or_is_killed(tmp_path: Path) -> None:
     assert "crossdock.yaml" in ended.errors
     assert commands.kill(lambda: True, "sandbox").exit_code == -signal.SIGKILL
     assert commands.kill(lambda: False, "sync").exit_code == 2, "it ended before"
+
+
+def test_the_home_of_a_connector_is_in_its_own_package() -> None:
+    """Modules of tests that import the connector are none, however short their names are."""
+    assert sys.modules[reading.__name__].CONNECTOR is CONNECTOR
+    assert len(reading.__name__) < len("crossdock_connectors.shop.shopify")
+    assert home_of(CONNECTOR, apart_from="tests") == ("crossdock_connectors.shop.shopify", "CONNECTOR")

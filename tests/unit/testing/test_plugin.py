@@ -36,7 +36,8 @@ def test_the_fixtures_work_in_the_tests_of_an_author(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
     root = Path(__file__).parents[3]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", "."]
-    environment = os.environ | {"PYTHONPATH": str(root), "SHOP_TOKEN": "a-secret-token"}
+    ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "true"}  # authors have none of those of our tests
+    environment = os.environ | {"PYTHONPATH": str(root), "SHOP_TOKEN": "a-secret-token"} | ours
     ended = subprocess.run(
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )

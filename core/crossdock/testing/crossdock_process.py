@@ -111,7 +111,11 @@ def home_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
     }
     if not found:
         raise LookupError(f"no module has the connector {connector.name!r} as a constant, such as CONNECTOR")
-    return min(found, key=lambda place: (place[0] == apart_from, len(place[0]), place))
+    package = connector.settings.__module__.partition(".")[0]  # a test of the connector is in another one
+    return min(
+        found,
+        key=lambda place: (place[0] == apart_from, place[0].partition(".")[0] != package, len(place[0]), place),
+    )
 
 
 def entry_points(folder: Path, places: Mapping[str, str]) -> None:

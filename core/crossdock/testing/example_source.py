@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -20,27 +20,28 @@ _SETTLE_S = 0.05  # the loopback keeps no request longer
 
 
 class ExampleSettings(Settings):
-    """A JSON file with members of drafts: resource -> record key -> members."""
+    """A JSON file with a list of records for each resource: the parts of the key, and the members of the draft."""
 
     kind: Literal["example_source"]
     path: ConfigPath
     target: str
-    resources: tuple[str, ...]
+    resources: Mapping[str, int]
+    """How many parts the keys of each resource have."""
 
 
 class Examples(Stream[ExampleSettings]):
     """The records of one resource, in one snapshot."""
 
-    key, mode = ("key",), "snapshot"
+    mode = "snapshot"
 
-    def __init__(self, target: str, resource: str) -> None:
+    def __init__(self, target: str, resource: str, parts: int) -> None:
         self.name, self.to = resource, f"{target}.{resource}"
+        self.key = tuple(map(key_member, range(parts)))
         self._resource = resource
 
     def pull(self, ctx: Context[ExampleSettings], since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002
         records = exact_json.loads(ctx.settings.path.read_bytes())[self._resource]
-        rows = [{"key": key, "members": members} for key, members in records.items()]
-        yield RawBatch.json(rows, source=f"{ctx.settings.path.name}/{self._resource}")
+        yield RawBatch.json(records, source=f"{ctx.settings.path.name}/{self._resource}")
 
     def to_resource(self, record: Record) -> Mapping[str, Any]:
         members: dict[str, Any] = _with_references(record.json()["members"])
@@ -51,8 +52,18 @@ SOURCE = Connector(
     name="example_source",
     title="Example records",
     settings=ExampleSettings,
-    streams=lambda own: tuple(Examples(own.target, resource) for resource in own.resources),
+    streams=lambda own: tuple(Examples(own.target, *each) for each in own.resources.items()),
 )
+
+
+def key_member(number: int) -> str:
+    """The member of a record in the file that has part *number* of its key."""
+    return f"key_{number}"
+
+
+def example_record(key: Sequence[str], members: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of the file."""
+    return {**{key_member(number): part for number, part in enumerate(key)}, "members": members}
 
 
 def reference_value(reference: Reference) -> dict[str, Any]:

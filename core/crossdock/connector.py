@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from crossdock.sources.api import Api
     from crossdock.sources.api_client import ApiClient
     from crossdock.targets import ApiTarget
+    from crossdock.webhooks import Webhooks
 
 
 # A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
@@ -116,6 +117,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
             paths, such as ``customer.id``.
         mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
         yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
+        fetch_size: The most keys that `fetch` gets at a time.
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
             they count as the newest.
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
@@ -127,6 +129,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     uses: Sequence[str] | None = None
     mapping_version: str = "1"
     yields_deleted: bool = False
+    fetch_size: int = 50
     incomplete: Filter | None = None
     platform_reads: Sequence[ResourceName] = ()
     member_overrides: MemberOverrides | None = None  # set by a config
@@ -186,6 +189,27 @@ class Stream(StreamFacts, ABC, Generic[S]):
     def lists_existing(self) -> bool:
         """Whether `existing` is implemented."""
         return type(self).existing is not Stream.existing
+
+    def fetch(self, ctx: Context[S], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        """Read the records that *keys* name, such as those of webhooks.
+
+        The rows are as those of `pull`; rows of records that *keys* do not name are taken as well. If the stream
+        declares ``yields_deleted``, a record that the source does not have any more is named in `RawBatch.deleted`. One
+        that is neither read nor named is left as it is.
+
+        Args:
+            keys: Each as the texts of the key columns; at most `fetch_size` of them, each once.
+
+        Raises:
+            RemoteError: If the source fails.
+            RefusedError: If its data must not be taken in.
+        """
+        raise NotImplementedError(f"{type(self).__name__} fetches no named records: {ctx.connection}.{self.name}")
+
+    @property
+    def fetches(self) -> bool:
+        """Whether `fetch` is implemented."""
+        return type(self).fetch is not Stream.fetch
 
     @property
     def finds_deleted(self) -> bool:
@@ -285,6 +309,7 @@ class Connector(Generic[S]):
         api: Declares the HTTP API that one connection reads, for ``ctx.api``, and that its target writes to.
         target: Makes the target that one connection is, for streams with ``to: CONNECTION.RESOURCE``; None if these
             settings declare none.
+        webhooks: Declares the webhooks that one connection receives; None if these settings declare none.
     """
 
     name: str
@@ -294,4 +319,5 @@ class Connector(Generic[S]):
     check: Callable[[Context[S]], Iterator[Finding]] | None = None
     api: Callable[[S], Api] | None = None
     target: Callable[[S], ApiTarget | None] | None = None
+    webhooks: Callable[[S], Webhooks[S] | None] | None = None
     group: ClassVar[str] = "crossdock.connectors"

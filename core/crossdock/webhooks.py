@@ -1,0 +1,137 @@
+"""How a connection receives webhooks. A webhook is a hint that a record may have changed; the record is then fetched.
+
+A connector declares its webhooks:
+
+    def received(settings: DepotSettings) -> Webhooks[DepotSettings] | None:
+        return None if settings.webhooks is None else Webhooks([SCHEME], settings.webhooks.secrets, hints)
+
+    def hints(webhook: Webhook) -> Iterator[Hint]:
+        if webhook.topic.startswith("order."):
+            yield Hint("orders", (webhook.at("/order/id", str),))
+
+    CONNECTOR = Connector(..., webhooks=received)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
+
+from crossdock.config_file import ConfigModel, Secret, SecretRef
+from crossdock.json_access import JsonAccess
+from crossdock.platform.webhooks import MAX_SECRETS, WebhookScheme
+
+if TYPE_CHECKING:
+    from crossdock.connector import Context, Settings
+
+__all__ = [
+    "Hint", "Subscription", "SubscriptionApi", "Webhook", "WebhookScheme", "WebhookSettings", "Webhooks",
+]  # fmt: skip
+
+S = TypeVar("S", bound="Settings")
+
+
+class WebhookSettings(ConfigModel):
+    """The webhooks that a connection receives; a connector may add its own fields."""
+
+    secrets: Annotated[tuple[SecretRef, ...], Field(min_length=1, max_length=MAX_SECRETS)]
+    """With which webhooks are signed: one, or two while a secret is replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A record that may have changed, or been created or deleted.
+
+    Attributes:
+        stream: Of the connection, one with `Stream.fetch`.
+        key: The texts of the stream's key columns.
+    """
+
+    stream: str
+    key: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook(JsonAccess):
+    """A verified webhook; its methods read the body.
+
+    Attributes:
+        topic: What happened, as the vendor names it; empty if the vendor does not.
+        headers: By lower-case name.
+        body: The JSON value; numbers with a decimal point are `Decimal`.
+    """
+
+    topic: str
+    headers: Mapping[str, str]
+    body: Any
+
+    @property
+    def _document(self) -> Any:
+        return self.body
+
+    def _shown(self, pointer: str) -> str:
+        return pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One subscription at a vendor.
+
+    Attributes:
+        id: The vendor's.
+        topic: What it is about; several topics are separated by commas.
+        address: Where webhooks are sent.
+        active: False if the vendor has disabled it.
+    """
+
+    id: str
+    topic: str
+    address: str
+    active: bool = True
+
+
+class SubscriptionApi(ABC, Generic[S]):
+    """A vendor's API for subscriptions. Requests may be sent more than once, as all of ``ctx.api``.
+
+    Each method raises `RemoteError` or `UnauthorizedError` if the vendor refuses.
+    """
+
+    @abstractmethod
+    def listed(self, ctx: Context[S]) -> Iterator[Subscription]:
+        """All subscriptions of this account, whatever their address."""
+
+    @abstractmethod
+    def create(self, ctx: Context[S], topic: str, address: str) -> Subscription:
+        """Subscribe to *topic*."""
+
+    @abstractmethod
+    def remove(self, ctx: Context[S], subscription: Subscription) -> None:
+        """End *subscription*; one that is not there any more is no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks(Generic[S]):
+    """The webhooks that one connection receives.
+
+    Attributes:
+        schemes: How the vendor signs them. Of several, the first whose signature header a webhook has.
+        secrets: One, or two while a secret is replaced.
+        hints: The records that a webhook is about; pure. It yields nothing for topics that it does not know, and
+            raises `RecordError` for a body that it cannot read.
+        topic_headers: Headers that name the topic; the first that a webhook has.
+        topic_member: Pointer of the member of the body that names the topic if no header does; empty without one.
+        topics: To subscribe to, as the vendor names them.
+        subscriptions: The vendor's API for subscriptions; None if it has none.
+    """
+
+    schemes: Sequence[WebhookScheme]
+    secrets: Sequence[Secret]
+    hints: Callable[[Webhook], Iterable[Hint]]
+    topic_headers: Sequence[str] = ()
+    topic_member: str = ""
+    topics: Sequence[str] = ()
+    subscriptions: SubscriptionApi[S] | None = None
